@@ -11,10 +11,10 @@ mod librivox;
 use anyhow::{Context, Result, bail};
 use librivox::word_errors;
 use scribed::domain::transcript::Utterance;
-use scribed::server::certainty::{ENOUGH, not_understood};
-use scribed::server::hearing::{Wishes, transcribe};
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recogniser::Recogniser;
+use scribed::server::recognition::confidence::{ENOUGH, not_understood};
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::recogniser::Recogniser;
+use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn recordings(folder: &Path) -> Result<Vec<PathBuf>> {
 
 impl Kind {
     async fn add(&mut self, path: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
-        let transcript = transcribe(path, sphinx.clone(), Wishes::default()).await?.transcript;
+        let transcript = transcribe(path, sphinx.clone(), TranscribeOptions::default()).await?.transcript;
         let doubtful = not_understood(&transcript.utterances, ENOUGH);
         let count = |one: &Utterance| one.words.len();
         let words: usize = transcript.utterances.iter().map(count).sum();

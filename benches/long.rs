@@ -7,8 +7,8 @@ mod librivox;
 
 use anyhow::{Result, ensure};
 use librivox::{readings, word_errors};
-use scribed::server::hearing::{Wishes, transcribe};
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ async fn main() -> Result<()> {
     let path = recording(folder.path())?;
     let sphinx = Arc::new(PocketSphinx::open(Settings { decoders: 1, ..Settings::default() })?);
     let begun = Instant::now();
-    let transcript = transcribe(&path, sphinx, Wishes::default()).await?.transcript;
+    let transcript = transcribe(&path, sphinx, TranscribeOptions::default()).await?.transcript;
     println!("{} utterances in {:.0} s", transcript.utterances.len(), begun.elapsed().as_secs_f64());
     let in_block = |number: u32| {
         let from = f64::from(number) * BLOCK;

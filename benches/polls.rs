@@ -1,19 +1,19 @@
 //! Questions for each job, and how late its end is noticed: as scribed asks, beside a poller that asks every
-//! 3 seconds. A deterministic simulation of the rule in `pipeline/asking.rs`: no clock, no network.
+//! 3 seconds. A deterministic simulation of the rule in `pipeline/backpressure/poll_schedule.rs`: no clock, no network.
 //!
 //! `cargo bench --bench polls`
 
-use scribed::config::meant::{Poll, Terms};
+use scribed::config::model::{Poll, ServiceTerms};
 use scribed::domain::names::{JobId, Timestamp};
-use scribed::domain::stage::Audio;
-use scribed::pipeline::asking::Asking;
+use scribed::domain::stage::AudioAmount;
+use scribed::pipeline::backpressure::poll_schedule::PollSchedule;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Jobs of a row, or five times those that are at the service at once.
 const JOBS: u64 = 400;
 
-const POLL: Poll = Terms::HOSTED.poll;
+const POLL: Poll = ServiceTerms::HOSTED.poll;
 const FIXED: f64 = 3.0;
 
 /// What is done for a row.
@@ -88,19 +88,19 @@ enum Next {
 struct Run {
     took: f64,
     began: f64,
-    audio: Audio,
+    audio: AudioAmount,
     /// Times that the list's word was taken for it.
     believed: u32,
 }
 
-/// More looks than this due at once are first pages of the list, as in `pipeline/engine/glance.rs`.
+/// More looks than this due at once are first pages of the list, as in `pipeline/engine/batch_poll.rs`.
 const WORTH_A_PAGE: usize = 10;
 const PAGE: usize = 100;
 const BELIEVED: u32 = 3;
 
 struct World<'a> {
     scene: &'a Scene,
-    asking: Asking,
+    asking: PollSchedule,
     rng: fastrand::Rng,
     /// By milliseconds, and in the order in which they were entered.
     agenda: BTreeMap<(i64, u64), (u64, Next)>,
@@ -122,7 +122,7 @@ impl World<'_> {
 
     fn send(&mut self, job: u64, now: i64) {
         let (seconds, took) = (self.scene.job)(&mut self.rng);
-        let audio = Audio { millis: (seconds * 1e3) as u64, channels: 1, billed: None };
+        let audio = AudioAmount { millis: (seconds * 1e3) as u64, channels: 1, billed: None };
         let beside = self.runs.len() as u64;
         let first = self.asking.accepted(JobId(job), audio, beside, &POLL);
         self.look_after(now, first, job);
@@ -169,7 +169,7 @@ impl World<'_> {
 fn scribed(scene: &Scene, seed: u64) -> Measured {
     let mut world = World {
         scene,
-        asking: Asking::new(seed),
+        asking: PollSchedule::new(seed),
         rng: fastrand::Rng::with_seed(seed),
         agenda: BTreeMap::new(),
         entries: 0,

@@ -14,9 +14,9 @@ use anyhow::{Context, Result, ensure};
 use librivox::{Reading, readings, word_errors};
 use rustix::time::{ClockId, clock_gettime};
 use scribed::media::decode::probe;
-use scribed::server::hearing::{Wishes, transcribe};
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recogniser::Recogniser;
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::recogniser::Recogniser;
+use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
 
 /// The best of so many is printed where two times are compared: the machine may be shared.
 const ROUNDS: usize = 5;
@@ -76,13 +76,13 @@ async fn warm(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
 async fn accuracy(readings: &[Reading], long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let (mut wrong, mut words, mut said) = (0, 0, String::new());
     for reading in readings {
-        let heard = transcribe(&reading.path, sphinx.clone(), Wishes::default()).await?.transcript.text();
+        let heard = transcribe(&reading.path, sphinx.clone(), TranscribeOptions::default()).await?.transcript.text();
         let (errors, count) = word_errors(&reading.text, &heard);
         (wrong, words) = (wrong + errors, words + count);
         said = said + &reading.text + " ";
     }
     println!("word error rate, file by file: {:.1} % ({wrong}/{words})", percent(wrong, words));
-    let heard = transcribe(long, sphinx.clone(), Wishes::default()).await?.transcript.text();
+    let heard = transcribe(long, sphinx.clone(), TranscribeOptions::default()).await?.transcript.text();
     let (wrong, words) = word_errors(&said, &heard);
     println!("word error rate, as one file: {:.1} % ({wrong}/{words})", percent(wrong, words));
     Ok(())
@@ -98,7 +98,7 @@ async fn cost(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let (mut processor, mut wall) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         let (before, begin) = (processor_seconds(), Instant::now());
-        transcribe(long, sphinx.clone(), Wishes::default()).await?;
+        transcribe(long, sphinx.clone(), TranscribeOptions::default()).await?;
         processor = processor.min(processor_seconds() - before);
         wall = wall.min(begin.elapsed().as_secs_f64());
     }
@@ -118,8 +118,8 @@ async fn at_once(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let (mut in_turn, mut together) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
         let begin = Instant::now();
-        transcribe(long, sphinx.clone(), Wishes::default()).await?;
-        transcribe(long, sphinx.clone(), Wishes::default()).await?;
+        transcribe(long, sphinx.clone(), TranscribeOptions::default()).await?;
+        transcribe(long, sphinx.clone(), TranscribeOptions::default()).await?;
         in_turn = in_turn.min(begin.elapsed());
         let begin = Instant::now();
         pair(long, sphinx).await?;
@@ -132,7 +132,7 @@ async fn at_once(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
 }
 
 async fn pair(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
-    let one = || transcribe(long, sphinx.clone(), Wishes::default());
+    let one = || transcribe(long, sphinx.clone(), TranscribeOptions::default());
     tokio::try_join!(one(), one()).context("two files at once")?;
     Ok(())
 }

@@ -11,10 +11,10 @@
 //!   the recordings that are opened meanwhile.
 
 use notify::Watcher;
-use scribed::config::reading;
-use scribed::daemon::House;
-use scribed::source::disk::Disk;
-use scribed::source::tree::{Seen, Walked, walk};
+use scribed::config::load::read;
+use scribed::daemon::Daemon;
+use scribed::source::mount::disk::Disk;
+use scribed::source::scan::traverse::{TraverseTarget, TraversedItem, walk};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -129,24 +129,24 @@ fn phase(name: &str, place: &Path, count: usize) -> Result<Vec<Cost>> {
 }
 
 async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
-    let config = reading::load(&place.join("jobs.toml")).map_err(|problems| problems.to_string())?;
+    let config = read::load(&place.join("jobs.toml")).map_err(|problems| problems.to_string())?;
     let files = count as u64;
     let mut meter = Meter::start()?;
     if phase == "walk" {
         let (source, disk) = (Arc::new(config.sources[0].clone()), Disk::of(&config.sources[0].folder)?);
         let (to, mut found) = tokio::sync::mpsc::channel(4);
-        let whole = Walked::Whole { behind: None };
+        let whole = TraverseTarget::Whole { behind: None };
         let walker = tokio::task::spawn_blocking(move || walk(&source, &disk.into(), &whole, None, &to));
         let mut seen = 0;
         while let Some(portion) = found.recv().await {
-            seen += portion.iter().filter(|seen| matches!(seen, Seen::File(..))).count();
+            seen += portion.iter().filter(|seen| matches!(seen, TraversedItem::File(..))).count();
         }
         walker.await?;
         assert_eq!(seen, count);
         meter.say(0)?;
         return Ok(());
     }
-    let house = House::open(&config, false).await?;
+    let house = Daemon::open(&config, false).await?;
     if phase == "again" {
         meter.say(0)?;
     }
@@ -199,7 +199,7 @@ fn fill(root: &Path, count: usize) -> Result<()> {
     Ok(())
 }
 
-async fn scan(house: &House, files: u64, admitted: u64) -> Result<()> {
+async fn scan(house: &Daemon, files: u64, admitted: u64) -> Result<()> {
     let scans = house.scan().await?;
     assert_eq!((scans[0].1.files, scans[0].1.admitted), (files, admitted), "{:?}", scans[0].1.troubles);
     Ok(())
@@ -218,7 +218,7 @@ fn found_by_find(place: &Path, count: usize) -> Result<Cost> {
 }
 
 /// How many recordings are opened by a scan without news.
-async fn opened_during(house: &House, root: &Path, files: u64) -> Result<u64> {
+async fn opened_during(house: &Daemon, root: &Path, files: u64) -> Result<u64> {
     let opened = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&opened);
     let mut spy = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {

@@ -13,16 +13,16 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use scribed::clock::SystemClock;
-use scribed::server::address::Reach;
-use scribed::server::auth::Key;
-use scribed::server::calls::Patience;
-use scribed::server::hearing::LONGEST;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::listening::Manners;
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
-use scribed::server::recognition::SLICE;
-use scribed::server::request_body::BodyLimits;
-use scribed::server::service::{Options, REQUESTS, Running, start};
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::http::auth::ApiKey;
+use scribed::server::http::listener::ListenerLimits;
+use scribed::server::http::request_body::BodyLimits;
+use scribed::server::recognition::dispatcher::SLICE;
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::server::recognition::transcribe::LONGEST;
+use scribed::server::service::{REQUESTS, RunningService, ServiceOptions, start};
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ impl Recogniser for Deaf {
         &["en"]
     }
 
-    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, _: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         while self.0.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -163,28 +163,28 @@ impl Asked {
     }
 }
 
-async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
-    let options = Options {
+async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
+    let options = ServiceOptions {
         listen: "127.0.0.1:0".parse()?,
         data: data.to_owned(),
-        keys: vec![Key::new(KEY)],
+        keys: vec![ApiKey::new(KEY)],
         key_headers: vec!["x-service-key".to_owned()],
         upload_limit: 1 << 30,
         disk: 1 << 40,
         running: 1,
         queue: usize::MAX,
         retention: Duration::from_secs(1 << 30),
-        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
+        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
-        reach: Reach::public(),
+        reach: AddressPolicy::public(),
         webhook: None,
-        patience: Patience::default(),
+        patience: DeliveryRetries::default(),
         workers: 1,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,
-        manners: Manners::SERVICE,
+        manners: ListenerLimits::SERVICE,
         requests: REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: Vec::new(),
@@ -209,7 +209,7 @@ async fn empty() -> Result<SocketAddr> {
 }
 
 /// An upload that stays, and a record that has ended.
-async fn prepared(service: &Running) -> Result<(Value, String)> {
+async fn prepared(service: &RunningService) -> Result<(Value, String)> {
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
     let base = format!("http://{}", service.address);
     let ask = |method: reqwest::Method, path: &str| {

@@ -10,8 +10,8 @@
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
 use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Audio, AudioAt, Event, Intent, StageKind, Upload};
-use scribed::domain::token::{Order, Token};
+use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
+use scribed::domain::token::{PurchaseKey, Token};
 use scribed::output::results::Results;
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::queue::QueueStore;
@@ -300,8 +300,8 @@ fn stamp(n: u64) -> Stamp {
 fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
-    let order = Order { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
-    let audio = Audio { millis: 3_600_000, channels: 1, billed: None };
+    let order = PurchaseKey { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
+    let audio = AudioAmount { millis: 3_600_000, channels: 1, billed: None };
     let intent = Intent {
         token: Token::new(&order, job.key.tag(), 0),
         origin: "https://stt.example.org".into(),
@@ -309,19 +309,19 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
         service_date: Some(NOW),
         sent_at: NOW,
     };
-    let upload = AudioAt::Upload(Upload {
+    let upload = AudioAt::Upload(UploadedAudio {
         id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()),
         at: NOW,
         origin: None,
     });
     let way = [
-        Event::Settled,
-        Event::Probed { params, content: None, making: None },
-        Event::Uploaded { order, audio, upload, sent: None },
-        Event::Intended { intent },
-        Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
-        Event::Fetched { audio },
-        Event::Written { outputs, language: None, missing: Vec::new(), unread: None },
+        JobEvent::Settled,
+        JobEvent::Probed { params, content: None, making: None },
+        JobEvent::Uploaded { order, audio, upload, sent: None },
+        JobEvent::Intended { intent },
+        JobEvent::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
+        JobEvent::Fetched { audio },
+        JobEvent::Written { outputs, language: None, missing: Vec::new(), unread: None },
     ];
     let mut job = job.clone();
     let mut at_each = Vec::new();

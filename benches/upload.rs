@@ -13,11 +13,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use scribed::beneath::RootedPath;
 use scribed::client::contract::{Client, Identity, UploadFile};
-use scribed::client::http::{HttpClient, Key, Options, Timeouts};
+use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::SystemClock;
 use scribed::domain::names::ServiceName;
-use scribed::pipeline::upload::Passage;
-use scribed::source::disk::Disk;
+use scribed::pipeline::stages::upload::Passage;
+use scribed::source::mount::disk::Disk;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -83,10 +83,10 @@ async fn compare(path: &Path, size: u64, url: &str) -> Result<()> {
 fn client(url: &str) -> Result<HttpClient> {
     let identity =
         Identity { service: ServiceName::new("sink"), origin: url.to_owned(), key: String::new(), is_own: false };
-    let options = Options {
+    let options = ClientOptions {
         identity,
         base: url.parse()?,
-        key: Key::new("none"),
+        key: ServiceKey::new("none"),
         key_header: "x-service-key".to_owned(),
         authorities: Default::default(),
         requests_per_second: f64::INFINITY,

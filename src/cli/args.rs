@@ -2,9 +2,9 @@
 
 use crate::domain::format::Format;
 use crate::domain::names::Timestamp;
-use crate::source::manifest::cells;
-use crate::wire::iso;
+use crate::manifests::format::cells;
 use crate::wire::record::Status;
+use crate::wire::timestamps;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Arguments {
     /// Flags of every command.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -23,7 +23,7 @@ pub struct Arguments {
 
 /// Flags of every command.
 #[derive(Debug, Args)]
-pub struct Common {
+pub struct CommonArgs {
     /// The configuration file
     #[arg(long, global = true, env = "SCRIBED_CONFIG", default_value = "jobs.toml", value_name = "FILE")]
     pub config: PathBuf,
@@ -68,48 +68,48 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start the daemon: watch all sources and process every job, until it is stopped
-    Run(Run),
+    Run(RunArgs),
     /// Run one pass: scan all sources, process every job to its end, print a summary
-    Once(Once),
+    Once(OnceArgs),
     /// Show the number of jobs by stage, what they wait for, and the state of the daemon
     Status(StatusArgs),
     /// List the jobs, one per line
-    Jobs(Jobs),
+    Jobs(JobsArgs),
     /// Show one job: its stage, why it is there, what happens next, and its history
-    Show(Show),
+    Show(ShowArgs),
     /// Explain the state of a file and what happens next; also for files that are ignored
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Show what `once` would do: files, hours of audio, price, duplicates, ignored files, and the expected end;
     /// nothing is submitted
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Add files of a source's folder, whatever its patterns say, or addresses that the service can fetch
-    Add(Add),
+    Add(AddArgs),
     /// Continue jobs that failed, were cancelled, or wait
-    Retry(Retry),
+    Retry(RetryArgs),
     /// Process jobs before all others, also after a restart
-    Bump(Bump),
+    Bump(BumpArgs),
     /// Acknowledge jobs that failed or are incomplete: `once` and `status --check` ignore them until they change
-    Acknowledge(Acknowledge),
+    Acknowledge(AcknowledgeArgs),
     /// Cancel jobs; their purchases stay on record
-    Cancel(Cancel),
+    Cancel(CancelArgs),
     /// Remove ended jobs whose files are gone from the queue; their purchases stay on record
-    Forget(Forget),
+    Forget(ForgetArgs),
     /// Check that the outputs of all written jobs exist and are unchanged; --repair writes missing ones again
-    Verify(Verify),
+    Verify(VerifyArgs),
     /// Stop new uploads and submissions until `resume`, also after a restart
-    Pause(Pause),
+    Pause(PauseArgs),
     /// End a pause
-    Resume(Resume),
+    Resume(ResumeArgs),
     /// Make the daemon read a changed jobs.toml; one with mistakes changes nothing
     Reload,
     /// Pause, and wait until everything that was submitted has ended and is written
-    Drain(Drain),
+    Drain(DrainArgs),
     /// Download the transcriptions in the service's lists, pre-recorded and live, into a folder; continues a download
-    Harvest(Harvest),
+    Harvest(HarvestArgs),
     /// Compare the queue with the services' lists, and show what only one of them has
-    Reconcile(Reconcile),
+    Reconcile(ReconcileArgs),
     /// Show what was spent, by source, day, month, service, template or job
-    Cost(Cost),
+    Cost(CostArgs),
     /// Check the configuration, keys, services, folders, clocks and tools, and show how to fix what is wrong
     Check,
     /// Write a commented jobs.toml to start from, its folder inbox, and jobs.example.toml with every setting
@@ -117,20 +117,20 @@ pub enum Command {
     /// Print the JSON Schema of jobs.toml, for editors: `#:schema ./jobs.schema.json` as its first line
     Schema,
     /// Print the completions for a shell, as `scribed completions bash`
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual page in roff format
-    Man(Man),
+    Man(ManArgs),
     /// Print a page of the documentation, or the list of its topics
-    Manual(Manual),
+    Manual(ManualArgs),
     /// Run the embedded transcription service for other machines
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Convert request parameters and results of the interface's first version into the second
-    Upgrade(Upgrade),
+    Upgrade(UpgradeArgs),
 }
 
 /// `scribed pause`.
 #[derive(Debug, Args)]
-pub struct Pause {
+pub struct PauseArgs {
     /// Only for this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
@@ -141,7 +141,7 @@ pub struct Pause {
 
 /// `scribed resume`.
 #[derive(Debug, Args)]
-pub struct Resume {
+pub struct ResumeArgs {
     /// Only for this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
@@ -149,7 +149,7 @@ pub struct Resume {
 
 /// `scribed drain`.
 #[derive(Debug, Args)]
-pub struct Drain {
+pub struct DrainArgs {
     /// How long to wait; what has not ended by then continues by itself
     #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, default_value = "12h")]
     pub patience: Duration,
@@ -157,7 +157,7 @@ pub struct Drain {
 
 /// `scribed harvest`.
 #[derive(Debug, Args)]
-pub struct Harvest {
+pub struct HarvestArgs {
     /// Folder for the files, created if it does not exist. Files that are in it are not downloaded again
     #[arg(long, value_name = "FOLDER")]
     pub to: PathBuf,
@@ -165,8 +165,8 @@ pub struct Harvest {
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
     /// Which lists to read
-    #[arg(long, value_enum, default_value_t = ListKind::All)]
-    pub kind: ListKind,
+    #[arg(long, value_enum, default_value_t = ListArg::All)]
+    pub kind: ListArg,
     /// Only transcriptions created after this time, as 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = moment)]
     pub after: Option<Timestamp>,
@@ -195,7 +195,7 @@ pub struct Harvest {
 
 /// `scribed reconcile`.
 #[derive(Debug, Args)]
-pub struct Reconcile {
+pub struct ReconcileArgs {
     /// Only this service; otherwise all in jobs.toml
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
@@ -210,7 +210,7 @@ pub struct Reconcile {
 
 /// Lists of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ListKind {
+pub enum ListArg {
     /// Transcriptions of files.
     PreRecorded,
     /// Transcriptions of streams.
@@ -221,22 +221,22 @@ pub enum ListKind {
 
 /// `scribed serve`.
 #[derive(Debug, Args)]
-pub struct Serve {
+pub struct ServeArgs {
     /// A command to carry out instead of serving
     #[command(subcommand)]
-    pub order: Option<ServeOrder>,
+    pub order: Option<ServeCommand>,
 }
 
 /// Orders to the service's records; it need not be stopped for them.
 #[derive(Debug, Subcommand)]
-pub enum ServeOrder {
+pub enum ServeCommand {
     /// Import records of live transcriptions, one JSON object per line: all of them or none
-    ImportLive(ImportLive),
+    ImportLive(ImportLiveArgs),
 }
 
 /// `scribed serve import-live`.
 #[derive(Debug, Args)]
-pub struct ImportLive {
+pub struct ImportLiveArgs {
     /// File with the records, as the service's list of live transcriptions shows them
     #[arg(value_name = "FILE.jsonl")]
     pub file: PathBuf,
@@ -247,7 +247,7 @@ pub struct ImportLive {
 
 /// `scribed run`.
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunArgs {
     /// Set a damaged queue aside and rebuild it from the folders and the services' lists
     #[arg(long)]
     pub rebuild: bool,
@@ -255,7 +255,7 @@ pub struct Run {
 
 /// `scribed once`.
 #[derive(Debug, Args)]
-pub struct Once {
+pub struct OnceArgs {
     /// How long to wait for a service that does not answer, or for a job that only time helps
     #[arg(long, default_value = "15m", value_name = "TIME", value_parser = time)]
     pub patience: Duration,
@@ -282,7 +282,7 @@ pub struct StatusArgs {
 
 /// `scribed acknowledge`.
 #[derive(Debug, Args)]
-pub struct Acknowledge {
+pub struct AcknowledgeArgs {
     /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete"], conflicts_with_all = ["failed", "incomplete"])]
     pub jobs: Vec<PathBuf>,
@@ -302,7 +302,7 @@ pub struct Acknowledge {
 
 /// `scribed jobs`.
 #[derive(Debug, Args)]
-pub struct Jobs {
+pub struct JobsArgs {
     /// Only jobs at this stage (found, settled, probed, uploaded, submitting, submitted, fetched,
     /// following, written, skipped, failed, cancelled); may be repeated
     #[arg(long, value_name = "STAGE", value_parser = stage)]
@@ -329,7 +329,7 @@ pub struct Jobs {
 
 /// `scribed show`.
 #[derive(Debug, Args)]
-pub struct Show {
+pub struct ShowArgs {
     /// Job number, path of the recording, or the name in `scribed jobs`
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
@@ -337,7 +337,7 @@ pub struct Show {
 
 /// `scribed explain`.
 #[derive(Debug, Args)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// Path of a file, or the name in `scribed jobs`
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
@@ -345,7 +345,7 @@ pub struct Explain {
 
 /// `scribed plan`.
 #[derive(Debug, Args)]
-pub struct Plan {
+pub struct PlanArgs {
     /// Show the request for this file, and where each part of it comes from
     #[arg(long, value_name = "PATH")]
     pub explain: Option<PathBuf>,
@@ -359,7 +359,7 @@ pub struct Plan {
 
 /// `scribed add`.
 #[derive(Debug, Args)]
-pub struct Add {
+pub struct AddArgs {
     /// Files below a source's folder, or addresses (http, https) that the service can fetch
     #[arg(value_name = "PATH|URL", required = true)]
     pub paths: Vec<PathBuf>,
@@ -387,7 +387,7 @@ fn channels(text: &str) -> Result<u64, String> {
 
 /// `scribed retry`.
 #[derive(Debug, Args)]
-pub struct Retry {
+pub struct RetryArgs {
     /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written"], conflicts_with_all = ["failed", "written"])]
     pub jobs: Vec<PathBuf>,
@@ -415,7 +415,7 @@ pub struct Retry {
 
 /// `scribed bump`.
 #[derive(Debug, Args)]
-pub struct Bump {
+pub struct BumpArgs {
     /// Job numbers, or paths of recordings; the first one is processed first
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
@@ -423,7 +423,7 @@ pub struct Bump {
 
 /// `scribed cancel`.
 #[derive(Debug, Args)]
-pub struct Cancel {
+pub struct CancelArgs {
     /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
@@ -434,7 +434,7 @@ pub struct Cancel {
 
 /// `scribed forget`.
 #[derive(Debug, Args)]
-pub struct Forget {
+pub struct ForgetArgs {
     /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present = "vanished", conflicts_with = "vanished")]
     pub jobs: Vec<PathBuf>,
@@ -454,7 +454,7 @@ pub struct Forget {
 
 /// `scribed verify`.
 #[derive(Debug, Args)]
-pub struct Verify {
+pub struct VerifyArgs {
     /// Only these jobs: job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", conflicts_with = "source")]
     pub jobs: Vec<PathBuf>,
@@ -468,10 +468,10 @@ pub struct Verify {
 
 /// `scribed cost`.
 #[derive(Debug, Args)]
-pub struct Cost {
+pub struct CostArgs {
     /// How to group the sums; days and months are in `budget.timezone`
     #[arg(long, value_enum, default_value = "source", value_name = "WHAT")]
-    pub by: crate::control::request::By,
+    pub by: crate::control::transport::protocol::By,
     /// Only purchases on this day or later
     #[arg(long, visible_alias = "since", value_name = "DATE")]
     pub after: Option<String>,
@@ -493,7 +493,7 @@ pub struct Init {
 
 /// `scribed manual`.
 #[derive(Debug, Args)]
-pub struct Manual {
+pub struct ManualArgs {
     /// The page to print; without it, the list of topics
     #[arg(value_name = "TOPIC")]
     pub topic: Option<String>,
@@ -501,7 +501,7 @@ pub struct Manual {
 
 /// `scribed completions`.
 #[derive(Debug, Args)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: clap_complete::Shell,
@@ -509,7 +509,7 @@ pub struct Completions {
 
 /// `scribed man`.
 #[derive(Debug, Args)]
-pub struct Man {
+pub struct ManArgs {
     /// Write one page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     pub to: Option<PathBuf>,
@@ -517,7 +517,7 @@ pub struct Man {
 
 /// `scribed upgrade`.
 #[derive(Debug, Args)]
-pub struct Upgrade {
+pub struct UpgradeArgs {
     /// JSON files, each with parameters or a result; without any, standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -534,7 +534,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    iso::read(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
+    timestamps::read(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
 }
 
 fn status(text: &str) -> Result<Status, String> {

@@ -2,19 +2,21 @@
 //!
 //! Words are written to stand after "service `name` ".
 
-use crate::client::contract::{ListPage, Listed, Reading, Sent, Unreadable, Whole, WholePage};
-use crate::client::meaning::{Meaning, meaning};
+use crate::client::contract::{
+    AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordState, UnreadableItem,
+};
+use crate::client::status_class::{StatusClass, meaning};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
-use crate::domain::stage::Audio;
+use crate::domain::stage::AudioAmount;
 use crate::domain::token::{RESERVED_KEY, Token};
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::error::ErrorBody;
 use crate::wire::fields::METADATA;
-use crate::wire::iso;
-use crate::wire::modest::Modest;
-use crate::wire::page::Page;
+use crate::wire::page::RecordPage;
 use crate::wire::record::{Created, Record, Status};
 use crate::wire::result::{ResultBill, ResultHead, millis};
+use crate::wire::timestamps;
 use crate::wire::upload;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 /// An answer as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Answer {
+pub struct ServiceAnswer {
     /// The HTTP status.
     pub status: u16,
     /// `Content-Type`; empty where it had none.
@@ -42,7 +44,7 @@ pub struct Answer {
     pub request_id: Option<String>,
 }
 
-impl Answer {
+impl ServiceAnswer {
     /// The fault that this answer is, when it is not what was asked for.
     pub fn fault(&self, at: Timestamp) -> Fault {
         let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
@@ -91,13 +93,13 @@ impl Answer {
         let retry_after_ms = self.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok());
         match meaning(status) {
             // A web server that does not know the path: not one word about this file.
-            Meaning::Refused if matches!(status, 404 | 405) && self.is_web_page() => FaultKind::Broken,
-            Meaning::Refused => FaultKind::Refused { status },
-            Meaning::Barred => FaultKind::Barred { status },
-            Meaning::Throttled => FaultKind::Throttled { retry_after_ms },
+            StatusClass::Refused if matches!(status, 404 | 405) && self.is_web_page() => FaultKind::Broken,
+            StatusClass::Refused => FaultKind::Refused { status },
+            StatusClass::Barred => FaultKind::Barred { status },
+            StatusClass::Throttled => FaultKind::Throttled { retry_after_ms },
             // What it asks for must be obeyed, and only this kind can carry it.
-            Meaning::Broken if status == 503 && retry_after_ms.is_some() => FaultKind::Throttled { retry_after_ms },
-            Meaning::Broken | Meaning::Accepted => FaultKind::Broken,
+            StatusClass::Broken if status == 503 && retry_after_ms.is_some() => FaultKind::Throttled { retry_after_ms },
+            StatusClass::Broken | StatusClass::Accepted => FaultKind::Broken,
         }
     }
 
@@ -162,21 +164,21 @@ pub fn printable(text: &[u8], most: usize) -> String {
 struct UploadAnswer {
     audio_url: String,
     #[serde(default)]
-    audio_metadata: Modest,
+    audio_metadata: BoundedValue,
 }
 
 /// From the answer to an upload.
 ///
 /// # Errors
 /// Why it cannot be used, in words.
-pub fn sent(body: &[u8]) -> Result<Sent, String> {
+pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
     let answer: UploadAnswer = parse(body)?;
     let upload = upload::named(&answer.audio_url)
         .ok_or_else(|| format!("its audio_url is no web address: `{}`", printable(answer.audio_url.as_bytes(), 100)))?;
     let number = |name| answer.audio_metadata.get(name).and_then(Value::as_u64);
     let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis);
     let channels = number("number_of_channels").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-    Ok(Sent { upload, audio: Audio { millis, channels, billed: None }, size: number("size") })
+    Ok(AcceptedUpload { upload, audio: AudioAmount { millis, channels, billed: None }, size: number("size") })
 }
 
 /// From the answer to a create.
@@ -194,17 +196,17 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 ///
 /// # Errors
 /// Why it cannot be used, in words.
-pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<Reading, (String, Vec<u8>)> {
+pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<RecordState, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
-        Ok(Read::Done(audio, took)) => Ok(Reading::Done { raw: body, audio, took }),
+        Ok(Read::Done(audio, took)) => Ok(RecordState::Done { raw: body, audio, took }),
         Err(why) => Err((why, body)),
     }
 }
 
 enum Read {
-    Done(Audio, Option<Duration>),
-    Other(Reading),
+    Done(AudioAmount, Option<Duration>),
+    Other(RecordState),
 }
 
 fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
@@ -214,15 +216,15 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
     }
     Ok(match (&record.status, &record.result) {
         (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio(), took(&record)),
-        (Status::Done, _) => Read::Other(Reading::Pending("done, but without its transcription".to_owned())),
-        (Status::Error, _) => Read::Other(Reading::Lost(dead(id, &record, at))),
-        (other, _) => Read::Other(Reading::Pending(printable(other.as_str().as_bytes(), 60))),
+        (Status::Done, _) => Read::Other(RecordState::Pending("done, but without its transcription".to_owned())),
+        (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at))),
+        (other, _) => Read::Other(RecordState::Pending(printable(other.as_str().as_bytes(), 60))),
     })
 }
 
 /// From its acceptance to its end, where the service says both.
 fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
-    let date = |text: &Option<String>| text.as_deref().and_then(iso::read);
+    let date = |text: &Option<String>| text.as_deref().and_then(timestamps::read);
     let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
     (created <= completed).then(|| completed.since(created))
 }
@@ -245,35 +247,35 @@ fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fau
 /// # Errors
 /// Why the page cannot be used, in words.
 pub fn page(body: &[u8]) -> Result<ListPage, String> {
-    let page: Page<&RawValue> = parse(body)?;
+    let page: RecordPage<&RawValue> = parse(body)?;
     let mut list = ListPage { more: page.next.is_some_and(|next| !next.is_empty()), ..ListPage::default() };
     for (index, item) in page.items.into_iter().enumerate() {
         match listed(item) {
             Ok(item) => list.items.push(item),
-            Err(unreadable) => list.unreadable.push(Unreadable { index, ..*unreadable }),
+            Err(unreadable) => list.unreadable.push(UnreadableItem { index, ..*unreadable }),
         }
     }
     Ok(list)
 }
 
 /// One item of a list. Only what a scan decides by has to be readable: its id, and whether it carries our token.
-fn listed(item: &RawValue) -> Result<Listed, Box<Unreadable>> {
+fn listed(item: &RawValue) -> Result<ListItem, Box<UnreadableItem>> {
     // Not into a record: one field of a wrong type, or a field that stands there twice, would spoil it.
     let fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(item.get()).map_err(|error| unreadable(None, None, error.to_string()))?;
     let text = |name: &str| read::<String>(&fields, name);
-    let created = text("created_at").as_deref().and_then(iso::read);
+    let created = text("created_at").as_deref().and_then(timestamps::read);
     let id = text("id").and_then(|id| usable_id(&id));
     let id = id.ok_or_else(|| unreadable(None, created, "it has no usable id".to_owned()))?;
     let metadata = metadata(&fields).map_err(|why| unreadable(Some(&id), created, why))?;
     let token = token_in(&metadata).map_err(|why| unreadable(Some(&id), created, why))?;
     let billed = read::<ResultBill>(&fields, "result").and_then(|ResultBill(billed)| billed);
     let status = read::<Status>(&fields, "status").unwrap_or_else(|| Status::Other(String::new()));
-    Ok(Listed { id, created, token, billed, status, has_metadata: !matches!(metadata, Metadata::None) })
+    Ok(ListItem { id, created, token, billed, status, has_metadata: !matches!(metadata, Metadata::None) })
 }
 
-fn unreadable(id: Option<&TranscriptionId>, created: Option<Timestamp>, why: String) -> Box<Unreadable> {
-    Box::new(Unreadable { index: 0, id: id.cloned(), created, why })
+fn unreadable(id: Option<&TranscriptionId>, created: Option<Timestamp>, why: String) -> Box<UnreadableItem> {
+    Box::new(UnreadableItem { index: 0, id: id.cloned(), created, why })
 }
 
 fn read<'a, T: Deserialize<'a>>(fields: &BTreeMap<String, &'a RawValue>, name: &str) -> Option<T> {
@@ -321,23 +323,23 @@ fn token_in(metadata: &Metadata) -> Result<Option<Token>, String> {
 ///
 /// # Errors
 /// Why the page cannot be used, in words.
-pub fn whole_page(body: &[u8]) -> Result<WholePage, String> {
-    let page: Page<&RawValue> = parse(body)?;
+pub fn whole_page(body: &[u8]) -> Result<FullListPage, String> {
+    let page: RecordPage<&RawValue> = parse(body)?;
     let items = page.items.iter().map(|item| whole(item.get().as_bytes())).collect();
-    Ok(WholePage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
+    Ok(FullListPage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
 }
 
 /// From a record.
 ///
 /// # Errors
 /// Why it cannot be used, in words.
-pub fn whole(raw: &[u8]) -> Result<Whole, String> {
+pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
     let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
-    let created = record.created_at.as_deref().and_then(iso::read);
+    let created = record.created_at.as_deref().and_then(timestamps::read);
     let has_result = record.result.is_some();
     let has_token = metadata(&parse(raw)?).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());
-    Ok(Whole { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
+    Ok(FullListItem { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
 }
 
 /// An id that can be put into an address and into a line of a log.

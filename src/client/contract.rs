@@ -3,7 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::remote::RemoteUrl;
-use crate::domain::stage::Audio;
+use crate::domain::stage::AudioAmount;
 use crate::domain::token::Token;
 use crate::wire::page::ListQuery;
 use crate::wire::params::CallbackConfig;
@@ -40,11 +40,11 @@ pub struct UploadFile {
 
 /// What the service took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct AcceptedUpload {
     /// How a create names it.
     pub upload: UploadId,
     /// What the service found in it.
-    pub audio: Audio,
+    pub audio: AudioAmount,
     /// How many bytes it says it has.
     pub size: Option<u64>,
 }
@@ -52,9 +52,9 @@ pub struct Sent {
 /// A turn to send one create within the limit of requests a second. Taken before the intent, so that
 /// the create leaves right after it; used up by the create.
 #[derive(Debug)]
-pub struct Turn(());
+pub struct CreatePermit(());
 
-impl Turn {
+impl CreatePermit {
     /// For clients, when the turn has come.
     pub fn come() -> Self {
         Self(())
@@ -96,7 +96,7 @@ pub enum Creation {
 
 /// What a read says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum RecordState {
     /// Not ended. The status in the service's words.
     Pending(String),
     /// The whole answer as it came.
@@ -104,7 +104,7 @@ pub enum Reading {
         /// JSON.
         raw: Vec<u8>,
         /// What was transcribed.
-        audio: Audio,
+        audio: AudioAmount,
         /// From its acceptance to its end, by the service's own dates.
         took: Option<Duration>,
     },
@@ -115,7 +115,7 @@ pub enum Reading {
 
 /// An item of the list, without its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListItem {
     /// Its id.
     pub id: TranscriptionId,
     /// When it was created, by the service's clock.
@@ -132,7 +132,7 @@ pub struct Listed {
 
 /// An item of the list that cannot be read: it may be ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableItem {
     /// Its place among all items of the page, from 0.
     pub index: usize,
     /// Its id, where at least that can be read.
@@ -147,23 +147,23 @@ pub struct Unreadable {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListPage {
     /// Those that can be read, in the service's order.
-    pub items: Vec<Listed>,
+    pub items: Vec<ListItem>,
     /// The others.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableItem>,
     /// Whether the service says that more follow.
     pub more: bool,
 }
 
 /// Which of the service's two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListKind {
     /// Of files.
     PreRecorded,
     /// Of streams.
     Live,
 }
 
-impl Kind {
+impl ListKind {
     /// As in `kind` of a record, and on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl Kind {
 
 /// An item of a list, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whole {
+pub struct FullListItem {
     /// Its id.
     pub id: TranscriptionId,
     /// Where it is.
@@ -192,9 +192,9 @@ pub struct Whole {
 
 /// A page of a list, each item whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WholePage {
+pub struct FullListPage {
     /// In the service's order; in words why one of them cannot be used.
-    pub items: Vec<Result<Whole, String>>,
+    pub items: Vec<Result<FullListItem, String>>,
     /// Whether the service says that more follow.
     pub more: bool,
 }
@@ -249,27 +249,27 @@ pub trait Client: Send + Sync {
 
     /// Uploads. May be repeated inside; costs bandwidth, not money. A fault of the file itself
     /// ([`crate::domain::fault::FaultKind::Unreadable`]) is the file's, not the service's.
-    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault>;
+    async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault>;
 
     /// Waits for a turn to create.
-    async fn turn(&self) -> Turn;
+    async fn turn(&self) -> CreatePermit;
 
     /// Creates, once: no layer below repeats it.
-    async fn create(&self, turn: Turn, request: CreateRequest) -> Creation;
+    async fn create(&self, turn: CreatePermit, request: CreateRequest) -> Creation;
 
     /// Reads a transcription.
-    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault>;
+    async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault>;
 
     /// Reads a page of the list of pre-recorded transcriptions.
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault>;
 
     /// Reads a page of either list with all that stands in it.
-    async fn whole_page(&self, _kind: Kind, _query: &ListQuery) -> Result<WholePage, PageFault> {
+    async fn whole_page(&self, _kind: ListKind, _query: &ListQuery) -> Result<FullListPage, PageFault> {
         Err(PageFault::List(ListFault::None(cannot())))
     }
 
     /// Reads one record of either list, whole.
-    async fn whole(&self, _kind: Kind, _id: &TranscriptionId) -> Result<Whole, Fault> {
+    async fn whole(&self, _kind: ListKind, _id: &TranscriptionId) -> Result<FullListItem, Fault> {
         Err(cannot())
     }
 

@@ -1,16 +1,16 @@
 //! A service over HTTP. Every request goes through one function, to an address built from the
 //! configured one: nothing that a service answers says where the key is sent.
 
-use crate::client::again::{Again, Tries, again};
-use crate::client::answer::{self, Answer};
+use crate::client::answer::{self, ServiceAnswer};
 use crate::client::contract::{
-    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, RequestAudio,
-    Sent, Turn, UploadFile, Whole, WholePage,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Deletion, FullListItem, FullListPage, Identity,
+    ListFault, ListKind, ListPage, PageFault, RecordState, RequestAudio, UploadFile,
 };
-use crate::client::hearing::Hearing;
-use crate::client::meaning::{Meaning, date, meaning, retry_after};
-use crate::client::pace::{Pace, Pacer};
-use crate::client::sending::{Counted, Patience, Progress, Stalled, harmless};
+use crate::client::rate_limiter::{RateLimit, RateLimiter};
+use crate::client::retry::{RequestRetries, Retryability, again};
+use crate::client::stall_detector::StallDetector;
+use crate::client::status_class::{StatusClass, date, meaning, retry_after};
+use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
@@ -32,16 +32,16 @@ use std::time::Duration;
 
 /// The service's key. Shows itself to nobody.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ServiceKey(String);
 
-impl Key {
+impl ServiceKey {
     /// The text as it stands in the header.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ServiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(…)")
     }
@@ -126,19 +126,20 @@ impl Limits {
 }
 
 /// Reads are few and small: tried a little before the line is stopped.
-const READ_TRIES: Tries = Tries { count: 4, first: Duration::from_millis(500), within: Duration::from_secs(10) };
+const READ_TRIES: RequestRetries =
+    RequestRetries { count: 4, first: Duration::from_millis(500), within: Duration::from_secs(10) };
 
 /// Uploads cost bandwidth: an outage that lasted longer than this is left to the line.
-const UPLOAD_TRIES: Tries = Tries { count: 3, ..READ_TRIES };
+const UPLOAD_TRIES: RequestRetries = RequestRetries { count: 3, ..READ_TRIES };
 
 /// What a client is made of.
-pub struct Options {
+pub struct ClientOptions {
     /// Whom it speaks to, for whoever asks.
     pub identity: Identity,
     /// `http` or `https`, host, port and perhaps a path before `/v2`.
     pub base: Url,
     /// What it shows.
-    pub key: Key,
+    pub key: ServiceKey,
     /// Under which header.
     pub key_header: String,
     /// Whose certificates are trusted beside those that the machine trusts.
@@ -215,13 +216,13 @@ pub struct HttpClient {
     /// The configured address without a slash at its end.
     base: String,
     url: Url,
-    key: Key,
+    key: ServiceKey,
     key_header: HeaderName,
     key_value: HeaderValue,
     clock: Arc<dyn Clock>,
     timeouts: Timeouts,
-    pacer: Pacer,
-    hearing: Arc<Hearing>,
+    pacer: RateLimiter,
+    hearing: Arc<StallDetector>,
     /// For everything but creates: connections are kept.
     usual: reqwest::Client,
     /// For creates: a new connection for each, and no layer that sends anything twice.
@@ -246,12 +247,12 @@ impl HttpClient {
     ///
     /// # Errors
     /// [`ClientError`]: what must be mended first.
-    pub fn new(options: Options) -> Result<Self, ClientError> {
-        let Options { identity, base, key, key_header, authorities, .. } = options;
-        let Options { requests_per_second: rate, clock, timeouts, plain_http, .. } = options;
+    pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
+        let ClientOptions { identity, base, key, key_header, authorities, .. } = options;
+        let ClientOptions { requests_per_second: rate, clock, timeouts, plain_http, .. } = options;
         let service = identity.service.to_string();
         check(&base, plain_http).map_err(|why| ClientError::Address { service: service.clone(), why })?;
-        let pace = Pace::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
+        let pace = RateLimit::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
         let key_value = key_value(&key).ok_or_else(|| ClientError::Key { service: service.clone() })?;
         let name = HeaderName::from_bytes(key_header.as_bytes());
         let key_header =
@@ -260,8 +261,8 @@ impl HttpClient {
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
-            pacer: Pacer::new(clock.clone(), pace),
-            hearing: Arc::new(Hearing::new(clock.clone())),
+            pacer: RateLimiter::new(clock.clone(), pace),
+            hearing: Arc::new(StallDetector::new(clock.clone())),
             date: AtomicI64::new(NEVER),
             identity,
             key,
@@ -304,7 +305,7 @@ fn check(base: &Url, plain_http: PlainHttp) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn key_value(key: &Key) -> Option<HeaderValue> {
+fn key_value(key: &ServiceKey) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&key.0).ok().filter(|value| !value.is_empty())?;
     value.set_sensitive(true);
     Some(value)
@@ -410,7 +411,7 @@ impl HttpClient {
         request: RequestBuilder,
         most: usize,
         patience: impl Future<Output = Lost>,
-    ) -> Result<Answer, Lost> {
+    ) -> Result<ServiceAnswer, Lost> {
         let request = request.header(ACCEPT, "application/json").header(&self.key_header, &self.key_value);
         let request = request.build().map_err(Lost::of)?;
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -439,7 +440,7 @@ impl HttpClient {
     }
 
     /// How it was answered says how often it may be asked.
-    fn feel(&self, answer: &Answer) {
+    fn feel(&self, answer: &ServiceAnswer) {
         let asks = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
         match asks {
             true => self.pacer.pushed_back(answer.retry_after.unwrap_or_default()),
@@ -448,7 +449,7 @@ impl HttpClient {
     }
 
     /// The answer with its body, as far as it comes and is wanted.
-    async fn whole(&self, response: Response, most: usize) -> Answer {
+    async fn whole(&self, response: Response, most: usize) -> ServiceAnswer {
         let status = response.status().as_u16();
         let headers = response.headers();
         let heard = header(headers, "date").and_then(|value| date(&value));
@@ -456,17 +457,17 @@ impl HttpClient {
             self.date.store(heard.0, Ordering::Relaxed);
         }
         let now = heard.unwrap_or_else(|| self.clock.now());
-        let mut answer = Answer {
+        let mut answer = ServiceAnswer {
             status,
             content_type: header(headers, "content-type").unwrap_or_default().to_ascii_lowercase(),
             retry_after: header(headers, "retry-after").and_then(|value| retry_after(&value, now)),
             location: header(headers, "location"),
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
-            ..Answer::default()
+            ..ServiceAnswer::default()
         };
         self.hearing.heard();
         self.feel(&answer);
-        let most = if meaning(status) == Meaning::Accepted { most } else { most.min(Limits::FAULT) };
+        let most = if meaning(status) == StatusClass::Accepted { most } else { most.min(Limits::FAULT) };
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
             cut = self.fill(&mut answer.body, response, most) => cut,
@@ -504,31 +505,31 @@ impl HttpClient {
     }
 
     /// The answer to a GET of `url`.
-    async fn get(&self, url: Url, most: usize) -> Result<Answer, Fault> {
+    async fn get(&self, url: Url, most: usize) -> Result<ServiceAnswer, Fault> {
         self.ask(Method::GET, url, most).await
     }
 
     /// The answer to a request without a body, which may be repeated.
-    async fn ask(&self, method: Method, url: Url, most: usize) -> Result<Answer, Fault> {
+    async fn ask(&self, method: Method, url: Url, most: usize) -> Result<ServiceAnswer, Fault> {
         self.turn_to_ask().await?;
         let request = self.usual.request(method, url);
         let _under_way = self.hearing.begin(None);
         let answer = self.exchange(&self.usual, request, most, self.late()).await;
-        answer.map(untold).map_err(|lost| lost.fault(self.clock.now()))
+        answer.map(pending_deliveries).map_err(|lost| lost.fault(self.clock.now()))
     }
 
     /// The body of a whole answer that was good; else its fault.
-    fn good(&self, answer: Answer) -> Result<Answer, Fault> {
+    fn good(&self, answer: ServiceAnswer) -> Result<ServiceAnswer, Fault> {
         match (&answer.cut, meaning(answer.status)) {
-            (None, Meaning::Accepted) => Ok(answer),
-            (Some(_), Meaning::Accepted) => Err(answer.malformed(NOT_WHOLE, self.clock.now())),
+            (None, StatusClass::Accepted) => Ok(answer),
+            (Some(_), StatusClass::Accepted) => Err(answer.malformed(NOT_WHOLE, self.clock.now())),
             _ => Err(answer.fault(self.clock.now())),
         }
     }
 
     async fn again<T, F: Future<Output = Result<T, Fault>>>(
         &self,
-        tries: Tries,
+        tries: RequestRetries,
         attempt: impl FnMut() -> F,
     ) -> Result<T, Fault> {
         again(&*self.clock, tries, worth_another, attempt).await.map_err(|fault| self.named(fault))
@@ -551,19 +552,19 @@ impl HttpClient {
 
 /// An answer that does not repeat the secret part of the address that is to be called: what a create asked for
 /// is repeated by its record, and by some refusals.
-fn untold(answer: Answer) -> Answer {
-    Answer { body: hint::without_seals(answer.body), ..answer }
+fn pending_deliveries(answer: ServiceAnswer) -> ServiceAnswer {
+    ServiceAnswer { body: hint::without_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-fn worth_another(fault: &Fault) -> Again {
+fn worth_another(fault: &Fault) -> Retryability {
     match fault.kind {
-        FaultKind::Broken | FaultKind::Unreachable => Again::Soon,
-        FaultKind::Throttled { .. } => fault.retry_after().map_or(Again::Soon, Again::After),
-        _ => Again::No,
+        FaultKind::Broken | FaultKind::Unreachable => Retryability::Soon,
+        FaultKind::Throttled { .. } => fault.retry_after().map_or(Retryability::Soon, Retryability::After),
+        _ => Retryability::No,
     }
 }
 
@@ -576,14 +577,14 @@ fn left_alone(held: Duration, now: Timestamp) -> Fault {
 }
 
 impl HttpClient {
-    async fn upload_once(&self, file: &UploadFile) -> Result<Sent, Fault> {
+    async fn upload_once(&self, file: &UploadFile) -> Result<AcceptedUpload, Fault> {
         self.turn_to_ask().await?;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(UploadProgress::default());
         let _under_way = self.hearing.begin(Some(progress.clone()));
         let hearing = Arc::clone(&self.hearing);
         // The next piece is asked for when the one before was taken.
         let pieces = (file.open)().inspect(move |_| hearing.heard()).boxed();
-        let body = Counted::new(pieces, file.size, progress.clone());
+        let body = CountedBody::new(pieces, file.size, progress.clone());
         let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
         let part =
             part.mime_str("application/octet-stream").map_err(|error| Lost::of(error).fault(self.clock.now()))?;
@@ -595,9 +596,13 @@ impl HttpClient {
 
     /// What an upload came to. An answer that refuses counts even if the file failed meanwhile; else
     /// the file's own fault goes before what it did to the connection.
-    fn uploaded(&self, answer: Result<Answer, Lost>, progress: &Progress) -> Result<Sent, Fault> {
+    fn uploaded(
+        &self,
+        answer: Result<ServiceAnswer, Lost>,
+        progress: &UploadProgress,
+    ) -> Result<AcceptedUpload, Fault> {
         let now = self.clock.now();
-        let good = |answer: Answer| match answer.knows_no_uploads() {
+        let good = |answer: ServiceAnswer| match answer.knows_no_uploads() {
             true => Err(answer.wrong_place(now)),
             false => self.good(answer),
         };
@@ -616,9 +621,9 @@ impl HttpClient {
         answer::sent(&good.body).map_err(|why| good.malformed(&why, now))
     }
 
-    async fn stalled(&self, progress: &Progress) -> Lost {
+    async fn stalled(&self, progress: &UploadProgress) -> Lost {
         let Timeouts { stall, file, upload_answer, .. } = self.timeouts;
-        let patience = Patience { service: stall, file, answer: upload_answer };
+        let patience = StallLimits { service: stall, file, answer: upload_answer };
         match progress.stalled(&*self.clock, patience).await {
             Stalled::Service(waited) => Lost::after("took no more of the upload", waited),
             Stalled::Answer(waited) => Lost::after("took the whole upload, but gave no answer", waited),
@@ -657,7 +662,7 @@ impl Leaving {
 
 impl HttpClient {
     /// The one request of a create.
-    async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
+    async fn create_once(&self, request: CreateRequest) -> Result<ServiceAnswer, Lost> {
         let audio = match &request.audio {
             RequestAudio::Upload(id) => upload::address(&self.base, id),
             RequestAudio::Url(url) => url.expose().to_owned(),
@@ -681,7 +686,7 @@ impl HttpClient {
     }
 
     /// What is known after a create (design, section 5).
-    fn creation(&self, answer: Result<Answer, Lost>) -> Creation {
+    fn creation(&self, answer: Result<ServiceAnswer, Lost>) -> Creation {
         let now = self.clock.now();
         let answer = match answer {
             Ok(answer) => answer,
@@ -689,7 +694,7 @@ impl HttpClient {
             Err(lost) => return self.unknown(lost.fault(now)),
         };
         match (&answer.cut, meaning(answer.status)) {
-            (None, Meaning::Accepted) => match answer::created(&answer.body) {
+            (None, StatusClass::Accepted) => match answer::created(&answer.body) {
                 Ok(id) => Creation::Accepted(id),
                 Err(why) => self.unknown(answer.malformed(&why, now)),
             },
@@ -718,25 +723,32 @@ impl HttpClient {
         url
     }
 
-    async fn read_once(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read_once(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
         let answer = self.get(self.address_of(record::PATH, id), Limits::RESULT).await?;
         let now = self.clock.now();
         let answer = match self.good(answer) {
             Ok(answer) => answer,
             Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at, .. }) => {
                 let words = format!("{words}: transcription {id} is not there any more");
-                return Ok(Reading::Lost(self.named(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) })));
+                return Ok(RecordState::Lost(
+                    self.named(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) }),
+                ));
             }
             Err(fault) => return Err(fault),
         };
         self.understood(id, answer, now)
     }
 
-    fn understood(&self, id: &TranscriptionId, mut answer: Answer, now: Timestamp) -> Result<Reading, Fault> {
+    fn understood(
+        &self,
+        id: &TranscriptionId,
+        mut answer: ServiceAnswer,
+        now: Timestamp,
+    ) -> Result<RecordState, Fault> {
         let body = std::mem::take(&mut answer.body);
         match answer::reading(id, body, now) {
-            Ok(Reading::Lost(fault)) => Ok(Reading::Lost(self.named(fault))),
-            Ok(Reading::Pending(status)) => Ok(Reading::Pending(self.blind(&status))),
+            Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.named(fault))),
+            Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.blind(&status))),
             Ok(done) => Ok(done),
             Err((why, body)) => {
                 answer.body = body;
@@ -758,16 +770,20 @@ impl HttpClient {
     }
 }
 
-fn path(kind: Kind) -> &'static str {
+fn path(kind: ListKind) -> &'static str {
     match kind {
-        Kind::PreRecorded => record::PATH,
-        Kind::Live => record::LIVE_PATH,
+        ListKind::PreRecorded => record::PATH,
+        ListKind::Live => record::LIVE_PATH,
     }
 }
 
 impl HttpClient {
     /// Within: what no repetition mends.
-    async fn whole_page_once(&self, kind: Kind, query: &ListQuery) -> Result<Result<WholePage, PageFault>, Fault> {
+    async fn whole_page_once(
+        &self,
+        kind: ListKind,
+        query: &ListQuery,
+    ) -> Result<Result<FullListPage, PageFault>, Fault> {
         let mut url = self.address(path(kind));
         url.query_pairs_mut().extend_pairs(query.pairs());
         let answer = self.get(url, Limits::LIST).await?;
@@ -782,7 +798,7 @@ impl HttpClient {
         answer::whole_page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
     }
 
-    async fn whole_once(&self, kind: Kind, id: &TranscriptionId) -> Result<Whole, Fault> {
+    async fn whole_once(&self, kind: ListKind, id: &TranscriptionId) -> Result<FullListItem, Fault> {
         let answer = self.get(self.address_of(path(kind), id), Limits::RESULT).await?;
         let answer = self.good(answer)?;
         let malformed = |why: String| answer.malformed(&why, self.clock.now());
@@ -823,17 +839,17 @@ impl Client for HttpClient {
         Some(self.date.load(Ordering::Relaxed)).filter(|date| *date != NEVER).map(Timestamp)
     }
 
-    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault> {
+    async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault> {
         self.again(UPLOAD_TRIES, || self.upload_once(&file)).await
     }
 
-    async fn turn(&self) -> Turn {
+    async fn turn(&self) -> CreatePermit {
         // Where nothing may leave for long, `create` says so.
         self.pacer.turn().await;
-        Turn::come()
+        CreatePermit::come()
     }
 
-    async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+    async fn create(&self, _turn: CreatePermit, request: CreateRequest) -> Creation {
         let held = self.pacer.held();
         if !held.is_zero() {
             return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
@@ -843,10 +859,10 @@ impl Client for HttpClient {
             answer = self.create_once(request) => answer,
             () = self.clock.sleep(limit) => Err(Lost::after("gave no whole answer", limit)),
         };
-        self.creation(answer.map(untold))
+        self.creation(answer.map(pending_deliveries))
     }
 
-    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
         self.again(READ_TRIES, || self.read_once(id)).await
     }
 
@@ -855,12 +871,12 @@ impl Client for HttpClient {
         page.map_err(ListFault::Now)?.map_err(ListFault::None)
     }
 
-    async fn whole_page(&self, kind: Kind, query: &ListQuery) -> Result<WholePage, PageFault> {
+    async fn whole_page(&self, kind: ListKind, query: &ListQuery) -> Result<FullListPage, PageFault> {
         let page = self.again(READ_TRIES, || self.whole_page_once(kind, query)).await;
         page.map_err(|fault| PageFault::List(ListFault::Now(fault)))?
     }
 
-    async fn whole(&self, kind: Kind, id: &TranscriptionId) -> Result<Whole, Fault> {
+    async fn whole(&self, kind: ListKind, id: &TranscriptionId) -> Result<FullListItem, Fault> {
         self.again(READ_TRIES, || self.whole_once(kind, id)).await
     }
 
@@ -889,6 +905,6 @@ mod tests {
 
     #[test]
     fn the_key_is_blind() {
-        assert_eq!(format!("{:?}", Key::new("secret")), "Key(…)");
+        assert_eq!(format!("{:?}", ServiceKey::new("secret")), "Key(…)");
     }
 }

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::problem::Problem;
-use super::reading::{load_with, parse};
+use super::load::diagnostics::Problem;
+use super::load::read::{load_with, parse};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn each(files: impl Iterator<Item = String>) -> String {
 
 /// What a message says to write is typed in its place: nothing is wrong there any more.
 fn advice_can_be_typed(text: &str, problem: &Problem, env: &dyn Fn(&str) -> Option<OsString>) {
-    let Some((span, typed)) = problem.span.clone().and_then(|span| typed(text, &span, &problem.mend)) else { return };
+    let Some((span, typed)) = problem.span.clone().and_then(|span| typed(text, &span, &problem.fix)) else { return };
     let changed = format!("{}{typed}{}", &text[..span.start], &text[span.end..]);
     let Err(left) = parse(Path::new("jobs.toml"), &changed, env) else { return };
     let is_here = |left: &&Problem| {
@@ -46,15 +46,15 @@ fn advice_can_be_typed(text: &str, problem: &Problem, env: &dyn Fn(&str) -> Opti
     };
     // A file with a second mistake in the same line is mended in two steps.
     let same: Vec<&Problem> = left.list().iter().filter(is_here).filter(|left| left.what == problem.what).collect();
-    assert!(same.is_empty(), "{text}\nadvised: {}\n{changed}\n{left}", problem.mend);
+    assert!(same.is_empty(), "{text}\nadvised: {}\n{changed}\n{left}", problem.fix);
     if text.lines().count() <= 4 {
-        assert!(left.list().iter().all(|left| !is_here(&left)), "advised: {}\n{changed}\n{left}", problem.mend);
+        assert!(left.list().iter().all(|left| !is_here(&left)), "advised: {}\n{changed}\n{left}", problem.fix);
     }
 }
 
 /// Which part of the file an advice replaces, and by what: a whole line, two of them, or a value in quotes.
-fn typed(text: &str, span: &Range<usize>, mend: &str) -> Option<(Range<usize>, String)> {
-    let written = mend.strip_prefix("write ").filter(|written| !written.contains('\u{2026}'))?;
+fn typed(text: &str, span: &Range<usize>, fix: &str) -> Option<(Range<usize>, String)> {
+    let written = fix.strip_prefix("write ").filter(|written| !written.contains('\u{2026}'))?;
     let value = ["it like ", "a cron line like "].into_iter().find_map(|like| written.strip_prefix(like));
     let value = value.unwrap_or(written);
     if let Some(rest) = value.strip_prefix('"') {

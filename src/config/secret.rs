@@ -1,6 +1,6 @@
 //! A secret: never in the configuration file, never shown.
 
-use super::blind::says_where;
+use super::redact::says_where;
 use crate::permission::said;
 use std::ffi::OsString;
 use std::fmt;
@@ -108,7 +108,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
     };
     let failed = |error: &std::io::Error| {
         let (mut what, _) = told(said(error, path));
-        let mend = match error.kind() {
+        let fix = match error.kind() {
             ErrorKind::NotFound => {
                 what = format!("the key file `{shown}` does not exist");
                 format!("write the key into it: install -m 600 /dev/stdin {shown}, then paste the key and press Ctrl-D")
@@ -116,7 +116,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
             ErrorKind::IsADirectory => format!("name the file in it, as in \"file:{shown}/stt.key\""),
             _ => "let the user of scribed read it".to_owned(),
         };
-        (what, mend)
+        (what, fix)
     };
     if path.is_dir() {
         return Err(failed(&ErrorKind::IsADirectory.into()));
@@ -133,16 +133,16 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
 
 /// A key must fit into a header's value (RFC 9110: visible ASCII).
 fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
-    let mend = || "a key is one line of visible ASCII characters".to_owned();
+    let fix = || "a key is one line of visible ASCII characters".to_owned();
     if text.is_empty() {
-        let mend = match written.split_once(':') {
+        let fix = match written.split_once(':') {
             Some(("env", name)) => format!("set it: export {name}=…"),
             _ => "write the key into that file, in one line".to_owned(),
         };
-        return Err((format!("the key of `{written}` is empty"), mend));
+        return Err((format!("the key of `{written}` is empty"), fix));
     }
     if !text.bytes().all(|c| c.is_ascii_graphic()) {
-        return Err((format!("the key of `{written}` has characters that a header cannot carry"), mend()));
+        return Err((format!("the key of `{written}` has characters that a header cannot carry"), fix()));
     }
     Ok(Secret(text))
 }
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn it_is_never_shown() {
         assert_eq!(format!("{:?}", fetch("env:KEY").unwrap()), "Secret(…)");
-        let (what, mend) = fetch("hunter2").unwrap_err();
-        assert!(!what.contains("hunter2") && !mend.contains("hunter2"));
+        let (what, fix) = fetch("hunter2").unwrap_err();
+        assert!(!what.contains("hunter2") && !fix.contains("hunter2"));
     }
 
     #[test]

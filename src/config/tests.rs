@@ -2,20 +2,22 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::keys::{FILE, Holds, Key};
-use super::meant::{BucketAccess, Config, Existing, Reach, Recogniser, Service, Terms, Upload};
-use super::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
-use super::overlay::Overlay;
-use super::problem::Problems;
-use super::reading::{load, parse};
-use super::schedule::Schedule;
+use super::load::diagnostics::Problems;
+use super::load::keys::{ConfigKey, FILE, Holds};
+use super::load::read::{load, parse};
+use super::model::{
+    BucketAccess, BucketReach, Config, Existing, RecogniserConfig, ServiceConfig, ServiceTerms, UploadMode,
+};
+use super::sections::schedule::Schedule;
 use super::starter::starter;
-use super::variables::{Scope, User, Vars};
+use super::template::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
+use super::template::overlay::Overlay;
+use super::template::variables::{TemplateScope, TemplateUser, Vars};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
-use crate::domain::retry::Policy;
-use crate::domain::slots::Missed;
+use crate::domain::retry::RetryPolicy;
+use crate::domain::slots::MissedSlots;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
@@ -39,7 +41,7 @@ fn with_source(text: &str) -> String {
     told(&format!("[[source]]\nfolder = \"inbox\"\n{text}"))
 }
 
-fn default_of(config: &Config) -> &Service {
+fn default_of(config: &Config) -> &ServiceConfig {
     &config.services[&ServiceName::new(ServiceName::DEFAULT)]
 }
 
@@ -48,7 +50,7 @@ fn the_least_that_works() {
     let config = read("[[source]]\nfolder = \"inbox\"\n").unwrap();
     let here = std::env::current_dir().unwrap();
     assert_eq!((&config.state, &config.serve.data), (&here.join("state"), &here.join("service")));
-    assert!(matches!(default_of(&config), Service::Embedded(Terms::EMBEDDED)));
+    assert!(matches!(default_of(&config), ServiceConfig::Embedded(ServiceTerms::EMBEDDED)));
     let source = &config.sources[0];
     assert_eq!((source.name.as_str(), &source.folder), ("inbox", &here.join("inbox")));
     assert!(
@@ -79,8 +81,8 @@ fn the_example_is_complete() {
     assert_eq!(whole.sources[0].outputs, Format::ALL);
 }
 
-fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
-    let lacks = |key: &Key| match (&key.holds, table.get(key.name)) {
+fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {
+    let lacks = |key: &ConfigKey| match (&key.holds, table.get(key.name)) {
         (Holds::NotYet, None) => vec![],
         (Holds::NotYet, Some(_)) => vec![format!("{path}{}, which is not honoured", key.name)],
         (_, None) => vec![format!("{path}{}", key.name)],
@@ -107,10 +109,10 @@ fn the_examples_defaults_are_the_defaults() {
         above.zip(EXAMPLE.lines()).filter(|(above, _)| !is_default(above)).map(|(_, line)| line).collect();
     let (said, silent) = (read(EXAMPLE).unwrap(), read(&without.join("\n")).unwrap());
     assert_eq!(format!("{said:#?}"), format!("{silent:#?}"));
-    assert_eq!(said.retry, Policy::default());
-    let Service::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
-    assert_eq!(hosted.terms, Terms::HOSTED);
-    assert_eq!((said.serve.recogniser, said.serve.upload_limit), (Recogniser::Pocketsphinx, 1_000_000_000));
+    assert_eq!(said.retry, RetryPolicy::default());
+    let ServiceConfig::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
+    assert_eq!(hosted.terms, ServiceTerms::HOSTED);
+    assert_eq!((said.serve.recogniser, said.serve.upload_limit), (RecogniserConfig::Pocketsphinx, 1_000_000_000));
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn what_is_taken_out_of_goes_through_here() {
     let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket.as_ref().unwrap().reach;
     assert_eq!(
         [reach(""), reach("track = 1\n"), reach("channels = [1]\n")],
-        [Reach::Url, Reach::Stream, Reach::Stream]
+        [BucketReach::Url, BucketReach::Stream, BucketReach::Stream]
     );
 }
 
@@ -156,8 +158,8 @@ fn what_is_taken_out_of_goes_through_here() {
 fn what_is_sent_is_chosen() {
     let config =
         read("[state]\nspool = \"2GiB\"\n[service]\nupload = \"audio\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
-    let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
-    assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
+    let ServiceConfig::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
+    assert_eq!((terms.upload, config.spool), (UploadMode::Audio, 2 << 30));
     let wrong = with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n");
     for words in [
         "`service.upload` must be \"original\" or \"audio\"",
@@ -170,7 +172,7 @@ fn what_is_sent_is_chosen() {
 #[test]
 fn an_embedded_service_with_other_terms() {
     let config = read("[service]\nlimits = { running = 2 }\n[[source]]\nfolder = \"inbox\"\n").unwrap();
-    let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
+    let ServiceConfig::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
     assert_eq!((terms.limits.running, terms.limits.uploads, terms.lag), (2, 4, Duration::ZERO));
 }
 
@@ -196,8 +198,8 @@ fn the_default_is_there_when_it_is_wanted() {
     assert_eq!(names(at_site), ["site"]);
     assert_eq!(names(&format!("{at_site}[[source]]\nfolder = \"b\"\n")), ["default", "site"]);
     assert_eq!(names(&format!("[service]\nlag = \"0s\"\n{at_site}")), ["default", "site"]);
-    let homes = read(at_site).unwrap().homes();
-    assert_eq!(homes.services().len(), 1, "what was bound to the old default is asked of nobody");
+    let routing = read(at_site).unwrap().routing();
+    assert_eq!(routing.services().len(), 1, "what was bound to the old default is asked of nobody");
 }
 
 #[test]
@@ -892,7 +894,7 @@ fn a_service_without_its_other_half() {
 #[test]
 fn secrets_are_never_shown() {
     let config = read(EXAMPLE).unwrap();
-    let Service::Hosted(hosted) = default_of(&config) else { panic!("the example has a url") };
+    let ServiceConfig::Hosted(hosted) = default_of(&config) else { panic!("the example has a url") };
     assert_eq!((hosted.key.expose(), config.serve.keys.found[0].secret.expose()), ("hunter2", "hunter2"));
     assert!(!format!("{config:?}").contains("hunter2"));
 }
@@ -910,7 +912,7 @@ fn vars() -> Vars {
     }
 }
 
-fn template(text: &str) -> super::template::Template {
+fn template(text: &str) -> super::template::text::Template {
     let config = read(&format!("[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\n{text}"));
     config.unwrap().sources.remove(0).template
 }
@@ -955,9 +957,10 @@ custom_metadata = { long = "{{ path }}" }
         "#);
 }
 
-fn built(text: &str) -> Result<NameTemplate, super::written::Refusal> {
-    let user = User { source: String::new(), template: None, groups: ["shelf".to_owned()].into(), has_rows: false };
-    let scope = Scope { users: vec![user], ..Scope::default() };
+fn built(text: &str) -> Result<NameTemplate, super::load::toml_reader::ValueError> {
+    let user =
+        TemplateUser { source: String::new(), template: None, groups: ["shelf".to_owned()].into(), has_rows: false };
+    let scope = TemplateScope { users: vec![user], ..TemplateScope::default() };
     NameTemplate::build(text, &scope, &scope.users[0])
 }
 
@@ -1062,7 +1065,7 @@ fn what_is_said_of_a_sources_intake_is_honoured() {
     let source = read("[[source]]\nfolder = \"inbox\"\n").unwrap().sources.remove(0);
     assert_eq!((source.settle, source.existing, source.hold), (None, Existing::Skip, Duration::from_secs(86_400)));
     assert!(matches!(source.scan, Schedule::Every(every) if every == Duration::from_secs(900)));
-    assert_eq!(source.missed, Missed::Once);
+    assert_eq!(source.missed, MissedSlots::Once);
     let lines = "settle = \"0s\"\nexisting = \"transcribe\"\nhold = \"1h\"\nscan = \"0 22 * * Mon-Fri\"\n";
     let source = read(&format!("[[source]]\nfolder = \"inbox\"\n{lines}")).unwrap().sources.remove(0);
     assert_eq!((source.settle, source.existing), (Some(Duration::ZERO), Existing::Transcribe));
@@ -1111,8 +1114,8 @@ fn what_is_said_of_times_is_honoured() {
         panic!("no cron line")
     };
     assert_eq!((line.text(), line.zone().name()), ("0 22 * * 1-5", "Asia/Tokyo"));
-    assert_eq!(source("scan = \"@daily\"\nmissed = \"skip\"\n").missed, Missed::Skip);
-    assert_eq!(source("scan = \"15m\"\nmissed = \"once\"\n").missed, Missed::Once);
+    assert_eq!(source("scan = \"@daily\"\nmissed = \"skip\"\n").missed, MissedSlots::Skip);
+    assert_eq!(source("scan = \"15m\"\nmissed = \"once\"\n").missed, MissedSlots::Once);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The queue and a service's list side by side: what each has that the other has not. Pure; as large as the
 //! number of our records on the list.
 
-use crate::client::contract::Listed;
+use crate::client::contract::ListItem;
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobTag};
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp, TranscriptionId};
@@ -37,9 +37,9 @@ enum Standing {
     /// Nothing.
     Unknown,
     /// A file of its content.
-    Alike(Whose),
+    Alike(ComparedJob),
     /// Its job, which does not have it.
-    Awaited(Whose),
+    Awaited(ComparedJob),
     /// Its job, which has gone on: the file changed, or another was bought since.
     Earlier,
     /// It is what a job has.
@@ -48,14 +48,14 @@ enum Standing {
 
 /// A job by its number and its recording.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Whose {
+pub struct ComparedJob {
     /// The number.
     pub job: JobId,
     /// Source and path, lossily.
     pub path: String,
 }
 
-impl Whose {
+impl ComparedJob {
     fn of(job: &Job) -> Self {
         Self { job: job.id, path: format!("{}/{}", job.key.source, job.key.path.lossy()) }
     }
@@ -71,7 +71,7 @@ pub struct Stray {
     /// The hash of the recording that it was made from.
     pub content: Hash,
     /// The job that it was bought for, and that does not have it; else one of the same content.
-    pub whose: Option<Whose>,
+    pub whose: Option<ComparedJob>,
     /// Whether the job is the one that it was bought for.
     pub is_own: bool,
 }
@@ -80,7 +80,7 @@ pub struct Stray {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Which.
-    pub whose: Whose,
+    pub whose: ComparedJob,
     /// Where it is.
     pub stage: StageKind,
     /// What it has.
@@ -134,8 +134,8 @@ impl Comparison {
     }
 
     /// A record is on the list. Each is given once.
-    pub fn record(&mut self, listed: Listed) {
-        let Listed { id, created, token, .. } = listed;
+    pub fn record(&mut self, listed: ListItem) {
+        let ListItem { id, created, token, .. } = listed;
         let Some(token) = token else {
             self.without_token += 1;
             return;
@@ -163,12 +163,12 @@ impl Comparison {
                 let gone_on = transcription.is_some()
                     || entry.token.round < job.round
                     || order.is_some_and(|order| entry.token.order(&self.service) != *order);
-                entry.know(if gone_on { Standing::Earlier } else { Standing::Awaited(Whose::of(job)) });
+                entry.know(if gone_on { Standing::Earlier } else { Standing::Awaited(ComparedJob::of(job)) });
             }
         }
         for id in order.and_then(|order| self.by_content.get(&order.content)).into_iter().flatten() {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.know(Standing::Alike(Whose::of(job)));
+                entry.know(Standing::Alike(ComparedJob::of(job)));
             }
         }
         let Some(transcription) = transcription else { return };
@@ -176,7 +176,7 @@ impl Comparison {
             entry.know(Standing::Known);
         } else if self.should_be_listed(job) {
             let (stage, transcription) = (job.stage.kind(), transcription.clone());
-            self.missing.push(Missing { whose: Whose::of(job), stage, transcription });
+            self.missing.push(Missing { whose: ComparedJob::of(job), stage, transcription });
         }
     }
 
@@ -272,8 +272,8 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::SourceName;
     use crate::domain::path::RelPath;
-    use crate::domain::stage::Audio;
-    use crate::domain::token::Order;
+    use crate::domain::stage::AudioAmount;
+    use crate::domain::token::PurchaseKey;
     use crate::wire::record::Status;
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -282,8 +282,8 @@ mod tests {
         Comparison::new(ServiceName::new("s"), NOW, Duration::from_secs(10), Duration::from_secs(900))
     }
 
-    fn order(content: &str) -> Order {
-        Order { service: ServiceName::new("s"), content: Hash::of(content.as_bytes()), params: Hash::of(b"p") }
+    fn order(content: &str) -> PurchaseKey {
+        PurchaseKey { service: ServiceName::new("s"), content: Hash::of(content.as_bytes()), params: Hash::of(b"p") }
     }
 
     fn found(id: u64, path: &str) -> Job {
@@ -293,13 +293,13 @@ mod tests {
     }
 
     fn written(id: u64, path: &str, transcription: &str) -> Job {
-        let (transcription, audio) = (TranscriptionId::new(transcription), Audio::default());
+        let (transcription, audio) = (TranscriptionId::new(transcription), AudioAmount::default());
         Job { stage: Stage::Written { order: order(path), transcription, audio }, ..found(id, path) }
     }
 
-    fn listed(id: &str, path: &str, round: u32, created: i64) -> Listed {
+    fn listed(id: &str, path: &str, round: u32, created: i64) -> ListItem {
         let token = Token::new(&order(path), found(0, path).key.tag(), round);
-        Listed {
+        ListItem {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),
             token: Some(token),
@@ -313,7 +313,7 @@ mod tests {
     fn what_both_have_is_no_difference() {
         let mut comparison = comparison();
         comparison.record(listed("t", "a", 0, 1));
-        comparison.record(Listed {
+        comparison.record(ListItem {
             id: TranscriptionId::new("x"),
             created: None,
             token: None,
@@ -352,8 +352,11 @@ mod tests {
         let mut comparison = comparison();
         comparison.record(listed("t", "a", 0, 1));
         let mut job = written(7, "b", "other");
-        job.stage =
-            Stage::Written { order: order("a"), transcription: TranscriptionId::new("other"), audio: Audio::default() };
+        job.stage = Stage::Written {
+            order: order("a"),
+            transcription: TranscriptionId::new("other"),
+            audio: AudioAmount::default(),
+        };
         comparison.job(&job);
         let report = comparison.close();
         assert_eq!(report.strays[0].whose.as_ref().map(|whose| whose.job), Some(JobId(7)));
@@ -377,7 +380,7 @@ mod tests {
         assert_eq!(kept(Some("young")), ("young".to_owned(), true), "a job has it: the other one goes");
         let mut comparison = comparison();
         comparison.record(listed("a", "a", 0, 1));
-        comparison.record(Listed { created: None, ..listed("b", "a", 0, 1) });
+        comparison.record(ListItem { created: None, ..listed("b", "a", 0, 1) });
         assert_eq!(comparison.close().doubles[0].others, [(TranscriptionId::new("b"), false)], "nobody knows its age");
     }
 }

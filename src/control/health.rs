@@ -1,18 +1,18 @@
 //! The facts that tell how a queue fares (`domain/health.rs` judges them).
 
-use super::hands::Hands;
-use super::request::Manifest;
-use super::status;
+use super::commands::status;
+use super::transport::handler::CommandHandler;
+use super::transport::protocol::ManifestStatus;
 use crate::domain::budget::Period;
-use crate::domain::health::{AwaySource, Facts, Outage, Process, Waits};
+use crate::domain::health::{AwaySource, Outage, Process, QueueFacts, WaitingJobs};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
-use crate::pipeline::purse::hours;
-use crate::store::contract::{Alike, StoreError};
+use crate::pipeline::budget::gate::hours;
+use crate::store::contract::{StoreError, WaitingGroup};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,28 +23,31 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The store's.
-pub async fn health(hands: &Hands) -> Result<Facts, StoreError> {
-    let facts = facts(hands, waiting(hands).await?).await?;
-    Ok(Facts { process: process(hands).await, ..facts })
+pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
+    let facts = facts(handler, waiting(handler).await?).await?;
+    Ok(QueueFacts { process: process(handler).await, ..facts })
 }
 
 /// The same without who moves the jobs; with these jobs that have not ended.
 ///
 /// # Errors
 /// The store's.
-pub async fn facts(hands: &Hands, waiting: BTreeMap<WaitReason, Waits>) -> Result<Facts, StoreError> {
-    let counts = hands.store.counts().await?;
-    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
-    Ok(Facts {
+pub async fn facts(
+    handler: &CommandHandler,
+    waiting: BTreeMap<WaitReason, WaitingJobs>,
+) -> Result<QueueFacts, StoreError> {
+    let counts = handler.store.counts().await?;
+    let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
+    Ok(QueueFacts {
         failed: counts.unhandled_failures,
         incomplete: counts.unhandled_incomplete,
-        away: away(hands).await,
-        manifests: hands.running.as_ref().map(|running| untaken(&status::manifests(running))).unwrap_or_default(),
-        outages: outages(hands).await?,
-        exhausted: exhausted(hands, &waiting).await?,
+        away: away(handler).await,
+        manifests: handler.running.as_ref().map(|running| untaken(&status::manifests(running))).unwrap_or_default(),
+        outages: outages(handler).await?,
+        exhausted: exhausted(handler, &waiting).await?,
         paused: paused(&pauses, now),
         waiting,
-        ..Facts::default()
+        ..QueueFacts::default()
     })
 }
 
@@ -52,19 +55,19 @@ pub async fn facts(hands: &Hands, waiting: BTreeMap<WaitReason, Waits>) -> Resul
 ///
 /// # Errors
 /// The store's.
-pub async fn waiting(hands: &Hands) -> Result<BTreeMap<WaitReason, Waits>, StoreError> {
-    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
+pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
+    let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let mut waiting = BTreeMap::new();
-    for Alike { one, jobs } in hands.store.waiting().await? {
-        let one = hands.told(one).await?;
-        let waits = waiting.entry(wait_reason(&one, &pauses, now)).or_insert(Waits { jobs: 0, one: one.id });
+    for WaitingGroup { one, jobs } in handler.store.waiting().await? {
+        let one = handler.told(one).await?;
+        let waits = waiting.entry(wait_reason(&one, &pauses, now)).or_insert(WaitingJobs { jobs: 0, one: one.id });
         waits.jobs += jobs;
     }
     Ok(waiting)
 }
 
 /// What of the sources' lists orders nothing until somebody corrects it. In words.
-pub fn untaken(manifests: &[Manifest]) -> Vec<String> {
+pub fn untaken(manifests: &[ManifestStatus]) -> Vec<String> {
     let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
         (Some(problem), _) => {
             Some(format!("{}: nothing of {} is taken: {problem}", manifest.source, manifest.manifest))
@@ -83,9 +86,9 @@ pub fn untaken(manifests: &[Manifest]) -> Vec<String> {
 }
 
 /// A daemon knows which folders are away; a command looks.
-async fn away(hands: &Hands) -> Vec<AwaySource> {
-    let each = hands.mounts.values().map(|mount| async move {
-        let away = if hands.running.is_some() { mount.away() } else { mount.there_now().await.err() };
+async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
+    let each = handler.mounts.values().map(|mount| async move {
+        let away = if handler.running.is_some() { mount.away() } else { mount.there_now().await.err() };
         away.map(|away| AwaySource {
             source: mount.source().name.clone(),
             is_passing: away.is_passing(),
@@ -96,11 +99,11 @@ async fn away(hands: &Hands) -> Vec<AwaySource> {
 }
 
 /// Of the services that jobs wait for: one that nobody asks anything of is not looked at either.
-async fn outages(hands: &Hands) -> Result<Vec<Outage>, StoreError> {
+async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     let mut outages = Vec::new();
-    for engine in hands.running.iter().flat_map(|running| running.engines.each()) {
+    for engine in handler.running.iter().flat_map(|running| running.engines.each()) {
         let Some((kind, words, lasted)) = engine.outage_now() else { continue };
-        let counts = hands.store.counts_of(&|group| hands.homes.of(group) == engine.service()).await?;
+        let counts = handler.store.counts_of(&|group| handler.routing.of(group) == engine.service()).await?;
         let open = StageKind::ALL.into_iter().any(|kind| !kind.is_end() && counts.of(kind) > 0);
         if open {
             let service = Some(engine.service().clone());
@@ -111,10 +114,13 @@ async fn outages(hands: &Hands) -> Result<Vec<Outage>, StoreError> {
 }
 
 /// Budgets with nothing left; or that what waits does not fit into what is left.
-async fn exhausted(hands: &Hands, waiting: &BTreeMap<WaitReason, Waits>) -> Result<Vec<String>, StoreError> {
-    let mut limits = hands.purse.limits(hands.clock.now());
-    limits.retain(|limit| limit.period != Period::Run || hands.running.is_some());
-    let accounts = hands.store.accounts(&limits).await?;
+async fn exhausted(
+    handler: &CommandHandler,
+    waiting: &BTreeMap<WaitReason, WaitingJobs>,
+) -> Result<Vec<String>, StoreError> {
+    let mut limits = handler.budget_gate.limits(handler.clock.now());
+    limits.retain(|limit| limit.period != Period::Run || handler.running.is_some());
+    let accounts = handler.store.accounts(&limits).await?;
     let empty = accounts.iter().filter(|account| account.left() == 0);
     let words: Vec<String> = empty
         .map(|account| {
@@ -137,11 +143,11 @@ fn paused(pauses: &Pauses, now: Timestamp) -> Vec<Option<SourceName>> {
     all.into_iter().chain(of_sources.map(|(source, _)| Some(source.clone()))).collect()
 }
 
-async fn process(hands: &Hands) -> Process {
-    let Some(running) = &hands.running else { return Process::Nobody };
+async fn process(handler: &CommandHandler) -> Process {
+    let Some(running) = &handler.running else { return Process::Nobody };
     tokio::select! {
         biased;
         () = running.engines.turned() => Process::Runs,
-        () = hands.clock.sleep(SIGN_OF_LIFE) => Process::Hangs,
+        () = handler.clock.sleep(SIGN_OF_LIFE) => Process::Hangs,
     }
 }

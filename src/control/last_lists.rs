@@ -1,15 +1,15 @@
 //! What was last known of the sources' lists: kept in the state directory when a pass or a daemon ends, for `scribed
 //! status` while nobody runs. Of a list that was changed or removed since then nothing is known.
 
-use super::request::Manifest;
 use super::state_file;
-use crate::config::meant::Config;
+use super::transport::protocol::ManifestStatus;
+use crate::config::model::Config;
 use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
-use crate::pipeline::lists::Lists;
-use crate::source::disk::Disk;
+use crate::manifests::passes::SourceManifests;
+use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::mount::disk::Disk;
 use crate::source::place::below;
-use crate::source::stamp::{Look, look};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ const NAME: &str = "last-lists.json";
 /// A list, and its file as it was gone through.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    manifest: Manifest,
+    manifest: ManifestStatus,
     stamp: Stamp,
 }
 
 /// Keeps what is known of all lists. Where that fails nothing else does: it is only warned of.
-pub fn keep(lists: &[Arc<Lists>], state: &Path) {
+pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     let each = lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
         lists.told().into_iter().map(move |told| (source.clone(), told))
     });
     let all: Vec<Kept> =
-        each.map(|(source, told)| Kept { stamp: told.stamp, manifest: Manifest::of(source, told) }).collect();
+        each.map(|(source, told)| Kept { stamp: told.stamp, manifest: ManifestStatus::of(source, told) }).collect();
     if all.is_empty() && !state.join(NAME).exists() {
         return;
     }
@@ -43,7 +43,7 @@ pub fn keep(lists: &[Arc<Lists>], state: &Path) {
 
 /// What is known of the lists that are as they were then. Sources that are `away` are not looked at. Blocks on their
 /// disks.
-pub fn known(config: &Config, away: &[SourceName]) -> Vec<Manifest> {
+pub fn known(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
     let all: Vec<Kept> = state_file::read(&config.state, NAME).unwrap_or_default();
     let here = all.into_iter().filter(|kept| !away.contains(&kept.manifest.source));
     here.filter(|kept| is_unchanged(config, kept)).map(|kept| kept.manifest).collect()
@@ -56,5 +56,5 @@ fn is_unchanged(config: &Config, kept: &Kept) -> bool {
     }
     let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
     let found = look(&below(&source.folder, &kept.manifest.manifest), disk);
-    matches!(found, Ok(Look::File(stamp)) if stamp == kept.stamp)
+    matches!(found, Ok(FileLook::File(stamp)) if stamp == kept.stamp)
 }

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// An absolute path, links in it not resolved; or `s3://bucket/key`; or a web address without its signature, as the
 /// job is known by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct MediaAddress(PathBuf);
 
-impl Place {
+impl MediaAddress {
     /// What a person typed, from the folder that the command was started in.
     ///
     /// # Errors
@@ -54,19 +54,19 @@ pub fn is_in_a_bucket(path: &Path) -> bool {
 }
 
 /// As [`RelPath::shown`]: a name cannot forge a line.
-impl fmt::Display for Place {
+impl fmt::Display for MediaAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).shown())
     }
 }
 
-impl Serialize for Place {
+impl Serialize for MediaAddress {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         RelPath::new(self.0.as_os_str().as_bytes()).serialize(to)
     }
 }
 
-impl<'de> Deserialize<'de> for Place {
+impl<'de> Deserialize<'de> for MediaAddress {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
         let whole = path.is_absolute() || is_in_a_bucket(&path) || is_url(&path);

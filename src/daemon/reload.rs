@@ -1,14 +1,14 @@
 //! A configuration that has changed while everything runs: what can be taken up, and what cannot.
 
+use super::service_clients::ways;
 use super::source_rename::Renames;
-use super::ways::ways;
-use super::{House, OpenError, Setup};
-use crate::config::meant::{Callback, Config, Serve, Webhook};
-use crate::control::request::RemovedSource;
-use crate::domain::home::Group;
+use super::{Daemon, DaemonError, Setup};
+use crate::config::model::{Callback, Config, ServeConfig, WebhookConfig};
+use crate::control::transport::protocol::RemovedSource;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
-use crate::server::tls::Looked;
+use crate::server::http::tls::CertificateCheck;
 use crate::store::contract::StoreError;
 use crate::tls::pair::PairFiles;
 use std::fmt::Display;
@@ -19,32 +19,32 @@ pub type Reloaded = Vec<String>;
 
 /// Why a configuration is not taken up; everything goes on as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ReloadError {
     /// It changes what cannot change while everything runs.
     #[error("{}", .0.join("\n"))]
     Fixed(Vec<String>),
     /// A way to a service, or the embedded service.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] DaemonError),
     /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl House {
+impl Daemon {
     /// Works as this configuration says from now on. What is under way is finished under what it was made with;
     /// what waited for another configuration is looked at again.
     ///
     /// # Errors
     /// See [`Refused`]; nothing is changed then.
-    pub async fn take_up(&self, config: &Config) -> Result<Reloaded, Refused> {
+    pub async fn take_up(&self, config: &Config) -> Result<Reloaded, ReloadError> {
         // One after the other.
         let mut embedded = self.embedded.lock().await;
         let old = self.setup();
         let mut fixed = unchangeable(&old.config, config, embedded.is_some());
         fixed.extend(self.still_needed(&old, config).await?);
         if !fixed.is_empty() {
-            return Err(Refused::Fixed(fixed));
+            return Err(ReloadError::Fixed(fixed));
         }
         let (renames, left) = self.renames_to(config).await?;
         let before = Some((&old.config, &old.ways));
@@ -66,7 +66,7 @@ impl House {
         let gone = sources.iter().filter(|(name, _)| is_gone(name));
         words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.words())));
         if let Some(receiving) = &self.receiving
-            && let Some(Looked::Refused(why)) = receiving.look(self.clock.now()).await
+            && let Some(CertificateCheck::Refused(why)) = receiving.look(self.clock.now()).await
         {
             words.push(format!("the certificate of [callback] is not used, the one before it stays in use: {why}"));
         }
@@ -85,7 +85,7 @@ impl House {
     async fn still_needed(&self, old: &Setup, new: &Config) -> Result<Vec<String>, StoreError> {
         let mut words = Vec::new();
         for service in old.config.services.keys().filter(|service| !new.services.contains_key(*service)) {
-            let bound = |group: &Group| group.bound.as_ref() == Some(service);
+            let bound = |group: &RouteKey| group.bound.as_ref() == Some(service);
             let counts = self.store.counts_of(&bound).await?;
             let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
             let open = counts.total() - ended;
@@ -121,8 +121,8 @@ fn heard_at(callback: &Callback) -> (String, String, String, bool, Option<PairFi
 }
 
 /// All that the embedded service was started with. Holds secrets: only to be compared.
-fn served(serve: &Serve) -> impl PartialEq + use<> {
-    let webhook = serve.webhook.as_ref().map(|Webhook { url, secret }| (url.clone(), secret.expose().to_owned()));
+fn served(serve: &ServeConfig) -> impl PartialEq + use<> {
+    let webhook = serve.webhook.as_ref().map(|WebhookConfig { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
     (webhook, sizes, kinds, serve.cors.clone(), serve.authorities.clone())
@@ -158,7 +158,7 @@ fn counted(count: usize, what: impl Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::reading::parse;
+    use crate::config::load::read::parse;
     use std::path::Path;
 
     fn config(text: &str) -> Config {

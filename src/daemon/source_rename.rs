@@ -3,15 +3,17 @@
 //! the new name has jobs of its own from another folder, or the old name goes on with another one (two sources that swap
 //! their names), nothing is carried over and nothing is begun: jobs would be taken for those of other files.
 
-use super::{House, OpenError, Setup};
+use super::{Daemon, DaemonError, Setup};
 use crate::clock::Clock;
-use crate::config::meant::{Config, Source};
+use crate::config::model::{Config, Source};
 use crate::crash::{self, Point};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::within;
-use crate::source::marker::{self, Known, Memory};
-use crate::source::source_folders::{self, SourceFolder};
+use crate::source::mount::marker;
+use crate::source::mount::marker::{FolderIdentity, FolderMemory};
+use crate::source::ownership::source_folders;
+use crate::source::ownership::source_folders::RecordedFolder;
 use crate::store::contract::{Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -91,9 +93,9 @@ fn folder_of(source: &Source) -> RelPath {
 }
 
 /// What this configuration's sources are, and where those were that still have jobs.
-fn write_down(config: &Config, gone: &[SourceFolder]) -> io::Result<()> {
+fn write_down(config: &Config, gone: &[RecordedFolder]) -> io::Result<()> {
     let now =
-        config.sources.iter().map(|source| SourceFolder { source: source.name.clone(), folder: folder_of(source) });
+        config.sources.iter().map(|source| RecordedFolder { source: source.name.clone(), folder: folder_of(source) });
     source_folders::keep(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
 }
 
@@ -101,14 +103,14 @@ fn write_down(config: &Config, gone: &[SourceFolder]) -> io::Result<()> {
 struct Found {
     renames: Renames,
     /// Those that are gone, with their folders.
-    gone: Vec<SourceFolder>,
+    gone: Vec<RecordedFolder>,
 }
 
 /// The renamed sources of a configuration, as far as this queue knows them; and those that are gone.
 ///
 /// # Errors
 /// The store's; [`OpenError::Names`].
-async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, OpenError> {
+async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, DaemonError> {
     let written = source_folders::read(&config.state).map_err(|error| {
         let words = format!("which folders the sources had cannot be read: {error}. Nothing was begun");
         StoreError::Unwritable(words)
@@ -126,29 +128,29 @@ async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<
     }
     let all: Vec<Place> = now.iter().map(|(place, _)| place.clone()).collect();
     if let Some(mixed_up) = mixed_up(&past, &has_jobs, &all) {
-        return Err(OpenError::Names(mixed_up_words(mixed_up, config)));
+        return Err(DaemonError::Names(mixed_up_words(mixed_up, config)));
     }
     let is_new = |place: &Place, stays: bool| match written.iter().any(|past| past.source == place.source) {
         // One that had no jobs at another folder is as good as new.
         true => !stays && !has_jobs(&place.source),
         // An older release wrote nothing down but what it knew folders by.
-        false => !written.is_empty() || Memory::kept_of(&config.state, &place.source).is_none(),
+        false => !written.is_empty() || FolderMemory::kept_of(&config.state, &place.source).is_none(),
     };
     let new: Vec<Place> =
         now.into_iter().filter(|(place, stays)| is_new(place, *stays)).map(|(place, _)| place).collect();
     past.retain(|place| has_jobs(&place.source) && all.iter().all(|now| now.source != place.source));
     let renames = renames(&past, &new);
     let stay = |place: &Place| renames.iter().all(|(old, _)| *old != place.source);
-    let gone = past.into_iter().filter(stay).map(|Place { source, folder, .. }| SourceFolder { source, folder });
+    let gone = past.into_iter().filter(stay).map(|Place { source, folder, .. }| RecordedFolder { source, folder });
     Ok(Found { gone: gone.collect(), renames })
 }
 
 /// A source as it was when a configuration was last taken up.
-fn past_of(config: &Config, written: &[SourceFolder], name: &SourceName) -> Place {
+fn past_of(config: &Config, written: &[RecordedFolder], name: &SourceName) -> Place {
     let folder = written.iter().find(|past| past.source == *name).map(|past| past.folder.clone());
-    let (kept, marker) = match Memory::kept_of(&config.state, name) {
-        Some((folder, Known::Marker(id))) => (Some(folder), Some(id)),
-        Some((folder, Known::FileSystem(_))) => (Some(folder), None),
+    let (kept, marker) = match FolderMemory::kept_of(&config.state, name) {
+        Some((folder, FolderIdentity::Marker(id))) => (Some(folder), Some(id)),
+        Some((folder, FolderIdentity::FileSystem(_))) => (Some(folder), None),
         None => (None, None),
     };
     Place { source: name.clone(), folder: folder.or(kept).unwrap_or_else(|| RelPath::new("")), marker }
@@ -171,13 +173,13 @@ pub async fn renamed_sources(
     config: &Config,
     store: &dyn Store,
     clock: &dyn Clock,
-) -> Result<BTreeMap<SourceName, SourceName>, OpenError> {
+) -> Result<BTreeMap<SourceName, SourceName>, DaemonError> {
     Ok(found(config, store, clock).await?.renames.into_iter().collect())
 }
 
-impl House {
+impl Daemon {
     /// Before anything is scanned or moved: the jobs of renamed sources have the new names.
-    pub(super) async fn carry_over_at_start(&self) -> Result<(), OpenError> {
+    pub(super) async fn carry_over_at_start(&self) -> Result<(), DaemonError> {
         let setup = self.setup();
         let config = &setup.config;
         let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
@@ -191,7 +193,7 @@ impl House {
     }
 
     /// What a configuration that is taken up renames: what its folders are known by is known under the new names.
-    pub(super) async fn renames_to(&self, config: &Config) -> Result<(Renames, NamesLeft), OpenError> {
+    pub(super) async fn renames_to(&self, config: &Config) -> Result<(Renames, NamesLeft), DaemonError> {
         let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
         self.prepare_names(config, &renames);
         Ok((renames, NamesLeft(gone)))
@@ -200,7 +202,7 @@ impl House {
     fn prepare_names(&self, config: &Config, renames: &Renames) {
         for (old, new) in renames {
             let Some(source) = config.sources.iter().find(|source| source.name == *new) else { continue };
-            if let Err(error) = Memory::carry_over(&config.state, old, (new, &source.folder)) {
+            if let Err(error) = FolderMemory::carry_over(&config.state, old, (new, &source.folder)) {
                 let words = "what the folder of a renamed source is recognised by is learned again";
                 tracing::warn!(%old, %new, %error, "{words}");
             }
@@ -230,7 +232,7 @@ impl House {
         Ok(())
     }
 
-    fn finish_names(&self, config: &Config, gone: &[SourceFolder]) {
+    fn finish_names(&self, config: &Config, gone: &[RecordedFolder]) {
         if let Err(error) = write_down(config, gone) {
             tracing::warn!(%error, "the folders of the sources cannot be written down: a source that is renamed is not known again");
         }
@@ -243,7 +245,7 @@ impl House {
 }
 
 /// Sources that are gone, with the folders that they had.
-pub(super) struct NamesLeft(Vec<SourceFolder>);
+pub(super) struct NamesLeft(Vec<RecordedFolder>);
 
 #[cfg(test)]
 mod tests {

@@ -67,7 +67,7 @@ impl Span {
 
 /// An allowance, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limit {
+pub struct BudgetLimit {
     /// Of this source; `None`: of everything together.
     pub source: Option<SourceName>,
     /// What it is for.
@@ -78,7 +78,7 @@ pub struct Limit {
     pub allowed: u64,
 }
 
-impl Limit {
+impl BudgetLimit {
     /// As in `jobs.toml`, in backticks, and whose it is.
     pub fn setting(&self) -> String {
         match &self.source {
@@ -97,7 +97,7 @@ impl Limit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Of this.
-    pub limit: Limit,
+    pub limit: BudgetLimit,
     /// Spent: as billed, and until that is known as reserved.
     pub spent: u64,
     /// Of what is spent: found in a service's list, and no job of this queue has it.
@@ -122,19 +122,19 @@ impl Account {
 ///
 /// # Errors
 /// What it does not fit into.
-pub fn fits(accounts: Vec<Account>, need: u64) -> Result<(), Over> {
+pub fn fits(accounts: Vec<Account>, need: u64) -> Result<(), BudgetExceeded> {
     judge(accounts.into_iter().map(|account| (account.limit.clone(), account.used())), need)
 }
 
 impl Budget {
     /// What a purchase for this source has to fit into, in this day and this month.
-    pub fn wall(&self, source: &SourceName, day: Span, month: Span) -> Vec<Limit> {
+    pub fn wall(&self, source: &SourceName, day: Span, month: Span) -> Vec<BudgetLimit> {
         let own = self.by_source.get(source).map(|allowance| (Some(source.clone()), allowance));
         limits([(None, &self.all)].into_iter().chain(own), day, month)
     }
 
     /// Every limit, in this day and this month.
-    pub fn limits(&self, day: Span, month: Span) -> Vec<Limit> {
+    pub fn limits(&self, day: Span, month: Span) -> Vec<BudgetLimit> {
         let by_source = self.by_source.iter().map(|(source, allowance)| (Some(source.clone()), allowance));
         limits([(None, &self.all)].into_iter().chain(by_source), day, month)
     }
@@ -144,7 +144,7 @@ fn limits<'a>(
     allowances: impl Iterator<Item = (Option<SourceName>, &'a Allowance)>,
     day: Span,
     month: Span,
-) -> Vec<Limit> {
+) -> Vec<BudgetLimit> {
     let each = allowances.flat_map(|(source, allowance)| {
         let Allowance { day: of_day, month: of_month, run, total } = *allowance;
         let all = [
@@ -153,23 +153,23 @@ fn limits<'a>(
             (Period::Run, Span::EVER, run),
             (Period::Total, Span::EVER, total),
         ];
-        all.map(|(period, span, allowed)| Some(Limit { source: source.clone(), period, span, allowed: allowed? }))
+        all.map(|(period, span, allowed)| Some(BudgetLimit { source: source.clone(), period, span, allowed: allowed? }))
     });
     each.flatten().collect()
 }
 
 /// Why something does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Over {
+pub struct BudgetExceeded {
     /// Into this, of all that it does not fit into the one that lasts longest.
-    pub limit: Limit,
+    pub limit: BudgetLimit,
     /// What is left of it.
     pub left: u64,
     /// What is needed.
     pub need: u64,
 }
 
-impl Over {
+impl BudgetExceeded {
     /// More is needed than is ever allowed.
     pub fn is_hopeless(&self) -> bool {
         self.need > self.limit.allowed
@@ -190,12 +190,12 @@ impl Over {
 ///
 /// # Errors
 /// What it does not fit into.
-pub fn judge(limits: impl IntoIterator<Item = (Limit, u64)>, need: u64) -> Result<(), Over> {
+pub fn judge(limits: impl IntoIterator<Item = (BudgetLimit, u64)>, need: u64) -> Result<(), BudgetExceeded> {
     let over = limits.into_iter().filter_map(|(limit, used)| {
         let left = limit.allowed.saturating_sub(used);
-        (need > left).then_some(Over { limit, left, need })
+        (need > left).then_some(BudgetExceeded { limit, left, need })
     });
-    let lasts = |over: &Over| (over.is_hopeless(), over.opens().unwrap_or(Timestamp(i64::MAX)));
+    let lasts = |over: &BudgetExceeded| (over.is_hopeless(), over.opens().unwrap_or(Timestamp(i64::MAX)));
     over.max_by_key(lasts).map_or(Ok(()), Err)
 }
 
@@ -204,8 +204,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn limit(period: Period, until: i64, allowed: u64) -> Limit {
-        Limit { source: None, period, span: Span { from: Timestamp(0), until: Timestamp(until) }, allowed }
+    fn limit(period: Period, until: i64, allowed: u64) -> BudgetLimit {
+        BudgetLimit { source: None, period, span: Span { from: Timestamp(0), until: Timestamp(until) }, allowed }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
-use crate::domain::stage::{Audio, Stage};
+use crate::domain::stage::{AudioAmount, Stage};
 use serde::{Deserialize, Serialize};
 
 /// One purchase, or what is put by for one. Amounts are milliseconds of billed audio: duration × channels.
@@ -193,7 +193,7 @@ fn of<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<I
 }
 
 /// The result says what it cost.
-fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &Audio) {
+fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
     let billed = audio.billed.or_else(|| audio.to_reserve());
     // It was bought in a release that wrote nothing down.
     if charges.is_empty()

@@ -27,7 +27,7 @@ const RARELY: u32 = 17;
 
 /// The longest waits that the configuration knows; where they differ by source or service, the longest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waits {
+pub struct LongestWaits {
     /// After a fault (`[retry] max`).
     pub retry: Duration,
     /// Between two questions (`poll.max`).
@@ -41,7 +41,7 @@ pub struct Waits {
 }
 
 /// How long a job may wait for its next step by itself, whatever it waits for.
-pub fn longest_wait(job: &Job, waits: &Waits) -> Duration {
+pub fn longest_wait(job: &Job, waits: &LongestWaits) -> Duration {
     let of_stage = match job.stage.kind() {
         StageKind::Submitting | StageKind::Uploaded => waits.retry.max(waits.lag),
         StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(RARELY)),
@@ -61,7 +61,7 @@ pub fn longest_wait(job: &Job, waits: &Waits) -> Duration {
 }
 
 /// The job with every stored moment limited; `None` where none lies too far ahead. No moment becomes later by it.
-pub fn limited(job: &Job, now: Timestamp, waits: &Waits) -> Option<Job> {
+pub fn limited(job: &Job, now: Timestamp, waits: &LongestWaits) -> Option<Job> {
     let mut new = job.clone();
     new.since = new.since.min(now);
     if let Some(fault) = &mut new.fault {
@@ -89,27 +89,27 @@ mod tests {
     use crate::domain::job::{JobKey, JobTag, Stamp};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId, UploadId};
     use crate::domain::path::RelPath;
-    use crate::domain::stage::{Audio, AudioAt, Intent, Stage, Upload};
-    use crate::domain::token::{Order, Token};
+    use crate::domain::stage::{AudioAmount, AudioAt, Intent, Stage, UploadedAudio};
+    use crate::domain::token::{PurchaseKey, Token};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
     const DAY: i64 = 86_400_000;
 
-    fn waits() -> Waits {
+    fn waits() -> LongestWaits {
         let [retry, poll, lag, settle, hold] = [600, 60, 120, 10, 86_400].map(Duration::from_secs);
-        Waits { retry, poll, lag, settle, hold }
+        LongestWaits { retry, poll, lag, settle, hold }
     }
 
     fn stages() -> impl Strategy<Value = Stage> {
-        let order = Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let order = PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
         let transcription = TranscriptionId::new("t");
-        let audio = Audio::default();
+        let audio = AudioAmount::default();
         let uploaded = {
             let order = order.clone();
             any::<i32>().prop_map(move |at| {
                 let at = Timestamp(NOW.0 + i64::from(at));
-                let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at, origin: None });
+                let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at, origin: None });
                 Stage::Uploaded { order: order.clone(), audio, upload }
             })
         };
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn each_kind_of_wait_ends_in_its_own_time_after_a_clock_that_was_two_hours_or_a_year_ahead() {
-        let order = || Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let order =
+            || PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
         let submitted = Stage::Submitted { order: order(), transcription: TranscriptionId::new("t") };
         let throttled = |ms| FaultKind::Throttled { retry_after_ms: Some(ms) };
         let cases = [
@@ -218,11 +219,11 @@ mod tests {
             billed: None,
             transcription: None,
         };
-        let order = Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
-        let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: NOW, origin: None });
+        let order = PurchaseKey { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: NOW, origin: None });
         let token = Token::new(&order, JobTag([1; 16]), 0);
         let intent = Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };
-        let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
+        let stage = Stage::Submitting { order, audio: AudioAmount::default(), upload, intent };
         let old = Job { charges: vec![charge], ..job(stage, None, Some(0), 0) };
         assert_eq!(limited(&old, NOW, &waits()), None, "the clock may be behind now");
         assert!(!is_ahead(&old, NOW));

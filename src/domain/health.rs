@@ -13,13 +13,13 @@ pub const LONG_OUTAGE: Duration = Duration::from_secs(15 * 60);
 /// What is known of a queue when it is judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct QueueFacts {
     /// Failed jobs that nobody has retried, cancelled or acknowledged.
     pub failed: u64,
     /// Jobs written without something that was asked for, that nobody has acknowledged.
     pub incomplete: u64,
     /// Jobs that have not ended, by what they wait for.
-    pub waiting: BTreeMap<WaitReason, Waits>,
+    pub waiting: BTreeMap<WaitReason, WaitingJobs>,
     /// Sources whose folders are missing, or belong to another installation.
     pub away: Vec<AwaySource>,
     /// Manifests and rows that order nothing until somebody corrects them. In words.
@@ -44,7 +44,7 @@ pub struct Facts {
 
 /// Jobs that wait for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct WaitingJobs {
     /// How many.
     pub jobs: u64,
     /// One of them.
@@ -201,7 +201,7 @@ impl Health {
 }
 
 /// Judges a queue.
-pub fn judge(facts: &Facts) -> Health {
+pub fn judge(facts: &QueueFacts) -> Health {
     let mut reasons: Vec<Reason> = [failed(facts), incomplete(facts), left_out(facts), stopped(facts), process(facts)]
         .into_iter()
         .flatten()
@@ -221,7 +221,7 @@ fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, look:
     Reason { level, exit, kind, words, look: look.map(str::to_owned) }
 }
 
-fn failed(facts: &Facts) -> Option<Reason> {
+fn failed(facts: &QueueFacts) -> Option<Reason> {
     let words = match facts.failed {
         0 => return None,
         1 => "1 job failed".to_owned(),
@@ -231,7 +231,7 @@ fn failed(facts: &Facts) -> Option<Reason> {
     Some(reason(Level::Critical, PassExit::Unfinished, "failed", words, Some("scribed jobs --failed")))
 }
 
-fn incomplete(facts: &Facts) -> Option<Reason> {
+fn incomplete(facts: &QueueFacts) -> Option<Reason> {
     let words = match facts.incomplete {
         0 => return None,
         1 => "1 job is incomplete: a part of what was requested was not done or could not be read".to_owned(),
@@ -240,7 +240,7 @@ fn incomplete(facts: &Facts) -> Option<Reason> {
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
 
-fn left_out(facts: &Facts) -> Option<Reason> {
+fn left_out(facts: &QueueFacts) -> Option<Reason> {
     let words = match facts.left_out {
         0 => return None,
         1 => "1 file of the plan was left out".to_owned(),
@@ -249,12 +249,12 @@ fn left_out(facts: &Facts) -> Option<Reason> {
     Some(reason(Level::Ok, PassExit::Unfinished, "left_out", words, Some("scribed plan")))
 }
 
-fn stopped(facts: &Facts) -> Option<Reason> {
+fn stopped(facts: &QueueFacts) -> Option<Reason> {
     let words = || "the pass was stopped before its end".to_owned();
     facts.stopped.then(|| reason(Level::Ok, PassExit::Unfinished, "stopped", words(), Some("scribed once")))
 }
 
-fn process(facts: &Facts) -> Option<Reason> {
+fn process(facts: &QueueFacts) -> Option<Reason> {
     let open: u64 = facts.waiting.values().map(|waits| waits.jobs).sum();
     match facts.process {
         Process::Runs => None,
@@ -299,7 +299,7 @@ fn away(away: &AwaySource) -> Reason {
     reason(level, PassExit::Unfinished, "folder", words, Some("scribed check"))
 }
 
-fn waiting(facts: &Facts, why: WaitReason, waits: Waits) -> Option<Reason> {
+fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Reason> {
     use WaitReason as W;
     if why.comes_by_itself() {
         return None;
@@ -331,7 +331,7 @@ fn waiting(facts: &Facts, why: WaitReason, waits: Waits) -> Option<Reason> {
         W::PauseWithoutEnd => "for `scribed resume`",
         _ => "for another try",
     };
-    let Waits { jobs, one } = waits;
+    let WaitingJobs { jobs, one } = waits;
     let words = match jobs {
         1 => format!("1 job waits {what}"),
         jobs => format!("{jobs} jobs wait {what}"),
@@ -367,19 +367,19 @@ mod tests {
     use super::*;
     use crate::domain::names::{ServiceName, SourceName};
 
-    fn waiting(each: &[WaitReason]) -> Facts {
-        let waits = |why: &WaitReason| (*why, Waits { jobs: 2, one: JobId(7) });
-        Facts { waiting: each.iter().map(waits).collect(), process: Process::Runs, ..Facts::default() }
+    fn waiting(each: &[WaitReason]) -> QueueFacts {
+        let waits = |why: &WaitReason| (*why, WaitingJobs { jobs: 2, one: JobId(7) });
+        QueueFacts { waiting: each.iter().map(waits).collect(), process: Process::Runs, ..QueueFacts::default() }
     }
 
-    fn outage(kind: OutageKind, minutes: u64, is_given_up: bool) -> Facts {
+    fn outage(kind: OutageKind, minutes: u64, is_given_up: bool) -> QueueFacts {
         let (service, words) = (Some(ServiceName::new("s")), "it is out".to_owned());
         let lasted = Duration::from_secs(minutes * 60);
         let outages = vec![Outage { service, kind, words, lasted, is_given_up }];
-        Facts { outages, process: Process::Runs, ..Facts::default() }
+        QueueFacts { outages, process: Process::Runs, ..QueueFacts::default() }
     }
 
-    fn judged(facts: &Facts) -> (u8, Level) {
+    fn judged(facts: &QueueFacts) -> (u8, Level) {
         let health = judge(facts);
         (health.exit_code(), health.level())
     }
@@ -413,20 +413,20 @@ mod tests {
         }
         for why in [W::Service, W::ServiceRefuses, W::UnknownCreate, W::File, W::Retry, W::PauseWithoutEnd] {
             assert_eq!(judged(&waiting(&[why])), (1, Level::Ok), "{why:?}: who moves the jobs goes on with it");
-            let at_rest = Facts { process: Process::Nobody, ..waiting(&[why]) };
+            let at_rest = QueueFacts { process: Process::Nobody, ..waiting(&[why]) };
             assert!(judge(&at_rest).level() > Level::Ok, "{why:?}");
         }
-        let refused = Facts { process: Process::Nobody, ..waiting(&[W::ServiceRefuses]) };
+        let refused = QueueFacts { process: Process::Nobody, ..waiting(&[W::ServiceRefuses]) };
         assert_eq!(judged(&refused), (1, Level::Critical), "nobody tells more of it");
     }
 
     #[test]
     fn failed_jobs_are_critical_and_incomplete_ones_a_warning_and_both_end_a_pass_with_1() {
-        let failed = Facts { failed: 3, ..Facts::default() };
+        let failed = QueueFacts { failed: 3, ..QueueFacts::default() };
         assert_eq!(judged(&failed), (1, Level::Critical));
-        let incomplete = Facts { incomplete: 1, ..Facts::default() };
+        let incomplete = QueueFacts { incomplete: 1, ..QueueFacts::default() };
         assert_eq!(judged(&incomplete), (1, Level::Warning));
-        assert_eq!(judged(&Facts::default()), (0, Level::Ok));
+        assert_eq!(judged(&QueueFacts::default()), (0, Level::Ok));
     }
 
     #[test]
@@ -439,45 +439,45 @@ mod tests {
 
     #[test]
     fn a_service_that_a_pass_gave_up_comes_before_everything_else() {
-        let facts = Facts { failed: 1, ..outage(OutageKind::Out, 15, true) };
+        let facts = QueueFacts { failed: 1, ..outage(OutageKind::Out, 15, true) };
         assert_eq!(judged(&facts), (3, Level::Critical));
         assert_eq!(judge(&facts).of_exit().count(), 2, "the failed job is told too");
     }
 
     #[test]
     fn without_a_daemon_waiting_work_is_a_warning_unless_passes_are_run() {
-        let nobody = Facts { process: Process::Nobody, ..waiting(&[WaitReason::Window]) };
+        let nobody = QueueFacts { process: Process::Nobody, ..waiting(&[WaitReason::Window]) };
         assert_eq!(judged(&nobody), (0, Level::Warning));
-        assert_eq!(judged(&Facts { process: Process::Nobody, ..Facts::default() }), (0, Level::Ok));
-        let by_passes = Facts { is_by_passes: true, ..nobody };
+        assert_eq!(judged(&QueueFacts { process: Process::Nobody, ..QueueFacts::default() }), (0, Level::Ok));
+        let by_passes = QueueFacts { is_by_passes: true, ..nobody };
         assert_eq!(judged(&by_passes), (0, Level::Ok));
-        assert_eq!(judged(&Facts { late_pass: Some("late".to_owned()), ..by_passes }), (0, Level::Warning));
-        assert_eq!(judged(&Facts { process: Process::Hangs, ..Facts::default() }), (0, Level::Critical));
+        assert_eq!(judged(&QueueFacts { late_pass: Some("late".to_owned()), ..by_passes }), (0, Level::Warning));
+        assert_eq!(judged(&QueueFacts { process: Process::Hangs, ..QueueFacts::default() }), (0, Level::Critical));
     }
 
     #[test]
     fn folders_manifests_budgets_and_pauses() {
         let away = |is_passing| {
             let away = AwaySource { source: SourceName::new("s"), words: "it is away".to_owned(), is_passing };
-            Facts { away: vec![away], ..Facts::default() }
+            QueueFacts { away: vec![away], ..QueueFacts::default() }
         };
         assert_eq!(judged(&away(false)), (1, Level::Critical));
         assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
-        let of_manifest = Facts { manifests: vec!["a row is wrong".to_owned()], ..Facts::default() };
+        let of_manifest = QueueFacts { manifests: vec!["a row is wrong".to_owned()], ..QueueFacts::default() };
         assert_eq!(judged(&of_manifest), (1, Level::Critical));
-        let spent = Facts { exhausted: vec!["budget.day is used up".to_owned()], ..Facts::default() };
+        let spent = QueueFacts { exhausted: vec!["budget.day is used up".to_owned()], ..QueueFacts::default() };
         assert_eq!(judged(&spent), (0, Level::Warning));
-        let paused = Facts { paused: vec![None], ..Facts::default() };
+        let paused = QueueFacts { paused: vec![None], ..QueueFacts::default() };
         assert_eq!(judged(&paused), (0, Level::Warning));
-        assert_eq!(judged(&Facts { left_out: 1, ..Facts::default() }), (1, Level::Ok));
-        assert_eq!(judged(&Facts { stopped: true, ..Facts::default() }), (1, Level::Ok));
+        assert_eq!(judged(&QueueFacts { left_out: 1, ..QueueFacts::default() }), (1, Level::Ok));
+        assert_eq!(judged(&QueueFacts { stopped: true, ..QueueFacts::default() }), (1, Level::Ok));
     }
 
     #[test]
     fn facts_of_another_release_are_read() {
-        let facts: Facts = serde_json::from_str(r#"{"failed":2,"news":true}"#).unwrap();
+        let facts: QueueFacts = serde_json::from_str(r#"{"failed":2,"news":true}"#).unwrap();
         assert_eq!(judged(&facts), (1, Level::Critical));
         let waiting = waiting(&[WaitReason::MissingFile]);
-        assert_eq!(serde_json::from_str::<Facts>(&serde_json::to_string(&waiting).unwrap()).unwrap(), waiting);
+        assert_eq!(serde_json::from_str::<QueueFacts>(&serde_json::to_string(&waiting).unwrap()).unwrap(), waiting);
     }
 }

@@ -25,9 +25,9 @@ pub enum Hint {
 
 /// What addresses are sealed with. Shows nothing of itself.
 #[derive(Clone)]
-pub struct Seals([u8; 32]);
+pub struct AddressSeal([u8; 32]);
 
-impl fmt::Debug for Seals {
+impl fmt::Debug for AddressSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seals(…)")
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for Seals {
 /// Bytes of a seal: 128 bits are not guessed.
 const LENGTH: usize = 16;
 
-impl Seals {
+impl AddressSeal {
     /// Those made with this key, whatever its form.
     pub fn new(key: &str) -> Self {
         Self(blake3::derive_key("scribed 2026-11-21 addresses of callbacks", key.as_bytes()))
@@ -129,18 +129,18 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_sealed_opens_and_no_part_of_it_can_be_changed(job: u64, round: u32, at: usize, with in "[0-9a-f.]") {
-            let seals = Seals::new("key");
+            let seals = AddressSeal::new("key");
             let sealed = seals.callback(JobId(job), round);
             prop_assert_eq!(seals.open(&sealed), Some(Hint::Callback { job: JobId(job), round }));
             let at = at % sealed.len();
             let forged = format!("{}{with}{}", &sealed[..at], &sealed[at + 1..]);
             prop_assert!(forged == sealed || seals.open(&forged).is_none());
-            prop_assert_eq!(Seals::new("another key").open(&sealed), None);
+            prop_assert_eq!(AddressSeal::new("another key").open(&sealed), None);
         }
 
         #[test]
         fn nothing_else_opens(text in ".*") {
-            let seals = Seals::new("key");
+            let seals = AddressSeal::new("key");
             prop_assert_eq!(seals.open(&text), None);
             prop_assert!(!seals.is_webhook(&text));
         }
@@ -151,7 +151,7 @@ mod tests {
         #[test]
         fn no_seal_is_left_and_everything_else_is(job: u64, round: u32, text in ".*", escapes: bool) {
             let slash = if escapes { "\\/" } else { "/" };
-            let sealed = Seals::new("key").callback(JobId(job), round);
+            let sealed = AddressSeal::new("key").callback(JobId(job), round);
             let quoted = serde_json::to_string(&text).unwrap();
             let answer = |last: &str| format!("{{\"url\":\"https:{slash}{slash}a{slash}{last}\",\"b\":[{quoted},\"{slash}{last}?x\"]}}");
             let told = without_seals(answer(&sealed).into_bytes());
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn the_webhook_has_one_address_and_it_is_no_callback() {
-        let seals = Seals::new("key");
+        let seals = AddressSeal::new("key");
         assert!(seals.is_webhook(&seals.webhook()));
         assert_eq!(seals.open(&seals.webhook()), None);
-        assert!(!Seals::new("another key").is_webhook(&seals.webhook()));
+        assert!(!AddressSeal::new("another key").is_webhook(&seals.webhook()));
         assert_eq!(format!("{seals:?}"), "Seals(…)");
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::making::Making;
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing::{MissingPart, named};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::row::Row;
-use crate::domain::sent::Sent;
-use crate::domain::stage::{Event, IllegalMove, Stage};
-use crate::domain::token::Order;
+use crate::domain::request_record::RequestRecord;
+use crate::domain::sent_audio::SentAudio;
+use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
+use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
 
 /// What names a job for ever, on every machine and in every store.
@@ -114,22 +114,22 @@ pub struct Job {
     /// What its outputs were made from, since its file was seen to change: the same content costs nothing
     /// again, whatever the template says by then (design, promise 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_from: Option<Order>,
+    pub made_from: Option<PurchaseKey>,
     /// What it is made with; `None` before that is settled, and in what an older release has made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub making: Option<Box<Making>>,
+    pub making: Option<Box<RequestRecord>>,
     /// The file as a person has said that it is whole: it is held no longer, until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    pub sent: Option<SentAudio>,
     /// When a person put it before all others. Kept by the store, as its charges are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bumped: Option<Timestamp>,
     /// The row of a manifest that orders it; `None` for what was found in a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub row: Option<Box<Row>>,
+    pub row: Option<Box<ManifestRow>>,
     /// The language that was heard most in what its outputs were made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
@@ -193,9 +193,9 @@ impl Job {
     ///
     /// # Errors
     /// [`IllegalMove`] where the stage does not know the event; the job is given up with it.
-    pub fn on(mut self, event: Event, now: Timestamp) -> Result<Self, IllegalMove> {
+    pub fn on(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         match &event {
-            Event::Grew { stamp } => {
+            JobEvent::Grew { stamp } => {
                 self.seen = *stamp;
                 self.vouched = None;
                 self.sent = None;
@@ -209,27 +209,27 @@ impl Job {
                     self.made_from = Some(order.clone());
                 }
             }
-            Event::Probed { making: Some(making), .. } | Event::Remade { making, .. } => {
+            JobEvent::Probed { making: Some(making), .. } | JobEvent::Remade { making, .. } => {
                 self.making = Some(making.clone());
             }
-            Event::Intended { .. } => {
+            JobEvent::Intended { .. } => {
                 if let Some(making) = &mut self.making {
                     making.is_sent = true;
                 }
             }
-            Event::Fresh => {
+            JobEvent::Fresh => {
                 (self.made_from, self.making, self.sent, self.attempts) = (None, None, None, 0);
                 self.round += 1;
                 self.vouched = Some(self.seen); // it was weighed by a person
             }
-            Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
-            Event::Followed { .. } => self.sent = None,
-            Event::Created { .. } => {
+            JobEvent::Uploaded { sent, .. } => self.sent.clone_from(sent),
+            JobEvent::Followed { .. } => self.sent = None,
+            JobEvent::Created { .. } => {
                 if let Stage::Submitting { intent, .. } = &self.stage {
                     self.bought_at = Some(intent.origin.clone());
                 }
             }
-            Event::Adopted { round, origin, .. } => {
+            JobEvent::Adopted { round, origin, .. } => {
                 self.bought_at.clone_from(origin);
                 // A round of this job is never used twice: its tokens would be equal.
                 self.round = self.round.max(*round);
@@ -237,16 +237,16 @@ impl Job {
                     self.sent = None; // it was bought by another
                 }
             }
-            Event::Anew => self.round += 1,
-            Event::PaidAgain => {
+            JobEvent::Anew => self.round += 1,
+            JobEvent::PaidAgain => {
                 self.attempts = 0;
                 self.round += 1;
             }
-            Event::Revived => {
+            JobEvent::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
             }
-            Event::Reordered { row } => {
+            JobEvent::Reordered { row } => {
                 // What it has bought keeps the tokens of that round.
                 self.round += u32::from(self.stage.transcription().is_some());
                 self.row = Some(row.clone());
@@ -254,8 +254,8 @@ impl Job {
                 self.vouched = Some(self.seen);
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
-            Event::Fetched { .. } => self.attempts = 0,
-            Event::Written { outputs, language, missing, unread } => {
+            JobEvent::Fetched { .. } => self.attempts = 0,
+            JobEvent::Written { outputs, language, missing, unread } => {
                 self.outputs.clone_from(outputs);
                 self.missing.clone_from(missing);
                 self.unread.clone_from(unread);
@@ -263,8 +263,8 @@ impl Job {
                 self.placing.clear();
                 self.made_from = None;
             }
-            Event::Restored { outputs } => self.outputs.clone_from(outputs),
-            Event::Forgotten => {
+            JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
+            JobEvent::Forgotten => {
                 // A token that bought what is worth nothing is never used again.
                 self.round += u32::from(self.stage.revival_buys());
                 // The same content costs nothing when it comes back, whatever the template says by then.

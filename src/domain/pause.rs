@@ -28,7 +28,7 @@ impl Pause {
 /// Whose pause is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum PauseScope {
     /// Everything's.
     All,
     /// One source's.
@@ -51,10 +51,10 @@ impl Pauses {
     }
 
     /// Gives an order, in the place of an earlier one about the same.
-    pub fn give(&mut self, whose: Whose, pause: Pause) {
+    pub fn give(&mut self, whose: PauseScope, pause: Pause) {
         match whose {
-            Whose::All => self.all = Some(pause),
-            Whose::Source(source) => drop(self.sources.insert(source, pause)),
+            PauseScope::All => self.all = Some(pause),
+            PauseScope::Source(source) => drop(self.sources.insert(source, pause)),
         }
     }
 
@@ -68,10 +68,10 @@ impl Pauses {
     }
 
     /// Takes orders back: with everything's, those of single sources too.
-    pub fn take_back(&mut self, whose: &Whose) {
+    pub fn take_back(&mut self, whose: &PauseScope) {
         match whose {
-            Whose::All => *self = Self::default(),
-            Whose::Source(source) => drop(self.sources.remove(source)),
+            PauseScope::All => *self = Self::default(),
+            PauseScope::Source(source) => drop(self.sources.remove(source)),
         }
     }
 
@@ -110,18 +110,18 @@ mod tests {
     fn a_source_rests_by_the_longest_order_and_time_ends_it() {
         let (a, b) = (SourceName::new("a"), SourceName::new("b"));
         let mut pauses = Pauses::default();
-        pauses.give(Whose::Source(a.clone()), until(Some(50)));
-        pauses.give(Whose::All, until(Some(10)));
+        pauses.give(PauseScope::Source(a.clone()), until(Some(50)));
+        pauses.give(PauseScope::All, until(Some(10)));
         assert_eq!(pauses.of(&a, Timestamp(5)), Some(until(Some(50))));
         assert_eq!(pauses.of(&b, Timestamp(5)), Some(until(Some(10))));
         assert_eq!(pauses.next_end(Timestamp(5)), Some(Timestamp(10)));
         assert_eq!((pauses.of(&b, Timestamp(10)), pauses.all(Timestamp(10))), (None, None));
         assert_eq!(pauses.next_end(Timestamp(10)), Some(Timestamp(50)));
-        pauses.give(Whose::All, until(None));
+        pauses.give(PauseScope::All, until(None));
         assert_eq!(pauses.of(&a, Timestamp(99)), Some(until(None)));
-        pauses.take_back(&Whose::Source(a.clone()));
+        pauses.take_back(&PauseScope::Source(a.clone()));
         assert!(pauses.of(&a, Timestamp(99)).is_some(), "everything rests still");
-        pauses.take_back(&Whose::All);
+        pauses.take_back(&PauseScope::All);
         assert_eq!(pauses, Pauses::default());
     }
 }

@@ -1,9 +1,9 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::{Pause, Pauses};
-use crate::domain::row::Row;
 use crate::domain::stage::Stage;
 use crate::domain::wait_reason::WaitReason;
 
@@ -24,7 +24,7 @@ fn words(job: &Job) -> String {
         (Stage::Written { .. }, None) if job.is_incomplete() => {
             format!("written, {}", job.shortfall().unwrap_or_default())
         }
-        (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
+        (Stage::Found, None) if job.row.as_deref().is_some_and(ManifestRow::is_remote) => {
             "found; the service fetches it by itself".to_owned()
         }
         (stage, None) => resting(stage).to_owned(),

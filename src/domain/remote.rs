@@ -78,14 +78,14 @@ impl RemoteUrl {
 /// Text of somebody else's without the queries of addresses that were signed for a bucket.
 pub fn without_signatures(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')');
-    let hushed = |word: &str| match word.split_once('?') {
+    let suppressed = |word: &str| match word.split_once('?') {
         Some((address, query)) if query.contains("X-Amz-") => {
             let end = query.find(ends).unwrap_or(query.len());
             format!("{address}{}", &query[end..])
         }
         _ => word.to_owned(),
     };
-    text.split_inclusive(ends).map(hushed).collect()
+    text.split_inclusive(ends).map(suppressed).collect()
 }
 
 /// What stands for the content of audio that nobody here has read: never equal to the hash of a file.

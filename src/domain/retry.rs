@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How often and how soon a job is tried again (`[retry]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// Tries in all, at least 1.
     pub attempts: u32,
     /// The wait after the first failure; doubled after each further one.
@@ -15,7 +15,7 @@ pub struct Policy {
     pub max: Duration,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { attempts: 5, first: Duration::from_secs(2), max: Duration::from_secs(600) }
     }
@@ -26,7 +26,7 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// What becomes of a job that met a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryDecision {
     /// It is tried again then; `attempts` is what it has used.
     Again {
         /// Not before.
@@ -45,21 +45,28 @@ pub enum Verdict {
 ///
 /// Laws: never before half of the wait; never after it, unless `Retry-After` says so, and never
 /// before that; the job's own faults end after `policy.attempts`; the service's never do.
-pub fn decide(policy: &Policy, fault: &Fault, attempts: u32, in_a_row: u32, now: Timestamp, jitter: f64) -> Verdict {
+pub fn decide(
+    policy: &RetryPolicy,
+    fault: &Fault,
+    attempts: u32,
+    in_a_row: u32,
+    now: Timestamp,
+    jitter: f64,
+) -> RetryDecision {
     let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
     let at = now.after(wait(policy, in_a_row, jitter).max(asked));
     match fault.blame() {
-        Blame::Job => Verdict::Fail,
-        Blame::Person => Verdict::Ask,
-        Blame::Passing if attempts + 1 >= policy.attempts => Verdict::Fail,
-        Blame::Passing => Verdict::Again { at, attempts: attempts + 1 },
-        Blame::Service | Blame::Key | Blame::World => Verdict::Again { at, attempts },
+        Blame::Job => RetryDecision::Fail,
+        Blame::Person => RetryDecision::Ask,
+        Blame::Passing if attempts + 1 >= policy.attempts => RetryDecision::Fail,
+        Blame::Passing => RetryDecision::Again { at, attempts: attempts + 1 },
+        Blame::Service | Blame::Key | Blame::World => RetryDecision::Again { at, attempts },
     }
 }
 
 /// The wait after `earlier` failures in a row: `first` doubled each time up to `max`, of which the
 /// upper half is left to chance so that jobs that failed together do not come back together.
-pub fn wait(policy: &Policy, earlier: u32, jitter: f64) -> Duration {
+pub fn wait(policy: &RetryPolicy, earlier: u32, jitter: f64) -> Duration {
     let doubled = policy.first.saturating_mul(2_u32.saturating_pow(earlier.min(31)));
     let whole = doubled.min(policy.max);
     let half = whole / 2;
@@ -95,8 +102,8 @@ mod tests {
         ]
     }
 
-    fn policies() -> impl Strategy<Value = Policy> {
-        (1_u32..20, 0_u64..100_000, 0_u64..1_000_000).prop_map(|(attempts, first, more)| Policy {
+    fn policies() -> impl Strategy<Value = RetryPolicy> {
+        (1_u32..20, 0_u64..100_000, 0_u64..1_000_000).prop_map(|(attempts, first, more)| RetryPolicy {
             attempts,
             first: Duration::from_millis(first),
             max: Duration::from_millis(first + more),
@@ -125,14 +132,14 @@ mod tests {
             let fault = Fault::new(kind, "words", now);
             let verdict = decide(&policy, &fault, attempts, row, now, jitter);
             match (fault.blame(), verdict) {
-                (Blame::Job, verdict) => prop_assert_eq!(verdict, Verdict::Fail),
-                (Blame::Person, verdict) => prop_assert_eq!(verdict, Verdict::Ask),
-                (Blame::Passing, Verdict::Fail) => prop_assert!(attempts + 1 >= policy.attempts),
-                (Blame::Passing, Verdict::Again { attempts: used, .. }) => {
+                (Blame::Job, verdict) => prop_assert_eq!(verdict, RetryDecision::Fail),
+                (Blame::Person, verdict) => prop_assert_eq!(verdict, RetryDecision::Ask),
+                (Blame::Passing, RetryDecision::Fail) => prop_assert!(attempts + 1 >= policy.attempts),
+                (Blame::Passing, RetryDecision::Again { attempts: used, .. }) => {
                     prop_assert_eq!(used, attempts + 1);
                     prop_assert!(used < policy.attempts);
                 }
-                (_, Verdict::Again { at, attempts: used }) => {
+                (_, RetryDecision::Again { at, attempts: used }) => {
                     prop_assert_eq!(used, attempts, "an outage uses no attempt");
                     let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
                     prop_assert!(at.since(now) >= Duration::from_millis(u64::try_from(asked.as_millis()).unwrap()));

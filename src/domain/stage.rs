@@ -2,13 +2,13 @@
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
-use crate::domain::making::Making;
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
-use crate::domain::pick::Channels;
-use crate::domain::row::Row;
-use crate::domain::sent::Sent;
-use crate::domain::token::{Order, Token};
+use crate::domain::request_record::RequestRecord;
+use crate::domain::sent_audio::SentAudio;
+use crate::domain::token::{PurchaseKey, Token};
+use crate::domain::track_selection::ChannelSelection;
 use serde::{Deserialize, Serialize};
 
 /// Where a job rests, and what is known to be true of it there. Each variant holds exactly what the
@@ -30,9 +30,9 @@ pub enum Stage {
     /// The service has the audio.
     Uploaded {
         /// What would be bought.
-        order: Order,
+        order: PurchaseKey,
         /// What is known of the audio.
-        audio: Audio,
+        audio: AudioAmount,
         /// Where the service has the audio from.
         upload: AudioAt,
     },
@@ -40,9 +40,9 @@ pub enum Stage {
     /// spent, and asks the list.
     Submitting {
         /// What would be bought.
-        order: Order,
+        order: PurchaseKey,
         /// What is known of the audio.
-        audio: Audio,
+        audio: AudioAmount,
         /// Where the service has the audio from.
         upload: AudioAt,
         /// When and as whom.
@@ -51,34 +51,34 @@ pub enum Stage {
     /// The service has accepted it.
     Submitted {
         /// What was bought.
-        order: Order,
+        order: PurchaseKey,
         /// The service's id of it.
         transcription: TranscriptionId,
     },
     /// The result is kept here.
     Fetched {
         /// What was bought.
-        order: Order,
+        order: PurchaseKey,
         /// Under which id the result is kept.
         transcription: TranscriptionId,
         /// What was transcribed.
-        audio: Audio,
+        audio: AudioAmount,
     },
     /// Another job is buying the same; its result will be shared.
     Following {
         /// What is being bought.
-        order: Order,
+        order: PurchaseKey,
         /// By whom.
         owner: JobId,
     },
     /// The outputs lie beside the source. An end.
     Written {
         /// What was bought.
-        order: Order,
+        order: PurchaseKey,
         /// Under which id the result is kept.
         transcription: TranscriptionId,
         /// What was transcribed.
-        audio: Audio,
+        audio: AudioAmount,
     },
     /// Nothing to be done. An end, until the file changes.
     Skipped {
@@ -101,7 +101,7 @@ pub enum Stage {
 
 /// How much audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Audio {
+pub struct AudioAmount {
     /// Milliseconds; 0 where nobody said.
     pub millis: u64,
     /// Counted; 0 where nobody said.
@@ -111,7 +111,7 @@ pub struct Audio {
     pub billed: Option<u64>,
 }
 
-impl Audio {
+impl AudioAmount {
     /// What is put by for it: the duration of every channel, in milliseconds. `None` where nobody knows.
     pub fn to_reserve(&self) -> Option<u64> {
         let amount = self.millis.saturating_mul(u64::from(self.channels));
@@ -119,8 +119,8 @@ impl Audio {
     }
 
     /// Where only these of its channels are sent; `None`: all.
-    pub fn with_only(self, channels: Option<&Channels>) -> Self {
-        let sent = channels.map_or(u32::MAX, Channels::count);
+    pub fn with_only(self, channels: Option<&ChannelSelection>) -> Self {
+        let sent = channels.map_or(u32::MAX, ChannelSelection::count);
         Self { channels: self.channels.min(sent), ..self }
     }
 }
@@ -130,7 +130,7 @@ impl Audio {
 #[serde(untagged)]
 pub enum AudioAt {
     /// It was uploaded.
-    Upload(Upload),
+    Upload(UploadedAudio),
     /// It lies elsewhere, and the service fetches it. Its address is the job's to tell when it is created: it
     /// may hold a signature that does not last.
     Remote {
@@ -148,7 +148,7 @@ impl AudioAt {
 
 /// Audio at the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upload {
+pub struct UploadedAudio {
     /// How a create names it.
     pub id: UploadId,
     /// When it came there: a service drops what nobody uses.
@@ -236,7 +236,7 @@ impl Skip {
 
 /// What happened to a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum JobEvent {
     /// The file is not as it was (back door: before the create, or long after the end).
     Grew {
         /// As it is now.
@@ -251,27 +251,27 @@ pub enum Event {
         /// The content's, where it was taken early.
         content: Option<Hash>,
         /// What else it is made with; `None`: as it was before.
-        making: Option<Box<Making>>,
+        making: Option<Box<RequestRecord>>,
     },
     /// What is said of it has changed since (back door: before the first create).
     Remade {
         /// The hash of its parameters now.
         params: Hash,
         /// What else it is made with now.
-        making: Box<Making>,
+        making: Box<RequestRecord>,
         /// Whether other sound of it is to be sent: then the upload is of no use.
         is_other_sound: bool,
     },
     /// The service has the audio.
     Uploaded {
         /// What would be bought.
-        order: Order,
+        order: PurchaseKey,
         /// What is known of it.
-        audio: Audio,
+        audio: AudioAmount,
         /// It, at the service, or where the service fetches it.
         upload: AudioAt,
         /// What was sent, where that was not simply the file.
-        sent: Option<Sent>,
+        sent: Option<SentAudio>,
     },
     /// The upload can no longer be trusted to be there (back door: before the create).
     UploadLost,
@@ -290,7 +290,7 @@ pub enum Event {
     /// A transcription of this order was found at the service.
     Adopted {
         /// What it bought.
-        order: Order,
+        order: PurchaseKey,
         /// Its id.
         transcription: TranscriptionId,
         /// The round it was bought in.
@@ -301,7 +301,7 @@ pub enum Event {
     /// Another job is buying the same.
     Followed {
         /// What.
-        order: Order,
+        order: PurchaseKey,
         /// Who.
         owner: JobId,
     },
@@ -310,7 +310,7 @@ pub enum Event {
     /// The result is kept.
     Fetched {
         /// What was transcribed.
-        audio: Audio,
+        audio: AudioAmount,
     },
     /// The kept result is not there any more, or damaged (back door): it is read again.
     ResultLost,
@@ -346,7 +346,7 @@ pub enum Event {
     /// another place (back door).
     Reordered {
         /// As it is now.
-        row: Box<Row>,
+        row: Box<ManifestRow>,
     },
     /// A person's order to make it anew, with what is said of it now, in a new round (back door).
     Fresh,
@@ -365,7 +365,7 @@ pub enum Event {
 /// A stage does not know an event: a bug, never a user's doing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a job that is {stage:?} cannot take {event}")]
-pub struct IllegalMove {
+pub struct IllegalTransition {
     /// Where it was.
     pub stage: StageKind,
     /// What it was told.
@@ -405,19 +405,19 @@ impl Stage {
     ///
     /// # Errors
     /// [`IllegalMove`] for every pair that is not an arrow of the machine.
-    pub fn on(self, event: Event) -> Result<Self, IllegalMove> {
-        use Event as E;
+    pub fn on(self, event: JobEvent) -> Result<Self, IllegalTransition> {
+        use JobEvent as E;
         use Stage as S;
-        let illegal = IllegalMove { stage: self.kind(), event: event.name() };
+        let illegal = IllegalTransition { stage: self.kind(), event: event.name() };
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
             (S::Settled, E::Probed { params, content, .. }) => S::Probed { params, content },
             (S::Probed { content, .. }, E::Remade { params, .. }) => S::Probed { params, content },
             (S::Uploaded { order, .. }, E::Remade { params, is_other_sound: true, .. }) => {
-                S::probed(Order { params, ..order })
+                S::probed(PurchaseKey { params, ..order })
             }
             (S::Uploaded { order, audio, upload }, E::Remade { params, .. }) => {
-                S::Uploaded { order: Order { params, ..order }, audio, upload }
+                S::Uploaded { order: PurchaseKey { params, ..order }, audio, upload }
             }
             (S::Probed { .. }, E::Uploaded { order, audio, upload, .. }) => S::Uploaded { order, audio, upload },
             (S::Uploaded { order, audio, upload }, E::Intended { intent })
@@ -481,7 +481,7 @@ impl Stage {
         matches!(self, Self::Skipped { why: Skip::Forgotten })
     }
 
-    fn probed(order: Order) -> Self {
+    fn probed(order: PurchaseKey) -> Self {
         Self::Probed { params: order.params, content: Some(order.content) }
     }
 
@@ -536,7 +536,7 @@ impl Stage {
     }
 
     /// What it buys or has bought, from the moment that is settled.
-    pub fn order(&self) -> Option<&Order> {
+    pub fn order(&self) -> Option<&PurchaseKey> {
         match self {
             Self::Uploaded { order, .. }
             | Self::Submitting { order, .. }
@@ -561,7 +561,7 @@ impl Stage {
     }
 
     /// How much audio, once somebody said.
-    pub fn audio(&self) -> Option<Audio> {
+    pub fn audio(&self) -> Option<AudioAmount> {
         match self {
             Self::Uploaded { audio, .. }
             | Self::Submitting { audio, .. }
@@ -596,7 +596,7 @@ fn is_worthless(fault: &Fault) -> bool {
 
 /// What somebody who follows a job should do, by where that job is (design, section 5, "Twins").
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lead {
+pub enum LeaderState {
     /// Nothing is decided yet.
     Wait,
     /// Share what was bought.
@@ -611,33 +611,33 @@ pub enum Lead {
 
 impl Stage {
     /// What a follower of a job at this stage, for this order, should do.
-    pub fn lead(&self, order: &Order) -> Lead {
+    pub fn lead(&self, order: &PurchaseKey) -> LeaderState {
         if self.order().is_some_and(|own| own != order) {
-            return Lead::TakeOver; // its file has become another
+            return LeaderState::TakeOver; // its file has become another
         }
         match self {
             // What is said of it has changed: it will buy another.
-            Self::Probed { params, .. } if *params != order.params => Lead::TakeOver,
+            Self::Probed { params, .. } if *params != order.params => LeaderState::TakeOver,
             Self::Fetched { transcription, .. } | Self::Written { transcription, .. } => {
-                Lead::Share(transcription.clone())
+                LeaderState::Share(transcription.clone())
             }
-            Self::Following { owner, .. } => Lead::Follow(*owner),
-            Self::Found | Self::Settled | Self::Skipped { .. } => Lead::TakeOver,
+            Self::Following { owner, .. } => LeaderState::Follow(*owner),
+            Self::Found | Self::Settled | Self::Skipped { .. } => LeaderState::TakeOver,
             Self::Failed { from, fault } => match fault.kind {
-                FaultKind::Dead { code } if code >= 500 => Lead::TakeOver,
-                FaultKind::Refused { .. } | FaultKind::Template => Lead::Inherit(fault.clone()),
+                FaultKind::Dead { code } if code >= 500 => LeaderState::TakeOver,
+                FaultKind::Refused { .. } | FaultKind::Template => LeaderState::Inherit(fault.clone()),
                 // Something was bought, and nobody knows that it is worth nothing.
-                _ if from.transcription().is_some() => Lead::Inherit(fault.clone()),
-                _ => Lead::TakeOver,
+                _ if from.transcription().is_some() => LeaderState::Inherit(fault.clone()),
+                _ => LeaderState::TakeOver,
             },
             // What it had bought is handed on; whether it is worth anything, the follower finds out.
             Self::Cancelled { from } => match (from.transcription(), &**from) {
-                (Some(transcription), _) => Lead::Share(transcription.clone()),
-                (None, Self::Following { owner, .. }) => Lead::Follow(*owner),
-                (None, _) => Lead::TakeOver,
+                (Some(transcription), _) => LeaderState::Share(transcription.clone()),
+                (None, Self::Following { owner, .. }) => LeaderState::Follow(*owner),
+                (None, _) => LeaderState::TakeOver,
             },
             Self::Probed { .. } | Self::Uploaded { .. } | Self::Submitting { .. } | Self::Submitted { .. } => {
-                Lead::Wait
+                LeaderState::Wait
             }
         }
     }
@@ -719,7 +719,7 @@ impl StageKind {
     }
 }
 
-impl Event {
+impl JobEvent {
     /// Its name without what it holds.
     pub fn name(&self) -> &'static str {
         match self {

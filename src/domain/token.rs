@@ -2,7 +2,7 @@
 
 use crate::domain::job::JobTag;
 use crate::domain::names::{Hash, ServiceName};
-use crate::domain::sent::Cut;
+use crate::domain::sent_audio::ExtractedPart;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub const RESERVED_KEY: &str = "scribed";
 /// What is bought: this content under these parameters at this service. Two jobs with one order
 /// share one transcription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Order {
+pub struct PurchaseKey {
     /// Where.
     pub service: ServiceName,
     /// The hash of the file, whatever was sent of it: a changed `upload` buys nothing again.
@@ -42,14 +42,14 @@ impl Token {
     pub const MAX_LEN: usize = 2 + 64 + 1 + 64 + 1 + 32 + 1 + 10;
 
     /// The token of a job's round.
-    pub fn new(order: &Order, job: JobTag, round: u32) -> Self {
+    pub fn new(order: &PurchaseKey, job: JobTag, round: u32) -> Self {
         Self { content: order.content, params: order.params, job, round }
     }
 
     /// As it stands in the metadata where the sound track alone was sent: `2.…`, and behind it how that was
     /// taken out. It is the same token: what was sent is said along with it, and makes no difference to what
     /// is bought.
-    pub fn carrying(&self, cut: Option<Cut>) -> String {
+    pub fn carrying(&self, cut: Option<ExtractedPart>) -> String {
         match (self.to_string().strip_prefix("1."), cut) {
             (Some(rest), Some(cut)) => format!("2.{rest}.{cut}"),
             _ => self.to_string(),
@@ -62,10 +62,10 @@ impl Token {
     }
 
     /// As [`Token::parse`], with what it carries.
-    pub fn parse_carrying(text: &str) -> Option<(Self, Option<Cut>)> {
+    pub fn parse_carrying(text: &str) -> Option<(Self, Option<ExtractedPart>)> {
         let Some(rest) = text.strip_prefix("2.") else { return Some((Self::parse_bare(text)?, None)) };
         let (rest, cut) = rest.rsplit_once('.')?;
-        Some((Self::parse_bare(&format!("1.{rest}"))?, Some(Cut::parse(cut)?)))
+        Some((Self::parse_bare(&format!("1.{rest}"))?, Some(ExtractedPart::parse(cut)?)))
     }
 
     fn parse_bare(text: &str) -> Option<Self> {
@@ -81,8 +81,8 @@ impl Token {
     }
 
     /// What it bought, if it was seen at this service.
-    pub fn order(&self, service: &ServiceName) -> Order {
-        Order { service: service.clone(), content: self.content, params: self.params }
+    pub fn order(&self, service: &ServiceName) -> PurchaseKey {
+        PurchaseKey { service: service.clone(), content: self.content, params: self.params }
     }
 }
 
@@ -110,7 +110,7 @@ impl TryFrom<String> for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sent::Codec;
+    use crate::domain::sent_audio::Codec;
     use proptest::prelude::*;
 
     proptest! {
@@ -125,7 +125,7 @@ mod tests {
         #[test]
         fn what_was_sent_is_said_along_and_makes_no_other_token(content: [u8; 32], round: u32, track: u32, start_ms: u64) {
             let token = Token { content: Hash(content), params: Hash(content), job: JobTag([7; 16]), round };
-            let cut = Cut { codec: Codec::Opus, track, start_ms };
+            let cut = ExtractedPart { codec: Codec::Opus, track, start_ms };
             let text = token.carrying(Some(cut));
             prop_assert!(text.starts_with("2.") && text.len() <= Token::MAX_LEN + 50, "{}", text);
             prop_assert_eq!(Token::parse_carrying(&text), Some((token.clone(), Some(cut))));

@@ -38,7 +38,7 @@ pub struct Turnaround {
 
 /// How long one usually takes.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Usual {
+pub struct UsualDuration {
     /// Milliseconds that it takes however short it is.
     pub base: u64,
     /// Seconds that a second of audio takes beside it.
@@ -75,10 +75,10 @@ impl Turnaround {
     }
 
     /// How long one usually takes; `None` before anything is learned.
-    pub fn usual(&self) -> Option<Usual> {
+    pub fn usual(&self) -> Option<UsualDuration> {
         let Fit { base, each_second, each_beside, .. } = self.fit.as_ref()?;
         let base = u64::try_from(Duration::try_from_secs_f64(*base).ok()?.as_millis()).ok()?;
-        Some(Usual { base, each_second: *each_second, each_beside: *each_beside })
+        Some(UsualDuration { base, each_second: *each_second, each_beside: *each_beside })
     }
 
     /// The ages at which one of this load is worth a look, in order; empty before anything is learned.

@@ -19,7 +19,7 @@ pub struct Windows(Vec<Window>);
 
 /// Whether something may be begun, and how long that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum WindowState {
     /// Until then at least; looked at then, it may be open still.
     Open {
         /// When it shuts.
@@ -32,7 +32,7 @@ pub enum Opening {
     },
 }
 
-impl Opening {
+impl WindowState {
     /// Whether something may be begun.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Open { .. })
@@ -62,7 +62,7 @@ impl Windows {
     }
 
     /// Whether something may be begun at this moment of the wall clock.
-    pub fn at(&self, now: Timestamp) -> Opening {
+    pub fn at(&self, now: Timestamp) -> WindowState {
         let mut end = now;
         for _ in 0..TOGETHER {
             match self.end_after(end) {
@@ -71,10 +71,10 @@ impl Windows {
             }
         }
         if end > now {
-            return Opening::Open { until: end };
+            return WindowState::Open { until: end };
         }
         let next = self.0.iter().map(|window| window.from.next(now)).min();
-        Opening::Shut { until: next.unwrap_or(NEVER) }
+        WindowState::Shut { until: next.unwrap_or(NEVER) }
     }
 
     /// When so much time has passed in them, from `from` on; `None` if they do not open for that long any
@@ -83,13 +83,13 @@ impl Windows {
         let mut now = from;
         loop {
             match self.at(now) {
-                Opening::Open { until } if open <= until.since(now) => return Some(now.after(open)),
-                Opening::Open { until } => {
+                WindowState::Open { until } if open <= until.since(now) => return Some(now.after(open)),
+                WindowState::Open { until } => {
                     open = open.saturating_sub(until.since(now));
                     now = until;
                 }
-                Opening::Shut { until: NEVER } => return None,
-                Opening::Shut { until } => now = until,
+                WindowState::Shut { until: NEVER } => return None,
+                WindowState::Shut { until } => now = until,
             }
         }
     }
@@ -139,12 +139,12 @@ mod tests {
         Windows::new(lines.iter().map(window).collect()).unwrap()
     }
 
-    fn shut(until: &str) -> Opening {
-        Opening::Shut { until: at(until) }
+    fn shut(until: &str) -> WindowState {
+        WindowState::Shut { until: at(until) }
     }
 
-    fn open(until: &str) -> Opening {
-        Opening::Open { until: at(until) }
+    fn open(until: &str) -> WindowState {
+        WindowState::Open { until: at(until) }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(nights.when_passed(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
         assert_eq!(nights.when_passed(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
         let gone = windows("UTC", &[("0 0 22 1 1 * 2020", 8)]);
-        assert_eq!((gone.when_passed(from, hours(1)), gone.at(from)), (None, Opening::Shut { until: NEVER }));
+        assert_eq!((gone.when_passed(from, hours(1)), gone.at(from)), (None, WindowState::Shut { until: NEVER }));
     }
 
     proptest! {

@@ -2,19 +2,19 @@
 //! fetched again, also after a process that was killed in the middle.
 
 use crate::beneath::RootedPath;
-use crate::client::contract::{Kind, Whole};
+use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::harvest::naming::{names, recording};
 use crate::output::formats::{Finished, Provenance, render};
+use crate::output::group_fsync::Syncs;
 use crate::output::naming::language;
-use crate::output::placing::{Destination, KEPT, Names, Ours, PlaceError, Wanted, place};
-use crate::output::shifting::in_time;
+use crate::output::publish::{Destination, KEPT, Names, OwnOutputs, PendingOutput, PlaceError, place};
 use crate::output::subtitles::Layout;
-use crate::output::syncing::Syncs;
+use crate::output::time_offset::in_time;
 use crate::permission::said;
-use crate::wire::modest::Modest;
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use serde::{Deserialize, Serialize};
@@ -31,13 +31,13 @@ const NOTES: &str = ".scribed-harvest";
 
 /// Where the records of one list go.
 #[derive(Clone)]
-pub struct Folder {
+pub struct HarvestFolder {
     /// The folder.
     pub to: PathBuf,
     /// Whose.
     pub service: ServiceName,
     /// Which.
-    pub kind: Kind,
+    pub kind: ListKind,
     /// What is written of each; of one that ended in error the JSON only.
     pub outputs: Vec<Format>,
     /// The key of the metadata that names them.
@@ -79,7 +79,7 @@ impl PutError {
     }
 }
 
-impl Folder {
+impl HarvestFolder {
     /// What of a record is not in the folder yet. Blocks.
     pub fn missing(&self, id: &TranscriptionId, status: &Status) -> Vec<Format> {
         let note = self.note(id);
@@ -93,7 +93,7 @@ impl Folder {
     ///
     /// # Errors
     /// See [`PutError`].
-    pub fn put(&self, whole: &Whole, formats: &[Format]) -> Result<Vec<String>, PutError> {
+    pub fn put(&self, whole: &FullListItem, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
         let (raw, record) = in_time(Cow::Borrowed(&whole.raw), None)
             .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
@@ -103,7 +103,7 @@ impl Folder {
         let wanted = self.wanted((whole, &raw), record, &formats);
         let folder = RootedPath::new(&self.to, "");
         let to = Destination { folder: &folder, access: None };
-        let placed = place(&to, &|| true, wanted, &Ours::default(), &self.syncs);
+        let placed = place(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
         let mut note = Note { id: whole.id.to_string(), wordless, ..self.note(&whole.id) };
@@ -115,24 +115,24 @@ impl Folder {
     /// `raw`: as the service sent it, in the time of the recording.
     fn wanted(
         &self,
-        (whole, raw): (&Whole, &[u8]),
-        record: Record<Spoken, Modest>,
+        (whole, raw): (&FullListItem, &[u8]),
+        record: Record<Spoken, BoundedValue>,
         formats: &[Format],
-    ) -> Vec<Wanted<impl Names + use<>>> {
+    ) -> Vec<PendingOutput<impl Names + use<>>> {
         let called = recording(whole, &record, self.name_by.as_deref());
         let made_by = self.provenance(whole, &record, &called);
         let layout = layout(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.own_subtitles());
         let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
-        let one = |format: &Format| Wanted {
+        let one = |format: &Format| PendingOutput {
             candidates: names(&called, whole.id.as_str(), language(transcript), *format),
             bytes: render(*format, &finished),
         };
         formats.iter().map(one).collect()
     }
 
-    fn provenance(&self, whole: &Whole, record: &Record<Spoken, Modest>, called: &str) -> Provenance {
+    fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
         let content = record.told_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
         Provenance {
             service: self.service.to_string(),
@@ -166,8 +166,8 @@ impl Folder {
         folder.make_folders(&|_| None).map_err(failed)?;
         let bytes = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
         let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
-        let ours = Ours { placed: old.into_iter().collect(), ..Ours::default() };
-        let wanted = vec![Wanted { candidates: std::iter::once(name), bytes }];
+        let ours = OwnOutputs { placed: old.into_iter().collect(), ..OwnOutputs::default() };
+        let wanted = vec![PendingOutput { candidates: std::iter::once(name), bytes }];
         let to = Destination { folder: &folder, access: None };
         place(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
@@ -181,7 +181,7 @@ fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.
-fn layout(record: &Record<Spoken, Modest>) -> Layout {
+fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
     let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
     config
         .and_then(|config| serde_json::from_value(config).ok())

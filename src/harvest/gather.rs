@@ -1,14 +1,14 @@
 //! Gathers what one list of a service holds: page by page, one result at a time.
 
 use crate::beneath::RootedPath;
-use crate::client::contract::{Client, ListFault, PageFault, Whole, WholePage};
+use crate::client::contract::{Client, FullListItem, FullListPage, ListFault, PageFault};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::retry::LONGEST_RETRY_AFTER;
-use crate::harvest::folder::{Folder, PutError};
-use crate::harvest::pages::{Pages, Turn};
-use crate::output::placing;
+use crate::harvest::folder::{HarvestFolder, PutError};
+use crate::harvest::pages::{NextPage, PageCursor};
+use crate::output::publish;
 use crate::pipeline::blocking::blocking;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
@@ -24,13 +24,13 @@ const RESTARTS: u32 = 5;
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What is gathered, and how.
-pub struct Gather<'a> {
+pub struct Harvester<'a> {
     /// The way to the service.
     pub client: &'a dyn Client,
     /// Time.
     pub clock: &'a dyn Clock,
     /// Where to.
-    pub folder: Folder,
+    pub folder: HarvestFolder,
     /// What is asked for; its offset and limit are not heeded.
     pub query: ListQuery,
     /// How long a service that is out is put up with.
@@ -39,18 +39,18 @@ pub struct Gather<'a> {
 
 /// A record, and what became of it.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct HarvestedRecord {
     /// Its id, where it has one that can be used.
     pub id: Option<String>,
     /// Where it is at the service.
     pub status: Option<Status>,
     /// What became of it.
-    pub became: Became,
+    pub became: RecordOutcome,
 }
 
 /// What became of a record.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Became {
+pub enum RecordOutcome {
     /// These files were written.
     Written(Vec<String>),
     /// All of it was there.
@@ -63,7 +63,7 @@ pub enum Became {
 
 /// Why no more was gathered.
 #[derive(Debug, thiserror::Error)]
-pub enum GatherError {
+pub enum HarvestError {
     /// There is no such list.
     #[error("{0}")]
     NoList(String),
@@ -79,29 +79,29 @@ pub enum GatherError {
 }
 
 /// Is told of each record; of none twice but those whose list had to be begun anew.
-pub type Tell<'t> = &'t mut (dyn FnMut(Gathered) -> std::io::Result<()> + Send);
+pub type OnRecord<'t> = &'t mut (dyn FnMut(HarvestedRecord) -> std::io::Result<()> + Send);
 
-impl Gather<'_> {
+impl Harvester<'_> {
     /// Until the list's end.
     ///
     /// # Errors
     /// See [`GatherError`]; what was written stays, and the next call goes on from there.
-    pub async fn run(&self, tell: Tell<'_>) -> Result<(), GatherError> {
+    pub async fn run(&self, tell: OnRecord<'_>) -> Result<(), HarvestError> {
         let to = self.folder.to.clone();
         // What a killed one left half-written. What cannot be removed does no harm.
-        blocking(move || placing::sweep(&RootedPath::new(&to, "")).ok()).await;
+        blocking(move || publish::sweep(&RootedPath::new(&to, "")).ok()).await;
         for _ in 0..RESTARTS {
             if self.once(tell).await? {
                 return Ok(());
             }
         }
         let words = "the list changes faster than it can be read; run the same command again, it goes on from here";
-        Err(GatherError::Service(words.to_owned()))
+        Err(HarvestError::Service(words.to_owned()))
     }
 
     /// False where the list shifted so that something may have slipped past.
-    async fn once(&self, tell: Tell<'_>) -> Result<bool, GatherError> {
-        let mut pages = Pages::new(PAGE);
+    async fn once(&self, tell: OnRecord<'_>) -> Result<bool, HarvestError> {
+        let mut pages = PageCursor::new(PAGE);
         loop {
             let Some(page) = self.page(&mut pages, tell).await? else { continue };
             let ids = page.items.iter().enumerate().map(|(n, item)| name(n, item)).collect();
@@ -114,15 +114,15 @@ impl Gather<'_> {
                 }
             }
             match pages.take(ids, page.more) {
-                Turn::More => {}
-                Turn::End => return Ok(true),
-                Turn::Shifted => return Ok(false),
+                NextPage::More => {}
+                NextPage::End => return Ok(true),
+                NextPage::Shifted => return Ok(false),
             }
         }
     }
 
     /// `None` where it was too long, and fewer are asked for next.
-    async fn page(&self, pages: &mut Pages, tell: Tell<'_>) -> Result<Option<WholePage>, GatherError> {
+    async fn page(&self, pages: &mut PageCursor, tell: OnRecord<'_>) -> Result<Option<FullListPage>, HarvestError> {
         let query = pages.query(&self.query);
         let asked = self.patiently(async || match self.client.whole_page(self.folder.kind, &query).await {
             Err(PageFault::List(ListFault::Now(fault))) => Err(fault),
@@ -134,23 +134,23 @@ impl Gather<'_> {
                 if !pages.shrink() {
                     pages.pass();
                     let words = format!("item {} of the list cannot be had: {}", query.offset, fault.words);
-                    tell(Gathered { id: None, status: None, became: Became::Failed(words) })?;
+                    tell(HarvestedRecord { id: None, status: None, became: RecordOutcome::Failed(words) })?;
                 }
                 Ok(None)
             }
             Err(PageFault::List(ListFault::None(fault) | ListFault::Now(fault))) => {
-                Err(GatherError::NoList(fault.words))
+                Err(HarvestError::NoList(fault.words))
             }
         }
     }
 
     /// `None` where it is not asked for: filters are sent, and not believed.
-    async fn item(&self, item: Result<Whole, String>) -> Result<Option<Gathered>, GatherError> {
+    async fn item(&self, item: Result<FullListItem, String>) -> Result<Option<HarvestedRecord>, HarvestError> {
         let whole = match item {
             Ok(whole) => whole,
             Err(words) => {
-                let became = Became::Failed(format!("an item of the list cannot be used: {words}"));
-                return Ok(Some(Gathered { id: None, status: None, became }));
+                let became = RecordOutcome::Failed(format!("an item of the list cannot be used: {words}"));
+                return Ok(Some(HarvestedRecord { id: None, status: None, became }));
             }
         };
         if !self.is_wanted(&whole) {
@@ -158,10 +158,10 @@ impl Gather<'_> {
         }
         let (id, status) = (Some(whole.id.to_string()), Some(whole.status.clone()));
         let became = self.became(whole).await?;
-        Ok(Some(Gathered { id, status, became }))
+        Ok(Some(HarvestedRecord { id, status, became }))
     }
 
-    fn is_wanted(&self, whole: &Whole) -> bool {
+    fn is_wanted(&self, whole: &FullListItem) -> bool {
         let query = &self.query;
         let metadata: Option<serde_json::Value> = match query.custom_metadata.is_empty() {
             true => None,
@@ -178,23 +178,23 @@ impl Gather<'_> {
         }
     }
 
-    async fn became(&self, whole: Whole) -> Result<Became, GatherError> {
+    async fn became(&self, whole: FullListItem) -> Result<RecordOutcome, HarvestError> {
         if !matches!(whole.status, Status::Done | Status::Error) {
-            return Ok(Became::Open);
+            return Ok(RecordOutcome::Open);
         }
         let (folder, id, status) = (self.folder.clone(), whole.id.clone(), whole.status.clone());
         let missing = blocking(move || folder.missing(&id, &status)).await;
         if missing.is_empty() {
-            return Ok(Became::There);
+            return Ok(RecordOutcome::There);
         }
         match self.with_result(whole).await? {
             Ok(whole) => self.put(whole, missing).await,
-            Err(words) => Ok(Became::Failed(words)),
+            Err(words) => Ok(RecordOutcome::Failed(words)),
         }
     }
 
     /// Within: why this one cannot be had, which says nothing of others.
-    async fn with_result(&self, whole: Whole) -> Result<Result<Whole, String>, GatherError> {
+    async fn with_result(&self, whole: FullListItem) -> Result<Result<FullListItem, String>, HarvestError> {
         if whole.has_result || whole.status != Status::Done {
             return Ok(Ok(whole));
         }
@@ -208,17 +208,17 @@ impl Gather<'_> {
         }))
     }
 
-    async fn put(&self, whole: Whole, missing: Vec<Format>) -> Result<Became, GatherError> {
+    async fn put(&self, whole: FullListItem, missing: Vec<Format>) -> Result<RecordOutcome, HarvestError> {
         let folder = self.folder.clone();
         match blocking(move || folder.put(&whole, &missing)).await {
-            Ok(names) => Ok(Became::Written(names)),
-            Err(PutError::Record(words)) => Ok(Became::Failed(words)),
-            Err(PutError::Disk(words)) => Err(GatherError::Disk(words)),
+            Ok(names) => Ok(RecordOutcome::Written(names)),
+            Err(PutError::Record(words)) => Ok(RecordOutcome::Failed(words)),
+            Err(PutError::Disk(words)) => Err(HarvestError::Disk(words)),
         }
     }
 
     /// Asks again while the service is out, up to the patience.
-    async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Result<T, GatherError> {
+    async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Result<T, HarvestError> {
         let begun = self.clock.uptime();
         let mut wait = WAITS.0;
         loop {
@@ -230,7 +230,7 @@ impl Gather<'_> {
             let pause = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER).max(wait);
             let is_over = self.clock.uptime().since(begun).saturating_add(pause) > self.patience;
             if is_over || matches!(fault.kind, FaultKind::Barred { .. } | FaultKind::Refused { .. }) {
-                return Err(GatherError::Service(fault.words));
+                return Err(HarvestError::Service(fault.words));
             }
             tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
             self.clock.sleep(pause).await;
@@ -240,6 +240,6 @@ impl Gather<'_> {
 }
 
 /// What tells an item from others; one without an id is told by its place.
-fn name(number: usize, item: &Result<Whole, String>) -> String {
+fn name(number: usize, item: &Result<FullListItem, String>) -> String {
     item.as_ref().map_or_else(|_| format!("\0{number}"), |whole| whole.id.to_string())
 }

@@ -1,10 +1,10 @@
 //! What the outputs of a record are called that no source of ours knows.
 
-use crate::client::contract::Whole;
+use crate::client::contract::FullListItem;
 use crate::domain::format::Format;
 use crate::output::naming::candidates;
-use crate::output::placing::Names;
-use crate::wire::modest::Modest;
+use crate::output::publish::Names;
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const LONGEST: usize = 120;
 
 /// The name of a record's recording, one plain component, never empty: the text under the key `by` of its
 /// metadata, else the file's name, else the last part of the address it was fetched from, else its id.
-pub fn recording(whole: &Whole, record: &Record<Spoken, Modest>, by: Option<&str>) -> String {
+pub fn recording(whole: &FullListItem, record: &Record<Spoken, BoundedValue>, by: Option<&str>) -> String {
     let file = record.file.as_ref();
     let of_metadata = by.and_then(|key| record.custom_metadata.as_ref()?.get(key)).map(text);
     let of_file = || file.and_then(|file| file.filename.as_deref()).map(last_part);

@@ -9,7 +9,7 @@ const STALE_PAGES: u32 = 10;
 
 /// Where one is on a list.
 #[derive(Debug)]
-pub struct Pages {
+pub struct PageCursor {
     offset: u64,
     limit: u32,
     /// The limit where nothing is too long.
@@ -37,7 +37,7 @@ enum Probe {
 
 /// What a page says of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum NextPage {
     /// It may be asked for.
     More,
     /// There is none.
@@ -46,7 +46,7 @@ pub enum Turn {
     Shifted,
 }
 
-impl Pages {
+impl PageCursor {
     /// At the beginning; `limit` items at a time, 1 or more.
     pub fn new(limit: u32) -> Self {
         let most = limit.max(1);
@@ -65,30 +65,30 @@ impl Pages {
     }
 
     /// A page came, with these ids.
-    pub fn take(&mut self, ids: Vec<String>, more: bool) -> Turn {
+    pub fn take(&mut self, ids: Vec<String>, more: bool) -> NextPage {
         match self.probe {
             Probe::PastLast => {
                 // Nothing there: is the last one still in its place? Or something: then it is asked for with the last one.
                 self.probe = if ids.is_empty() { Probe::AtLast } else { Probe::No };
                 (self.offset, self.overlaps) = (self.end.saturating_sub(1), !self.last.is_empty());
                 self.stale += 1;
-                return if self.stale > STALE_PAGES { Turn::Shifted } else { Turn::More };
+                return if self.stale > STALE_PAGES { NextPage::Shifted } else { NextPage::More };
             }
-            Probe::AtLast if ids.is_empty() && self.last.is_empty() => return Turn::End,
-            Probe::AtLast if ids.len() == 1 && ids.first() == self.last_id.as_ref() => return Turn::End,
+            Probe::AtLast if ids.is_empty() && self.last.is_empty() => return NextPage::End,
+            Probe::AtLast if ids.len() == 1 && ids.first() == self.last_id.as_ref() => return NextPage::End,
             Probe::AtLast | Probe::No => self.probe = Probe::No,
         }
         let joins = ids.iter().any(|id| self.last.contains(id));
         if self.overlaps && !joins {
-            return Turn::Shifted;
+            return NextPage::Shifted;
         }
         let is_stale = ids.iter().all(|id| self.last.contains(id));
         self.stale = if is_stale { self.stale + 1 } else { 0 };
         if !more {
-            return Turn::End;
+            return NextPage::End;
         }
         if self.stale > STALE_PAGES {
-            return Turn::Shifted; // it proves nothing
+            return NextPage::Shifted; // it proves nothing
         }
         let received = ids.len() as u64;
         self.end = self.offset + received;
@@ -102,14 +102,14 @@ impl Pages {
             if !ids.is_empty() {
                 self.last = ids.into_iter().collect();
             }
-            return Turn::More;
+            return NextPage::More;
         }
         // An overlap of a quarter of what came, at least one. A page of one has nothing to lap over.
         let step = (received - (received / 4).max(1)).max(1);
         self.overlaps = step < received;
         self.offset += step;
         self.last = ids.into_iter().collect();
-        Turn::More
+        NextPage::More
     }
 
     /// Fewer items at a time from here on; false where it is one already.
@@ -141,7 +141,7 @@ mod tests {
         is_dangling: bool,
         changes: &[(bool, u8)],
     ) -> Option<HashSet<String>> {
-        let (mut pages, mut seen) = (Pages::new(limit), HashSet::new());
+        let (mut pages, mut seen) = (PageCursor::new(limit), HashSet::new());
         let mut changes = changes.iter();
         let mut number = 1_000;
         loop {
@@ -151,9 +151,9 @@ mod tests {
             let more = is_dangling || from + ids.len() < list.len();
             seen.extend(ids.iter().cloned());
             match pages.take(ids, more) {
-                Turn::More => {}
-                Turn::End => return Some(seen),
-                Turn::Shifted => return None,
+                NextPage::More => {}
+                NextPage::End => return Some(seen),
+                NextPage::Shifted => return None,
             }
             match changes.next() {
                 Some((true, _)) => {
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_service_that_does_not_heed_the_offset_is_not_asked_for_ever() {
-        let mut pages = Pages::new(3);
+        let mut pages = PageCursor::new(3);
         let turns = (0..50).map(|_| pages.take(vec!["a".into(), "b".into()], true));
-        assert!(turns.into_iter().any(|turn| turn == Turn::Shifted));
+        assert!(turns.into_iter().any(|turn| turn == NextPage::Shifted));
     }
 }

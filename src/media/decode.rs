@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::ffmpeg::{Ffmpeg, answer, command, last_line, on, spawn_error, timed};
 use super::native::Native;
-use super::sandbox::{self, Use};
-use crate::domain::stage::Audio;
+use super::sandbox::{self, FfmpegUse};
+use crate::domain::stage::AudioAmount;
 use serde::Deserialize;
 use tokio::process::Child;
 use tokio::sync::mpsc;
@@ -40,10 +40,10 @@ pub struct Media {
 
 impl Media {
     /// How much audio it holds; `None` where it does not say, or holds none.
-    pub fn audio(&self) -> Option<Audio> {
+    pub fn audio(&self) -> Option<AudioAmount> {
         let seconds = Some(self.duration).filter(|seconds| self.has_audio && seconds.is_finite() && *seconds > 0.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
-        seconds.map(|seconds| Audio {
+        seconds.map(|seconds| AudioAmount {
             millis: (seconds * 1e3).ceil() as u64,
             channels: self.channels.max(1),
             billed: None,
@@ -106,7 +106,7 @@ pub enum DecodeError {
 /// no recording, a playlist among them; a file without audio is no error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     check_regular(&tokio::fs::metadata(path).await?)?;
-    let _permit = sandbox::permit(Use::Look).await?;
+    let _permit = sandbox::permit(FfmpegUse::Look).await?;
     match sandbox::spawn(command("ffprobe", path).args(ASKED), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         // What can be read without it needs it for nothing.
@@ -121,7 +121,7 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
 pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     check_regular(&file.metadata()?)?;
     let spare = file.try_clone()?;
-    let _permit = sandbox::permit(Use::Look).await?;
+    let _permit = sandbox::permit(FfmpegUse::Look).await?;
     match sandbox::spawn(on("ffprobe", file, &[]).args(ASKED), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {

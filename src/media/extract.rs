@@ -4,9 +4,9 @@
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
 use super::ffmpeg::{answer, last_line, on, spawn_error, timed};
-use super::sandbox::{self, Use};
-use crate::domain::pick::{Channels, Pick, Tongue, TrackPick};
-use crate::domain::sent::Codec;
+use super::sandbox::{self, FfmpegUse};
+use crate::domain::sent_audio::Codec;
+use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice, TrackSelection};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -17,7 +17,7 @@ use tokio::process::Child;
 
 /// What a file has to offer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum SoundTracks {
     /// A sound track to be sent alone: what is picked, or what is smaller than it.
     Sound(Sound),
     /// To send anything else than the file gains nothing, or is not possible; in words.
@@ -57,7 +57,7 @@ pub struct Sound {
 
 /// One way to write a sound track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct ExtractionMethod {
     /// In which codec.
     pub codec: Codec,
     /// With the bytes that it has in the file.
@@ -105,7 +105,7 @@ const SOUND_ONLY: &str = "it is sound alone, and compressed already";
 ///
 /// # Errors
 /// Those of [`super::decode::probe`].
-pub async fn look(file: File, pick: Option<&Pick>) -> Result<Found, DecodeError> {
+pub async fn look(file: File, pick: Option<&TrackSelection>) -> Result<SoundTracks, DecodeError> {
     let again = reopened(&file)?;
     let json = ask(file, &["-show_entries", STREAMS]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
@@ -130,7 +130,7 @@ const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec
                        stream_tags=DURATION,language";
 
 async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
-    let _permit = sandbox::permit(Use::Look).await?;
+    let _permit = sandbox::permit(FfmpegUse::Look).await?;
     let mut command = on("ffprobe", file, &[]);
     let spawned = sandbox::spawn(command.args(what).args(["-of", "json"]), sandbox::LOOK);
     let mut child = spawned.map_err(|error| spawn_error("ffprobe", error))?;
@@ -147,23 +147,23 @@ fn strange(error: serde_json::Error) -> DecodeError {
 /// Containers that list every track at their beginning, or in their index.
 const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
-fn found(answer: &Answer, pick: Option<&Pick>, first: Option<f64>) -> Found {
+fn found(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> SoundTracks {
     if answer.is_format(&PLAYLISTS) {
-        return Found::Nothing("it is a list of other files");
+        return SoundTracks::Nothing("it is a list of other files");
     }
     let has_picture = answer.has_picture();
     let (track, only) = match answer.picked(pick) {
         Ok(Some(picked)) => picked,
-        Ok(None) if has_picture && answer.is_format(&LISTS_ALL) => return Found::NoSound,
-        Ok(None) => return Found::Nothing("ffprobe finds no sound track in it"),
-        Err(words) => return Found::Lacks(words),
+        Ok(None) if has_picture && answer.is_format(&LISTS_ALL) => return SoundTracks::NoSound,
+        Ok(None) => return SoundTracks::Nothing("ffprobe finds no sound track in it"),
+        Err(words) => return SoundTracks::Lacks(words),
     };
     if pick.is_none() && !has_picture && !is_uncompressed(&track.codec_name) {
-        return Found::Nothing(SOUND_ONLY);
+        return SoundTracks::Nothing(SOUND_ONLY);
     }
     match sound(track, answer, first) {
-        Some(sound) => Found::Sound(Sound { only, ..sound }),
-        None => Found::Nothing("ffprobe cannot tell when its sound begins"),
+        Some(sound) => SoundTracks::Sound(Sound { only, ..sound }),
+        None => SoundTracks::Nothing("ffprobe cannot tell when its sound begins"),
     }
 }
 
@@ -178,22 +178,22 @@ impl Answer {
 
     /// The track, and those of its channels that are sent where that is not all as they are; `None` where there is no
     /// sound. In words what is not there.
-    fn picked(&self, pick: Option<&Pick>) -> Result<Option<(&Listed, Vec<u32>)>, String> {
+    fn picked(&self, pick: Option<&TrackSelection>) -> Result<Option<(&Listed, Vec<u32>)>, String> {
         let sounds: Vec<&Listed> = self.streams.iter().filter(|track| track.codec_type == "audio").collect();
         if sounds.is_empty() {
             return Ok(None);
         }
-        let by_language = |tongue: &Tongue| {
+        let by_language = |tongue: &LanguageCode| {
             let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.is(tag));
             sounds.iter().find(is_meant)
         };
-        let track = match pick.and_then(Pick::track) {
+        let track = match pick.and_then(TrackSelection::track) {
             None => sounds.iter().find(|track| track.disposition.default == 1).or(sounds.first()),
-            Some(TrackPick::Number(number)) => sounds.get(number.get() as usize - 1),
-            Some(TrackPick::Language(tongue)) => by_language(tongue),
+            Some(TrackChoice::Number(number)) => sounds.get(number.get() as usize - 1),
+            Some(TrackChoice::Language(tongue)) => by_language(tongue),
         };
         let track = *track.ok_or_else(|| listed(&sounds))?;
-        let channels = pick.and_then(Pick::channels).map(Channels::numbers).unwrap_or_default();
+        let channels = pick.and_then(TrackSelection::channels).map(ChannelSelection::numbers).unwrap_or_default();
         if channels.iter().any(|channel| *channel > track.channels) {
             return Err(listed(&sounds));
         }
@@ -267,17 +267,17 @@ impl Sound {
     }
 
     /// The ways to write it, the best first. Single channels are always coded anew.
-    pub fn ways(&self) -> Vec<Way> {
+    pub fn ways(&self) -> Vec<ExtractionMethod> {
         // What FLAC can hold; ffmpeg writes no more than 24 bits.
         let fits = (1..=8).contains(&self.sent()) && (1..=655_350).contains(&self.rate);
         let copy = Codec::parse(&self.codec).filter(|_| self.only.is_empty());
-        let copy = copy.map(|codec| Way { codec, copied: true });
-        let anew = fits.then_some(Way { codec: Codec::Flac, copied: false });
+        let copy = copy.map(|codec| ExtractionMethod { codec, copied: true });
+        let anew = fits.then_some(ExtractionMethod { codec: Codec::Flac, copied: false });
         copy.into_iter().chain(anew).collect()
     }
 
     /// How many bytes it comes to at most, as far as that can be told.
-    pub fn estimate(&self, way: Way) -> Option<u64> {
+    pub fn estimate(&self, way: ExtractionMethod) -> Option<u64> {
         const FRAMES: u64 = 1 << 20;
         let seconds = self.seconds.or(self.whole)? * if self.is_guess { 4.0 } else { 1.0 };
         let rate = match (way.copied, self.bit_rate) {
@@ -309,7 +309,13 @@ impl Sound {
 ///
 /// # Errors
 /// [`ExtractError`]; what is in `into` is of no use then.
-pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u64) -> Result<(), ExtractError> {
+pub async fn extract(
+    from: File,
+    sound: &Sound,
+    way: ExtractionMethod,
+    into: &File,
+    limit: u64,
+) -> Result<(), ExtractError> {
     let earlier = format!("{:.6}", -sound.start);
     let mut ffmpeg = on("ffmpeg", from, &["-itsoffset", &earlier]);
     ffmpeg.args(["-map", &format!("0:{}", sound.track), "-map_metadata", "-1", "-map_chapters", "-1"]);
@@ -322,7 +328,7 @@ pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u6
     };
     // Its own standard output, but as a file that it can go back in.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
-    let _permit = sandbox::permit(Use::Read).await?;
+    let _permit = sandbox::permit(FfmpegUse::Read).await?;
     let processor = sandbox::reading(sound.whole.or(sound.seconds).unwrap_or(0.0));
     let mut child = sandbox::spawn(&mut ffmpeg, processor).map_err(|error| spawn_error("ffmpeg", error))?;
     restrain(&child, limit);
@@ -348,7 +354,7 @@ fn io(error: io::Error) -> ExtractError {
 /// Where a recorder lost sound, silence takes its place, or all that follows would come too early. Channels are
 /// taken as they are, never mixed.
 fn anew(sound: &Sound) -> String {
-    const LAYOUTS: [&str; Channels::MOST] = ["mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1"];
+    const LAYOUTS: [&str; ChannelSelection::MOST] = ["mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1"];
     const GAPS: &str = "aresample=async=1";
     let Some(layout) = sound.only.len().checked_sub(1).map(|last| LAYOUTS[last]) else { return GAPS.to_owned() };
     let taken = sound.only.iter().enumerate().map(|(place, channel)| format!("|c{place}=c{}", channel - 1));
@@ -500,7 +506,7 @@ struct Tags {
 mod tests {
     use super::*;
 
-    fn of(json: &str) -> Found {
+    fn of(json: &str) -> SoundTracks {
         found(&serde_json::from_str(json).unwrap(), None, None)
     }
 
@@ -508,7 +514,7 @@ mod tests {
         "sample_fmt": "fltp", "start_time": "1.476009", "duration": "3.0"}"#;
     const PICTURE: &str = r#"{"index": 0, "codec_type": "video", "codec_name": "h264", "disposition": {"default": 1}}"#;
 
-    fn file(format: &str, streams: &[&str]) -> Found {
+    fn file(format: &str, streams: &[&str]) -> SoundTracks {
         let streams = streams.join(", ");
         of(&format!(
             r#"{{"format": {{"format_name": "{format}", "start_time": "-0.5", "duration": "9"}}, "streams": [{streams}]}}"#
@@ -517,31 +523,32 @@ mod tests {
 
     #[test]
     fn sound_begins_so_long_after_the_file_and_is_copied_where_it_can_be() {
-        let Found::Sound(sound) = file("mov,mp4", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        let SoundTracks::Sound(sound) = file("mov,mp4", &[PICTURE, SOUND]) else { panic!("there is sound") };
         assert!((sound.start - 1.976_009).abs() < 1e-9 && sound.track == 1, "{sound:?}");
-        let [copy, anew] = [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| Way { codec, copied });
+        let [copy, anew] =
+            [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| ExtractionMethod { codec, copied });
         assert_eq!(sound.ways(), [copy, anew]);
         assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.ways(), []);
         assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
         // What a container only guesses is a bound.
-        let Found::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        let SoundTracks::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
         assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
     }
 
     #[test]
     fn what_cannot_gain_or_cannot_be_placed_is_left_as_it_is() {
         let cover = PICTURE.replace("\"default\": 1", "\"attached_pic\": 1");
-        assert_eq!(file("mov,mp4", &[SOUND, &cover]), Found::Nothing(SOUND_ONLY));
+        assert_eq!(file("mov,mp4", &[SOUND, &cover]), SoundTracks::Nothing(SOUND_ONLY));
         let timeless = SOUND.replace("1.476009", "N/A");
         assert!(
-            matches!(file("matroska", &[PICTURE, &timeless]), Found::Nothing(why) if why.contains("when its sound"))
+            matches!(file("matroska", &[PICTURE, &timeless]), SoundTracks::Nothing(why) if why.contains("when its sound"))
         );
         let plain = timeless.replace("aac", "pcm_s24le").replace("fltp", "s32");
-        assert!(matches!(file("wav", &[&plain]), Found::Sound(Sound { is_deep: true, .. })));
-        assert!(matches!(file("concat", &[PICTURE, SOUND]), Found::Nothing(why) if why.contains("other files")));
-        assert_eq!(file("mov,mp4", &[PICTURE]), Found::NoSound);
+        assert!(matches!(file("wav", &[&plain]), SoundTracks::Sound(Sound { is_deep: true, .. })));
+        assert!(matches!(file("concat", &[PICTURE, SOUND]), SoundTracks::Nothing(why) if why.contains("other files")));
+        assert_eq!(file("mov,mp4", &[PICTURE]), SoundTracks::NoSound);
         // A stream lists its tracks as it goes on: one may come yet.
-        assert!(matches!(file("mpegts", &[PICTURE]), Found::Nothing(_)));
+        assert!(matches!(file("mpegts", &[PICTURE]), SoundTracks::Nothing(_)));
     }
 
     #[test]

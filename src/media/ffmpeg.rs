@@ -1,7 +1,7 @@
 //! ffmpeg and ffprobe as child processes that never hang, never ask, and read one file only.
 
 use super::decode::{DecodeError, SAMPLE_RATE};
-use super::sandbox::{self, Use};
+use super::sandbox::{self, FfmpegUse};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ pub(super) struct Ffmpeg {
 impl Ffmpeg {
     /// `seconds`: what the file says of its length, by which its processor time is limited.
     pub(super) async fn start(path: &Path, channels: u32, seconds: f64) -> Result<Self, DecodeError> {
-        let permit = sandbox::permit(Use::Read).await?;
+        let permit = sandbox::permit(FfmpegUse::Read).await?;
         let mut command = command("ffmpeg", path);
         command.args(["-map", "0:a:0", "-vn", "-sn", "-dn"]);
         command.args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);

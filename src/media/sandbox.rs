@@ -39,7 +39,7 @@ pub(super) fn reading(seconds: f64) -> Duration {
 
 /// What is done to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FfmpegUse {
     /// A look at what it is: short.
     Look,
     /// All of its sound is read; this may wait for whoever takes the sound.
@@ -52,10 +52,10 @@ static LOOKS: Semaphore = Semaphore::const_new(8);
 static READS: Semaphore = Semaphore::const_new(64);
 
 /// The right to have a program run; held as long as it does.
-pub(super) async fn permit(what: Use) -> Result<SemaphorePermit<'static>, DecodeError> {
+pub(super) async fn permit(what: FfmpegUse) -> Result<SemaphorePermit<'static>, DecodeError> {
     let of = match what {
-        Use::Look => &LOOKS,
-        Use::Read => &READS,
+        FfmpegUse::Look => &LOOKS,
+        FfmpegUse::Read => &READS,
     };
     // Never closed.
     of.acquire().await.map_err(|closed| DecodeError::Io(io::Error::other(closed)))

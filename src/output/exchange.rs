@@ -8,7 +8,7 @@
 //! What remains: a program that has the old file open and writes into it after it was looked at writes into a file that
 //! has no name any more; and where the file system cannot exchange, a save between the look and the rename is lost.
 
-use super::temporary::{Folder, Temporary};
+use super::temporary::{Temporary, WorkFolder};
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
@@ -113,7 +113,7 @@ pub fn is_swapped(name: &OsStr) -> bool {
 /// # Errors
 /// The system's; what stood there stands there, or is put back by a later sweep.
 pub fn replace(
-    folder: &Folder,
+    folder: &WorkFolder,
     temporary: &mut Temporary<'_>,
     name: &OsStr,
     (new, old): (&Hash, &Hash),
@@ -156,7 +156,7 @@ pub fn replace(
 
 /// Where no two files can change places: looked at once more, and renamed over.
 fn over(
-    folder: &Folder,
+    folder: &WorkFolder,
     temporary: &mut Temporary<'_>,
     name: &OsStr,
     is_ours: &dyn Fn(&Hash) -> bool,
@@ -175,7 +175,7 @@ fn over(
 ///
 /// # Errors
 /// The system's; and that a sweep is under way.
-pub fn recover_of(folder: &Folder, name: &OsStr, new: &Hash, old: &Hash) -> io::Result<bool> {
+pub fn recover_of(folder: &WorkFolder, name: &OsStr, new: &Hash, old: &Hash) -> io::Result<bool> {
     let swap = SwapName::of(name, new, old).text();
     match rustix::fs::statat(folder, &swap, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(false),
@@ -189,7 +189,7 @@ pub fn recover_of(folder: &Folder, name: &OsStr, new: &Hash, old: &Hash) -> io::
 ///
 /// # Errors
 /// The system's; then it stays as it is.
-pub fn recover(folder: &Folder, swap: &OsStr) -> io::Result<()> {
+pub fn recover(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
     let Some(parsed) = SwapName::parse(swap) else { return Ok(()) };
     let _alone = Lock::alone(folder)?;
     match read_hash(folder, swap) {
@@ -214,7 +214,7 @@ enum Back {
 }
 
 /// What was swapped out and is not ours gets its place again, if our new file has it still; else a visible name.
-fn put_back(folder: &Folder, swap: &SwapName) -> io::Result<Back> {
+fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<Back> {
     let own = swap.text();
     let is_new = |name: &OsStr| matches!(read_hash(folder, name), Ok((hash, _)) if start(&hash) == swap.new);
     if let Some(output) = swap.output() {
@@ -244,12 +244,12 @@ fn put_back(folder: &Folder, swap: &SwapName) -> io::Result<Back> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-fn exchange(folder: &Folder, one: &OsStr, other: &OsStr) -> rustix::io::Result<()> {
+fn exchange(folder: &WorkFolder, one: &OsStr, other: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
 }
 
 /// A regular file and its hash, read in small parts. A file that changes meanwhile has none.
-pub fn read_hash(folder: &Folder, name: &OsStr) -> io::Result<(Hash, File)> {
+pub fn read_hash(folder: &WorkFolder, name: &OsStr) -> io::Result<(Hash, File)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
     let before = file.metadata()?;
@@ -275,7 +275,7 @@ pub fn read_hash(folder: &Folder, name: &OsStr) -> io::Result<(Hash, File)> {
 ///
 /// # Errors
 /// The system's; `InvalidInput` where it is none, or longer.
-pub fn read_whole(folder: &Folder, name: &OsStr, longest: u64) -> io::Result<Vec<u8>> {
+pub fn read_whole(folder: &WorkFolder, name: &OsStr, longest: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
     let meta = file.metadata()?;
@@ -292,16 +292,16 @@ pub fn read_whole(folder: &Folder, name: &OsStr, longest: u64) -> io::Result<Vec
 struct Lock(Option<Arc<File>>);
 
 impl Lock {
-    fn shared(folder: &Folder) -> io::Result<Self> {
+    fn shared(folder: &WorkFolder) -> io::Result<Self> {
         Self::taken(folder, File::try_lock_shared)
     }
 
-    fn alone(folder: &Folder) -> io::Result<Self> {
+    fn alone(folder: &WorkFolder) -> io::Result<Self> {
         Self::taken(folder, File::try_lock)
     }
 
     /// A file system without locks cannot exchange either.
-    fn taken(folder: &Folder, how: fn(&File) -> Result<(), TryLockError>) -> io::Result<Self> {
+    fn taken(folder: &WorkFolder, how: fn(&File) -> Result<(), TryLockError>) -> io::Result<Self> {
         let file = folder.file();
         match how(&file) {
             Ok(()) => Ok(Self(Some(file))),
@@ -341,7 +341,7 @@ mod tests {
     const NAME: &str = "talk.srt";
 
     /// Replaces `there`, where "old" was seen, by "new".
-    fn replaced(folder: &TempDir, open: &Folder, there: &str) -> Replaced {
+    fn replaced(folder: &TempDir, open: &WorkFolder, there: &str) -> Replaced {
         fs::write(folder.path().join(NAME), there).unwrap();
         let mut temporary = Temporary::write_named(open, b"new", 0o666).unwrap();
         let (new, old) = (Hash::of(b"new"), Hash::of(b"old"));
@@ -352,7 +352,7 @@ mod tests {
     fn only_what_is_ours_in_the_very_moment_is_replaced() {
         for exchanges in [true, false] {
             let folder = TempDir::new().unwrap();
-            let open = Folder::open(folder.path()).unwrap().exchanging(exchanges);
+            let open = WorkFolder::open(folder.path()).unwrap().exchanging(exchanges);
             assert_eq!(replaced(&folder, &open, "old"), Replaced::Done);
             assert_eq!(read(&folder, NAME), "new");
             assert_eq!(replaced(&folder, &open, "saved by a person"), Replaced::NotOurs);
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn links_folders_and_what_cannot_be_read_are_put_back() {
         let folder = TempDir::new().unwrap();
-        let open = Folder::open(folder.path()).unwrap();
+        let open = WorkFolder::open(folder.path()).unwrap();
         let (new, old) = (Hash::of(b"new"), Hash::of(b"old"));
         let at = folder.path().join(NAME);
         let replace = || {
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn a_second_save_between_both_exchanges_is_kept_too() {
         let folder = TempDir::new().unwrap();
-        let open = Folder::open(folder.path()).unwrap();
+        let open = WorkFolder::open(folder.path()).unwrap();
         fs::write(folder.path().join(NAME), "first save").unwrap();
         let mut temporary = Temporary::write_named(&open, b"new", 0o666).unwrap();
         let (new, old) = (Hash::of(b"new"), Hash::of(b"old"));
@@ -416,13 +416,13 @@ mod tests {
         ];
         for (swapped, there, names, wanted) in cases {
             let folder = TempDir::new().unwrap();
-            let open = Folder::open(folder.path()).unwrap();
+            let open = WorkFolder::open(folder.path()).unwrap();
             let swap = SwapName::of(NAME.as_ref(), &Hash::of(b"new"), &Hash::of(b"old")).text();
             fs::write(folder.path().join(&swap), swapped).unwrap();
             fs::write(folder.path().join(NAME), there).unwrap();
             assert!(is_swapped(&swap));
             {
-                let living = Folder::open(folder.path()).unwrap();
+                let living = WorkFolder::open(folder.path()).unwrap();
                 let _lock = Lock::shared(&living).unwrap();
                 assert!(recover(&open, &swap).is_err(), "a living process may be at it");
             }

@@ -1,6 +1,6 @@
 //! What an output is called, and what else it may be called when that name is taken.
 
-use super::placing::Names;
+use super::publish::Names;
 use crate::domain::names::Hash;
 use crate::domain::transcript::Transcript;
 use std::ffi::{OsStr, OsString};

@@ -2,7 +2,7 @@
 //! They are known by their content and stay as they are, to the byte and to the date: checksums and backups of them
 //! stay right. So a `.json` goes on to name the path of the recording at which it was written.
 
-use super::placing::{Names, Wanted};
+use super::publish::{Names, PendingOutput};
 use crate::beneath::RootedPath;
 use crate::domain::names::Hash;
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ impl Relocation {
     /// was edited by a person: it stays too, and no second one is written beside it.
     pub fn recognised<N: Names>(
         &self,
-        wanted: &[Wanted<N>],
+        wanted: &[PendingOutput<N>],
         look: &mut dyn FnMut(usize, &OsStr) -> Occupant,
     ) -> Vec<Option<KeptOutput>> {
         let each = wanted.iter().enumerate();
@@ -100,7 +100,7 @@ impl Relocation {
         distinct(kept)
     }
 
-    fn found<N: Names>(&self, wanted: &Wanted<N>, look: &mut dyn FnMut(&OsStr) -> Occupant) -> Found {
+    fn found<N: Names>(&self, wanted: &PendingOutput<N>, look: &mut dyn FnMut(&OsStr) -> Occupant) -> Found {
         let mut found = Found::default();
         for (n, name) in wanted.candidates.clone().enumerate() {
             match look(&name) {

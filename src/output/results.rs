@@ -1,8 +1,8 @@
 //! The kept results: each transcription's whole answer, compressed, as a file of its own. From them
 //! every output can be made again without asking, or paying, the service.
 
-use super::placing;
-use super::temporary::{Folder, Temporary};
+use super::publish;
+use super::temporary::{Temporary, WorkFolder};
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
@@ -23,7 +23,7 @@ pub struct Results {
 
 /// Why a kept result cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum ResultError {
     /// It was never kept, or was removed.
     #[error("no result is kept at {}", file.display())]
     NotKept {
@@ -72,9 +72,9 @@ impl Results {
 
     fn write(&self, file: &Path, raw: &[u8]) -> io::Result<()> {
         let (path, name) = (file.parent().unwrap_or(&self.dir), file.file_name().unwrap_or_default());
-        let folder = Folder::open(path).or_else(|_| {
+        let folder = WorkFolder::open(path).or_else(|_| {
             fs::create_dir_all(path)?;
-            Folder::open(path)
+            WorkFolder::open(path)
         })?;
         let packed = pack(raw)?;
         let mut temporary = Temporary::write(&folder, &packed, 0o600)?;
@@ -89,15 +89,15 @@ impl Results {
 
     /// The answer as it was kept, of at most `limit` bytes: the file may be anybody's, and a small
     /// one can unpack to any length. Blocks.
-    pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, OpenError> {
+    pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, ResultError> {
         let file = self.file(id);
         let mut raw = Vec::new();
         let read = File::open(&file)
             .and_then(|packed| GzDecoder::new(packed).take(limit.saturating_add(1)).read_to_end(&mut raw));
         match read {
-            Ok(length) if length as u64 > limit => Err(OpenError::TooLarge { file, limit }),
+            Ok(length) if length as u64 > limit => Err(ResultError::TooLarge { file, limit }),
             Ok(_) => Ok(raw),
-            Err(error) => Err(OpenError::of(file, error)),
+            Err(error) => Err(ResultError::of(file, error)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Results {
         let mut removed = 0;
         for folder in folders.into_iter().filter_map(Result::ok) {
             if folder.file_type().is_dir() {
-                removed += placing::sweep(&RootedPath::new(folder.path(), ""))?;
+                removed += publish::sweep(&RootedPath::new(folder.path(), ""))?;
             }
         }
         Ok(removed)
@@ -143,7 +143,7 @@ impl Results {
     }
 }
 
-impl OpenError {
+impl ResultError {
     fn of(file: PathBuf, source: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
         match source.kind() {
@@ -180,7 +180,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path().join("results"));
         let id = id("45463597-20b7-4af7-b3b3-f5fb778203ab");
-        assert!(matches!(results.open(&id, LIMIT), Err(OpenError::NotKept { .. })));
+        assert!(matches!(results.open(&id, LIMIT), Err(ResultError::NotKept { .. })));
         for raw in [&b"{\"a\": 1.10}\n"[..], b"{}"] {
             results.keep(&id, raw).unwrap();
             assert_eq!(results.open(&id, LIMIT).unwrap(), raw);
@@ -211,7 +211,7 @@ mod tests {
         let results = Results::new(dir.path());
         results.keep(&id("bomb"), &vec![0; 2_000_000]).unwrap();
         let error = results.open(&id("bomb"), LIMIT).unwrap_err();
-        assert!(matches!(error, OpenError::TooLarge { limit: LIMIT, .. }), "{error}");
+        assert!(matches!(error, ResultError::TooLarge { limit: LIMIT, .. }), "{error}");
         assert_eq!(results.open(&id("bomb"), 2_000_000).unwrap().len(), 2_000_000);
     }
 
@@ -225,13 +225,13 @@ mod tests {
         for at in 0..whole.len() {
             fs::write(&file, &whole[..at]).unwrap();
             let error = results.open(&id("x"), LIMIT).unwrap_err();
-            assert!(matches!(error, OpenError::Damaged { .. }), "cut at {at}: {error}");
+            assert!(matches!(error, ResultError::Damaged { .. }), "cut at {at}: {error}");
         }
         let mut turned = whole.clone();
         let checksum = turned.len() - 8;
         turned[checksum] ^= 1;
         fs::write(&file, turned).unwrap();
-        assert!(matches!(results.open(&id("x"), LIMIT), Err(OpenError::Damaged { .. })));
+        assert!(matches!(results.open(&id("x"), LIMIT), Err(ResultError::Damaged { .. })));
     }
 
     #[test]

@@ -26,9 +26,9 @@ struct Used {
 
 /// What is said to somebody who asks for room.
 #[derive(Debug)]
-pub enum Asked {
+pub enum RoomRequest {
     /// It is kept until this is dropped.
-    Room(Room),
+    Room(SpoolRoom),
     /// Others have it now, and give it back.
     Later,
     /// It is more than the whole spool.
@@ -37,7 +37,7 @@ pub enum Asked {
 
 /// Room in the spool.
 #[derive(Debug)]
-pub struct Room {
+pub struct SpoolRoom {
     spool: Arc<Spool>,
     bytes: u64,
 }
@@ -54,17 +54,17 @@ impl Spool {
     }
 
     /// Asks for room of so many bytes.
-    pub fn room(self: &Arc<Self>, bytes: u64) -> Asked {
+    pub fn room(self: &Arc<Self>, bytes: u64) -> RoomRequest {
         if bytes > self.bound {
-            return Asked::Never;
+            return RoomRequest::Never;
         }
         let mut used = self.used();
         if bytes > self.bound - used.taken {
             used.wanted = bytes;
-            return Asked::Later;
+            return RoomRequest::Later;
         }
         used.taken += bytes;
-        Asked::Room(Room { spool: Arc::clone(self), bytes })
+        RoomRequest::Room(SpoolRoom { spool: Arc::clone(self), bytes })
     }
 
     /// Whether somebody who was told to come later would be told so still.
@@ -104,7 +104,7 @@ impl Spool {
     }
 }
 
-impl Room {
+impl SpoolRoom {
     /// How much it is.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -118,7 +118,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for SpoolRoom {
     fn drop(&mut self) {
         self.shrink(0);
     }
@@ -130,10 +130,10 @@ mod tests {
     use std::io::Write;
     use tempfile::TempDir;
 
-    fn room(spool: &Arc<Spool>, bytes: u64) -> Option<Room> {
+    fn room(spool: &Arc<Spool>, bytes: u64) -> Option<SpoolRoom> {
         match spool.room(bytes) {
-            Asked::Room(room) => Some(room),
-            Asked::Later | Asked::Never => None,
+            RoomRequest::Room(room) => Some(room),
+            RoomRequest::Later | RoomRequest::Never => None,
         }
     }
 
@@ -141,9 +141,9 @@ mod tests {
     fn no_more_is_promised_than_there_is_and_all_of_it_comes_back() {
         let spool = Arc::new(Spool::new("nowhere", 100));
         let mut first = room(&spool, 60).unwrap();
-        assert!(matches!(spool.room(101), Asked::Never));
+        assert!(matches!(spool.room(101), RoomRequest::Never));
         assert!(!spool.is_short(), "what never fits is not waited for");
-        assert!(matches!(spool.room(41), Asked::Later));
+        assert!(matches!(spool.room(41), RoomRequest::Later));
         assert!(spool.is_short());
         first.shrink(59);
         assert_eq!((first.bytes(), spool.is_short()), (59, false));

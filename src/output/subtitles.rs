@@ -2,7 +2,8 @@
 //!
 //! Pure, and used on both sides: for the files beside the media and by the embedded service.
 
-use super::pieces::{self, Piece};
+use super::timed_tokens;
+use super::timed_tokens::TimedToken;
 use crate::domain::transcript::{Transcript, Utterance};
 use crate::wire::params::SubtitlesConfig;
 use std::fmt::Write as _;
@@ -148,7 +149,7 @@ struct Caption {
 }
 
 impl Caption {
-    fn of(pieces: &[Piece], continues: bool, layout: &Layout) -> Self {
+    fn of(pieces: &[TimedToken], continues: bool, layout: &Layout) -> Self {
         let (start, end) = (pieces.first().map(|p| p.start), pieces.last().map(|p| p.end));
         let rows = rows(pieces, layout);
         Self { start: millis(start), end: millis(end), continues, rows }
@@ -170,7 +171,7 @@ fn millis(seconds: Option<f64>) -> u64 {
 
 /// Adds an utterance's captions and returns where it ends, in seconds.
 fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64, layout: &Layout) -> f64 {
-    let pieces = pieces::pieces(utterance, after);
+    let pieces = timed_tokens::pieces(utterance, after);
     for phrase in pieces.chunk_by(|left, right| right.start - left.end < PAUSE) {
         let mut rest = phrase;
         while !rest.is_empty() {
@@ -183,7 +184,7 @@ fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64,
 }
 
 /// How many pieces of the phrase the next caption shows; at least one.
-fn take(phrase: &[Piece], layout: &Layout) -> usize {
+fn take(phrase: &[TimedToken], layout: &Layout) -> usize {
     let fitting = fitting(phrase, layout);
     if fitting == phrase.len() {
         return fitting;
@@ -196,10 +197,10 @@ fn take(phrase: &[Piece], layout: &Layout) -> usize {
 }
 
 /// The longest beginning that fits the rows and the duration; at least one piece.
-fn fitting(phrase: &[Piece], layout: &Layout) -> usize {
+fn fitting(phrase: &[TimedToken], layout: &Layout) -> usize {
     let latest = phrase[0].start + layout.maximum_duration.as_secs_f64();
     let mut filler = Filler::new(layout.maximum_characters_per_row);
-    let fits = |piece: &&Piece| {
+    let fits = |piece: &&TimedToken| {
         filler.add(piece);
         filler.rows <= layout.maximum_rows_per_caption.max(1) && piece.end <= latest
     };
@@ -207,7 +208,7 @@ fn fitting(phrase: &[Piece], layout: &Layout) -> usize {
 }
 
 /// After the last piece that `ends` something, when at least `least` characters stand before.
-fn last_break(shown: &[Piece], least: usize, ends: fn(&str) -> bool) -> Option<usize> {
+fn last_break(shown: &[TimedToken], least: usize, ends: fn(&str) -> bool) -> Option<usize> {
     let last = shown.iter().rposition(|piece| ends(&piece.text))? + 1;
     (width(&shown[..last]) >= least).then_some(last)
 }
@@ -223,9 +224,9 @@ fn ends_clause(text: &str) -> bool {
 
 /// Fewer pieces than fit where otherwise a lone word or two would be left for the next caption:
 /// then both get about half.
-fn without_orphan(phrase: &[Piece], fitting: usize) -> usize {
+fn without_orphan(phrase: &[TimedToken], fitting: usize) -> usize {
     let shown = width(&phrase[..fitting]);
-    let few = |rest: &[Piece]| rest.len() <= fitting && width(rest) < shown / 3;
+    let few = |rest: &[TimedToken]| rest.len() <= fitting && width(rest) < shown / 3;
     if !few(&phrase[fitting..]) {
         return fitting;
     }
@@ -234,7 +235,7 @@ fn without_orphan(phrase: &[Piece], fitting: usize) -> usize {
 }
 
 /// The length of these pieces in one row, in characters.
-fn width(pieces: &[Piece]) -> usize {
+fn width(pieces: &[TimedToken]) -> usize {
     let mut filler = Filler::new(usize::MAX);
     pieces.iter().for_each(|piece| filler.add(piece));
     filler.column
@@ -253,7 +254,7 @@ impl Filler {
     }
 
     /// A piece longer than a row stands alone in one, whole.
-    fn add(&mut self, piece: &Piece) {
+    fn add(&mut self, piece: &TimedToken) {
         let width = piece.width();
         let with_space = width + usize::from(piece.spaced);
         if self.rows == 0 || self.column + with_space > self.limit {
@@ -265,7 +266,7 @@ impl Filler {
 }
 
 /// The pieces as rows of about equal length: the narrowest that need no more rows.
-fn rows(pieces: &[Piece], layout: &Layout) -> Vec<String> {
+fn rows(pieces: &[TimedToken], layout: &Layout) -> Vec<String> {
     let widest = layout.maximum_characters_per_row.clamp(1, width(pieces).max(1));
     let needed = count_rows(pieces, widest);
     let (mut low, mut high) = (1, widest);
@@ -276,13 +277,13 @@ fn rows(pieces: &[Piece], layout: &Layout) -> Vec<String> {
     fill_rows(pieces, high)
 }
 
-fn count_rows(pieces: &[Piece], limit: usize) -> usize {
+fn count_rows(pieces: &[TimedToken], limit: usize) -> usize {
     let mut filler = Filler::new(limit);
     pieces.iter().for_each(|piece| filler.add(piece));
     filler.rows
 }
 
-fn fill_rows(pieces: &[Piece], limit: usize) -> Vec<String> {
+fn fill_rows(pieces: &[TimedToken], limit: usize) -> Vec<String> {
     let mut filler = Filler::new(limit);
     let mut rows: Vec<String> = Vec::new();
     for piece in pieces {

@@ -2,8 +2,8 @@
 //! before; never in that of anybody else's.
 
 use super::exchange::{self, Replaced, read_hash};
-use super::placing::PlaceError;
-use super::temporary::{Folder, Temporary};
+use super::publish::PlaceError;
+use super::temporary::{Temporary, WorkFolder};
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::access::Access;
@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 /// What comes next of a table.
-pub enum Piece {
+pub enum TablePiece {
     /// Bytes behind those before.
     Bytes(Vec<u8>),
     /// It is whole.
@@ -25,7 +25,7 @@ pub enum Piece {
 }
 
 /// What a table stands for in its folder.
-pub struct Keeper<'a> {
+pub struct TableKeeper<'a> {
     /// Whether the folder is the right one: asked with it open.
     pub is_right: &'a dyn Fn() -> bool,
     /// Names to be tried, best first.
@@ -43,12 +43,12 @@ pub struct Keeper<'a> {
 pub fn write_table(
     folder: &RootedPath,
     access: Option<Access>,
-    keeper: &Keeper<'_>,
-    mut next: impl FnMut() -> Piece,
+    keeper: &TableKeeper<'_>,
+    mut next: impl FnMut() -> TablePiece,
 ) -> Result<Option<OsString>, PlaceError> {
     let full = folder.full();
     let failed = |error: io::Error| PlaceError::of(&full, error);
-    let open = Folder::beneath(folder, access).map_err(failed)?;
+    let open = WorkFolder::beneath(folder, access).map_err(failed)?;
     if !(keeper.is_right)() {
         return Err(PlaceError::FolderGone { file: full });
     }
@@ -84,11 +84,11 @@ enum Shown {
 const LOOKS: usize = 3;
 
 fn show(
-    open: &Folder,
+    open: &WorkFolder,
     temporary: &mut Temporary<'_>,
     name: &OsStr,
     hash: Hash,
-    keeper: &Keeper<'_>,
+    keeper: &TableKeeper<'_>,
 ) -> io::Result<Shown> {
     for _ in 0..LOOKS {
         let replaced = match found(open, name)? {
@@ -113,21 +113,21 @@ fn show(
     Err(io::Error::other("another program works on it"))
 }
 
-fn fill(temporary: &Temporary<'_>, next: &mut impl FnMut() -> Piece) -> io::Result<Option<Hash>> {
+fn fill(temporary: &Temporary<'_>, next: &mut impl FnMut() -> TablePiece) -> io::Result<Option<Hash>> {
     let file: Arc<File> = temporary.file();
     let mut out = BufWriter::with_capacity(1 << 16, &*file);
     let mut hasher = blake3::Hasher::new();
     loop {
         match next() {
-            Piece::Bytes(bytes) => {
+            TablePiece::Bytes(bytes) => {
                 hasher.update(&bytes);
                 out.write_all(&bytes)?;
             }
-            Piece::End => {
+            TablePiece::End => {
                 out.flush()?;
                 return Ok(Some(Hash(*hasher.finalize().as_bytes())));
             }
-            Piece::GivenUp => return Ok(None),
+            TablePiece::GivenUp => return Ok(None),
         }
     }
 }
@@ -138,7 +138,7 @@ enum Found {
 }
 
 /// What stands under a name, without following a symlink.
-fn found(folder: &Folder, name: &OsStr) -> io::Result<Option<Found>> {
+fn found(folder: &WorkFolder, name: &OsStr) -> io::Result<Option<Found>> {
     match read_hash(folder, name) {
         Ok((hash, _)) => Ok(Some(Found::File(hash))),
         // No file, or one that is being written: it is somebody's, whatever it is.
@@ -158,22 +158,22 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    fn write(folder: &Path, ours: &RefCell<Vec<Hash>>, pieces: Vec<Piece>) -> Option<OsString> {
+    fn write(folder: &Path, ours: &RefCell<Vec<Hash>>, pieces: Vec<TablePiece>) -> Option<OsString> {
         let names = [OsString::from("a.csv.receipt.csv"), OsString::from("a.csv.receipt.2.csv")];
         let announce = |hash| {
             ours.borrow_mut().push(hash);
             Ok(())
         };
         let is_ours = |hash: &Hash| ours.borrow().contains(hash);
-        let keeper = Keeper { is_right: &|| true, names: &names, is_ours: &is_ours, announce: &announce };
+        let keeper = TableKeeper { is_right: &|| true, names: &names, is_ours: &is_ours, announce: &announce };
         let mut pieces = pieces.into_iter();
-        write_table(&RootedPath::new(folder, ""), None, &keeper, || pieces.next().unwrap_or(Piece::End)).unwrap()
+        write_table(&RootedPath::new(folder, ""), None, &keeper, || pieces.next().unwrap_or(TablePiece::End)).unwrap()
     }
 
     #[test]
     fn it_replaces_its_own_and_spares_what_a_person_changed() {
         let (folder, ours) = (tempfile::tempdir().unwrap(), RefCell::default());
-        let text = |text: &str| vec![Piece::Bytes(text.into())];
+        let text = |text: &str| vec![TablePiece::Bytes(text.into())];
         let at = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(write(folder.path(), &ours, text("1")).unwrap(), "a.csv.receipt.csv");
         assert_eq!(write(folder.path(), &ours, text("1")), None);
@@ -181,7 +181,7 @@ mod tests {
         fs::write(folder.path().join("a.csv.receipt.csv"), "2, seen by me").unwrap();
         assert_eq!(write(folder.path(), &ours, text("3")).unwrap(), "a.csv.receipt.2.csv");
         assert_eq!((at("a.csv.receipt.csv").as_str(), at("a.csv.receipt.2.csv").as_str()), ("2, seen by me", "3"));
-        assert_eq!(write(folder.path(), &ours, vec![Piece::Bytes(b"half".to_vec()), Piece::GivenUp]), None);
+        assert_eq!(write(folder.path(), &ours, vec![TablePiece::Bytes(b"half".to_vec()), TablePiece::GivenUp]), None);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half-done is left");
     }
 }

@@ -1,7 +1,7 @@
 //! A file that is not yet an output: under a name of its own until it is whole.
 
 use super::exchange;
-use super::syncing::can_sync_whole;
+use super::group_fsync::can_sync_whole;
 use crate::beneath::{self, RootedPath};
 use crate::domain::access::Access;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// it stands under a temporary name, and holds a lock while it lives, which the kernel drops when the
 /// process dies: that is how a leftover is told from a file that another process is still writing.
 pub struct Temporary<'a> {
-    folder: &'a Folder,
+    folder: &'a WorkFolder,
     /// `None` while it has no name at all.
     name: Option<OsString>,
     /// Kept open for its lock and its sync.
@@ -30,7 +30,7 @@ pub struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     /// Writes `bytes` to a new file that is to get a name of its own. The umask is applied to `mode`, unless the folder
     /// was opened for outputs that take somebody's access.
-    pub fn write(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
+    pub fn write(folder: &'a WorkFolder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         if !folder.takes_nameless {
             return Self::write_named(folder, bytes, mode);
         }
@@ -43,7 +43,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Writes `bytes` to a new file that is to take another one's place.
-    pub fn write_named(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
+    pub fn write_named(folder: &'a WorkFolder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = beneath::temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(folder, &name, flags, folder.first_mode(mode))?);
@@ -52,7 +52,7 @@ impl<'a> Temporary<'a> {
         Self::fill(folder, Some(name.into()), file, bytes)
     }
 
-    fn fill(folder: &'a Folder, name: Option<OsString>, file: File, bytes: &[u8]) -> io::Result<Self> {
+    fn fill(folder: &'a WorkFolder, name: Option<OsString>, file: File, bytes: &[u8]) -> io::Result<Self> {
         let temporary = Self { folder, name, file: Arc::new(file) };
         (&*temporary.file).write_all(bytes)?;
         if let Some(access) = &folder.access {
@@ -113,27 +113,27 @@ impl Drop for Temporary<'_> {
 
 /// Gives a nameless file its name: by the file itself, or where an older kernel keeps that for root,
 /// by its entry in `/proc`.
-fn link(folder: &Folder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+fn link(folder: &WorkFolder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
     match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
         Err(Errno::NOENT) => link_by_proc(folder, file, name),
         done => done,
     }
 }
 
-fn link_by_proc(folder: &Folder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+fn link_by_proc(folder: &WorkFolder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(rustix::fs::CWD, &path, folder, name, AtFlags::SYMLINK_FOLLOW)
 }
 
 /// A folder to work in; whoever moves it meanwhile does not mislead the writes.
-pub struct Folder {
+pub struct WorkFolder {
     file: Arc<File>,
     takes_nameless: bool,
     exchanges: bool,
     access: Option<Access>,
 }
 
-impl Folder {
+impl WorkFolder {
     /// Opens one of scribed's own.
     pub fn open(folder: &Path) -> io::Result<Self> {
         Self::beneath(&RootedPath::new(folder, ""), None)
@@ -174,7 +174,7 @@ impl Folder {
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for WorkFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -183,7 +183,7 @@ impl AsFd for Folder {
 /// Removes the temporary files in `folder` whose writer is dead, and says how many there were. What such a writer had
 /// swapped out is put back, or kept, unless it is ours.
 pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
-    let fd = Folder::beneath(folder, None)?;
+    let fd = WorkFolder::beneath(folder, None)?;
     let mut removed = 0;
     for name in beneath::names(fd.as_fd())? {
         let name = name?;
@@ -209,7 +209,7 @@ fn is_temporary(name: &OsStr) -> bool {
 
 /// How to remove a file or folder that nobody holds locked. Where that cannot be told it is left; a folder is only
 /// removed while it is empty.
-fn abandoned(folder: &Folder, name: &OsStr) -> Option<AtFlags> {
+fn abandoned(folder: &WorkFolder, name: &OsStr) -> Option<AtFlags> {
     // Not blocking: a pipe of that name must not hang the sweep.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?);
@@ -220,7 +220,7 @@ fn abandoned(folder: &Folder, name: &OsStr) -> Option<AtFlags> {
 
 /// Renames only if nothing has the name; otherwise `EXIST`. By the surest way that the file system
 /// knows: local ones know the first, NFS the second, FAT and some network shares only the third.
-fn rename_to_new(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+fn rename_to_new(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match rename_no_replace(folder, from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         done => return done,
@@ -233,17 +233,17 @@ fn rename_to_new(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Resul
     }
 }
 
-fn rename_no_replace(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+fn rename_no_replace(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE)
 }
 
-fn link_and_unlink(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+fn link_and_unlink(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
     rustix::fs::unlinkat(folder, from, AtFlags::empty())
 }
 
 /// Leaves a moment in which another program could take the name; there is no better way there.
-fn look_and_rename(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+fn look_and_rename(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match rustix::fs::statat(folder, to, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => rustix::fs::renameat(folder, from, folder, to),
         Err(error) => Err(error),
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn every_way_of_renaming_spares_what_is_there() {
-        type Way = fn(&Folder, &OsStr, &OsStr) -> rustix::io::Result<()>;
+        type Way = fn(&WorkFolder, &OsStr, &OsStr) -> rustix::io::Result<()>;
         for way in [rename_no_replace as Way, link_and_unlink, look_and_rename] {
             let folder = TempDir::new().unwrap();
-            let open = Folder::open(folder.path()).unwrap();
+            let open = WorkFolder::open(folder.path()).unwrap();
             fs::write(folder.path().join("new"), b"new").unwrap();
             symlink("nowhere", folder.path().join("taken")).unwrap();
             assert_eq!(way(&open, "new".as_ref(), "taken".as_ref()), Err(Errno::EXIST));
@@ -283,7 +283,7 @@ mod tests {
     fn with_a_name_or_without_it_spares_what_is_there_and_leaves_nothing() {
         for takes_nameless in [false, true] {
             let folder = TempDir::new().unwrap();
-            let open = Folder { takes_nameless, ..Folder::open(folder.path()).unwrap() };
+            let open = WorkFolder { takes_nameless, ..WorkFolder::open(folder.path()).unwrap() };
             fs::write(folder.path().join("taken"), b"theirs").unwrap();
             drop(Temporary::write(&open, b"given up", 0o666).unwrap());
             let mut temporary = Temporary::write(&open, b"ours", 0o666).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_nameless_file_is_named_by_proc_too() {
         let folder = TempDir::new().unwrap();
-        let open = Folder { takes_nameless: true, ..Folder::open(folder.path()).unwrap() };
+        let open = WorkFolder { takes_nameless: true, ..WorkFolder::open(folder.path()).unwrap() };
         let temporary = Temporary::write(&open, b"ours", 0o666).unwrap();
         assert_eq!(temporary.name(), None, "the tests' disk takes nameless files");
         link_by_proc(&open, &temporary.file, "named".as_ref()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn only_a_named_file_takes_anothers_place() {
         let folder = TempDir::new().unwrap();
-        let open = Folder::open(folder.path()).unwrap();
+        let open = WorkFolder::open(folder.path()).unwrap();
         fs::write(folder.path().join("old"), b"old").unwrap();
         let mut temporary = Temporary::write_named(&open, b"new", 0o666).unwrap();
         temporary.publish_over("old".as_ref()).unwrap();

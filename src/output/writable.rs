@@ -1,6 +1,6 @@
 //! Whether outputs can be written into a folder, tried as a write does it: before anything is bought for them.
 
-use super::temporary::{Folder, Temporary};
+use super::temporary::{Temporary, WorkFolder};
 use crate::beneath::RootedPath;
 use crate::permission::{denied, said};
 use rustix::io::Errno;
@@ -69,7 +69,7 @@ pub fn try_folder(folder: &RootedPath, may_be_made: bool) -> Result<(), Unwritab
     let mut at = folder.clone();
     let open = loop {
         let is_root = at.below().as_os_str().is_empty();
-        match Folder::beneath(&at, None) {
+        match WorkFolder::beneath(&at, None) {
             Ok(open) => break open,
             Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_made && !is_root => at = at.parent(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -94,12 +94,12 @@ pub fn free(folder: &Path) -> Option<u64> {
     (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-fn try_write(open: &Folder) -> io::Result<()> {
+fn try_write(open: &WorkFolder) -> io::Result<()> {
     Temporary::write(open, &[0; SAMPLE], 0o600).map(drop)
 }
 
 /// What is free, and what has to be. `None`: the file system does not say.
-fn room(open: &Folder) -> io::Result<Option<(u64, u64)>> {
+fn room(open: &WorkFolder) -> io::Result<Option<(u64, u64)>> {
     let disk = rustix::fs::fstatvfs(open)?;
     let [left, all] = [disk.f_bavail, disk.f_blocks].map(|blocks| blocks.saturating_mul(disk.f_frsize));
     Ok((all > 0).then(|| (left, LEAST.min(all / PART))))

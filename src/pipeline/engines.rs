@@ -2,7 +2,7 @@
 
 use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
-use crate::pipeline::engine::{Ended, Engine, Passing, Tally, Until};
+use crate::pipeline::engine::{Engine, EngineEnd, Handover, Tally, Until};
 use crate::store::contract::StoreError;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub struct Engines {
     shared: Arc<Shared>,
-    passing: Arc<Passing>,
+    passing: Arc<Handover>,
 }
 
 struct Shared {
@@ -25,7 +25,7 @@ struct Shared {
 
 impl Engines {
     /// These, that pass on jobs by `passing`.
-    pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>, passing: Arc<Passing>) -> Self {
+    pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>, passing: Arc<Handover>) -> Self {
         let each = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
         Self { shared: Arc::new(Shared { each: Mutex::new(each), changed: Notify::new() }), passing }
     }
@@ -133,7 +133,7 @@ impl Engines {
     ///
     /// # Errors
     /// The store's; the others are stopped then.
-    pub async fn run(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+    pub async fn run(&self, until: Until, stop: &CancellationToken) -> Result<EngineEnd, StoreError> {
         loop {
             let before = self.passing.passed();
             let ended = tokio::select! {
@@ -141,7 +141,7 @@ impl Engines {
                 never = self.pass_on() => match never {},
             };
             // One may have come to rest before a job was passed on to it.
-            if ended == Ended::Stopped || self.passing.passed() == before {
+            if ended == EngineEnd::Stopped || self.passing.passed() == before {
                 return Ok(ended);
             }
         }
@@ -154,11 +154,11 @@ impl Engines {
         }
     }
 
-    async fn run_each(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+    async fn run_each(&self, until: Until, stop: &CancellationToken) -> Result<EngineEnd, StoreError> {
         let stop = stop.child_token();
         let mut running = JoinSet::new();
         let mut begun = BTreeMap::new();
-        let mut all = Ok(Ended::Idle);
+        let mut all = Ok(EngineEnd::Idle);
         loop {
             self.begin_and_end(until, &stop, &mut begun, &mut running);
             let joined = tokio::select! {
@@ -182,7 +182,7 @@ impl Engines {
         until: Until,
         stop: &CancellationToken,
         begun: &mut BTreeMap<ServiceName, CancellationToken>,
-        running: &mut JoinSet<(ServiceName, Result<Ended, StoreError>)>,
+        running: &mut JoinSet<(ServiceName, Result<EngineEnd, StoreError>)>,
     ) {
         begun.retain(|service, stop| {
             let is_wanted = self.of(service).is_some();
@@ -213,11 +213,13 @@ fn unless_panicked<T>(joined: Result<T, JoinError>) -> Option<T> {
 }
 
 /// What two ends are together: an error before all, being stopped before the rest.
-fn together(one: Result<Ended, StoreError>, other: Result<Ended, StoreError>) -> Result<Ended, StoreError> {
+fn together(one: Result<EngineEnd, StoreError>, other: Result<EngineEnd, StoreError>) -> Result<EngineEnd, StoreError> {
     Ok(match (one?, other?) {
-        (Ended::Stopped, _) | (_, Ended::Stopped) => Ended::Stopped,
-        (Ended::ServiceOut(one), Ended::ServiceOut(other)) => Ended::ServiceOut(format!("{one}; {other}")),
-        (Ended::ServiceOut(words), Ended::Idle) | (Ended::Idle, Ended::ServiceOut(words)) => Ended::ServiceOut(words),
-        (Ended::Idle, Ended::Idle) => Ended::Idle,
+        (EngineEnd::Stopped, _) | (_, EngineEnd::Stopped) => EngineEnd::Stopped,
+        (EngineEnd::ServiceOut(one), EngineEnd::ServiceOut(other)) => EngineEnd::ServiceOut(format!("{one}; {other}")),
+        (EngineEnd::ServiceOut(words), EngineEnd::Idle) | (EngineEnd::Idle, EngineEnd::ServiceOut(words)) => {
+            EngineEnd::ServiceOut(words)
+        }
+        (EngineEnd::Idle, EngineEnd::Idle) => EngineEnd::Idle,
     })
 }

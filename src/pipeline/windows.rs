@@ -2,27 +2,27 @@
 //! anew: somebody may set it.
 
 use crate::clock::Moment;
-use crate::config::meant::Source;
+use crate::config::model::Source;
 use crate::domain::cron_line::NEVER;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::reason::is_paused;
-use crate::domain::window::Opening;
+use crate::domain::window::WindowState;
 use crate::domain::zone::Zone;
-use crate::source::mount::Mount;
+use crate::source::mount::source_mount::Mount;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The sources that are shut at a moment of the wall clock, and when each opens.
-pub type Shut = BTreeMap<SourceName, Timestamp>;
+pub type ClosedWindows = BTreeMap<SourceName, Timestamp>;
 
 /// Those of these sources that are shut.
-pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Shut {
+pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> ClosedWindows {
     let shut = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
-        Opening::Open { .. } => None,
-        Opening::Shut { until } => Some((name.clone(), until)),
+        WindowState::Open { .. } => None,
+        WindowState::Shut { until } => Some((name.clone(), until)),
     };
     mounts.iter().filter_map(shut).collect()
 }
@@ -30,8 +30,8 @@ pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Shut 
 /// Whether something that needs so long may be begun.
 pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
     source.submit.as_ref().is_none_or(|windows| match windows.at(wall) {
-        Opening::Open { until } => until.since(wall) > needs,
-        Opening::Shut { .. } => false,
+        WindowState::Open { until } => until.since(wall) > needs,
+        WindowState::Shut { .. } => false,
     })
 }
 
@@ -39,7 +39,7 @@ pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
 pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
     let Some(source) = mounts.get(&job.key.source).map(|mount| mount.source()) else { return job };
     let Some(windows) = source.submit.as_ref().filter(|_| is_paused(&job)) else { return job };
-    let Opening::Shut { until } = windows.at(at.wall) else { return job };
+    let WindowState::Shut { until } = windows.at(at.wall) else { return job };
     // What waits for longer, or for a person, is told as that.
     if job.due.is_none_or(|due| due >= until) {
         return job;

@@ -3,31 +3,35 @@
 use crate::clock::Clock;
 use crate::domain::names::Hash;
 use crate::domain::zone::Zone;
-use crate::server::address::{self, Forbidden, Reach};
-use crate::server::auth::{Door, Key};
-use crate::server::calls::Patience;
-use crate::server::cors::Cors;
-use crate::server::deliver::{self, Courier, Webhook};
-use crate::server::desk::{Desk, DeskError, Rules};
-use crate::server::fetch::Fetcher;
-use crate::server::fetching::{self, Fetching};
-use crate::server::in_flight::InFlight;
-use crate::server::lazy::LazyRecogniser;
-use crate::server::links::Links;
-use crate::server::listening::{self, Manners};
-use crate::server::lists::Shelves;
-use crate::server::live::LiveRecords;
-use crate::server::owners::Assigned;
-use crate::server::recognition::Recognition;
-use crate::server::rendered::Rendered;
-use crate::server::request_body::BodyLimits;
-use crate::server::routes::{Front, Service};
-use crate::server::shares;
-use crate::server::shelf::{Keeping, Limits, Sharing};
-use crate::server::survey::Census;
-use crate::server::tls::{Looked, Plain, Tls};
-use crate::server::untold::Untold;
-use crate::server::worker::Worker;
+use crate::server::fair_share;
+use crate::server::fetch::download::Fetcher;
+use crate::server::fetch::ssrf_guard;
+use crate::server::fetch::ssrf_guard::{AddressPolicy, Forbidden};
+use crate::server::fetch::worker;
+use crate::server::fetch::worker::FetchWorker;
+use crate::server::http::auth::{ApiKey, KeyCheck};
+use crate::server::http::cors::Cors;
+use crate::server::http::links::Links;
+use crate::server::http::listener;
+use crate::server::http::listener::ListenerLimits;
+use crate::server::http::lists::ListSources;
+use crate::server::http::request_body::BodyLimits;
+use crate::server::http::requests_in_progress::RequestsInProgress;
+use crate::server::http::routes::{Front, ServiceState};
+use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
+use crate::server::recognition::dispatcher::Recognition;
+use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::recognition::run::Worker;
+use crate::server::status_page::statistics::Statistics;
+use crate::server::storage::live::LiveRecords;
+use crate::server::storage::owners::Assigned;
+use crate::server::storage::response_cache::ResponseCache;
+use crate::server::storage::transcriptions::{StoreOpenError, StoreRules, TranscriptionStore};
+use crate::server::storage::uploads::{UploadLimits, UploadRetention, UploadRules};
+use crate::server::webhooks::dispatcher;
+use crate::server::webhooks::dispatcher::{Dispatcher, ServiceWebhook};
+use crate::server::webhooks::pending::PendingDeliveries;
+use crate::server::webhooks::policy::DeliveryRetries;
 use crate::tls::pair::{PairError, PairFiles};
 use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
@@ -49,7 +53,7 @@ use uuid::Uuid;
 
 /// How the service is set up.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServiceOptions {
     /// Where it listens; port 0: any that is free.
     pub listen: SocketAddr,
     /// The data directory, made if it is not there. One process at a time.
@@ -61,7 +65,7 @@ pub struct Options {
     pub authorities: Authorities,
     /// Who is let in; at least one. Each sees only its own records; those from before records had
     /// owners are the first one's.
-    pub keys: Vec<Key>,
+    pub keys: Vec<ApiKey>,
     /// Every name that is configured, also one whose key is not accepted: its records are nobody else's.
     pub names: BTreeSet<String>,
     /// The headers a key may come in, such as `x-service-key`; at least one.
@@ -77,13 +81,13 @@ pub struct Options {
     /// How long a transcription is kept after its end.
     pub retention: Duration,
     /// How long an upload is kept after its last use.
-    pub uploads: Keeping,
+    pub uploads: UploadRetention,
     /// Where audio may be fetched from, and who may be called.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
     /// Who is called about every end, beside the callback that a create names.
-    pub webhook: Option<Webhook>,
+    pub webhook: Option<ServiceWebhook>,
     /// How often and how soon calls are tried again.
-    pub patience: Patience,
+    pub patience: DeliveryRetries,
     /// Transcriptions at once, at least 1: as many as the recogniser has decoders.
     pub workers: usize,
     /// Whose shapes results have where the interface and the public service differ.
@@ -93,7 +97,7 @@ pub struct Options {
     /// How long a transcription holds its place while another key has none; usually [`recognition::SLICE`].
     pub slice: Duration,
     /// How many connections there may be, and how long they may wait.
-    pub manners: Manners,
+    pub manners: ListenerLimits,
     /// Requests of one key that may be in progress at once.
     pub requests: usize,
     /// How long requests' bodies may take.
@@ -125,7 +129,7 @@ pub enum StartError {
     },
     /// The data directory cannot be used.
     #[error(transparent)]
-    Desk(#[from] DeskError),
+    Desk(#[from] StoreOpenError),
     /// Its own webhook could never be called.
     #[error("the webhook's address cannot be called: {0}; set `fetch_private = true` in [serve] to allow it")]
     Webhook(Forbidden),
@@ -151,42 +155,42 @@ pub enum StartError {
 /// See [`StartError`]. A recogniser that is missing is none: then creates are answered with 503
 /// and the mend, and all else works.
 pub async fn start(
-    options: Options,
+    options: ServiceOptions,
     recogniser: Arc<LazyRecogniser>,
     clock: Arc<dyn Clock>,
-) -> Result<Running, StartError> {
+) -> Result<RunningService, StartError> {
     check(&options)?;
     let tls = open_tls(&options, &*clock)?;
-    let (desk, live, assigned) = open(&options, &clock).await?;
+    let (store, live, assigned) = open(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&desk.shelf))?);
-    let untold = Arc::default();
-    let mut tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
-    let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
+    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
+    let pending_deliveries = Arc::default();
+    let mut tasks = begin(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
+    let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let public = options.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
-    let service = Arc::new(Service {
-        shelves: Shelves { desk, live },
-        rendered: Rendered::default(),
+    let service = Arc::new(ServiceState {
+        list_sources: ListSources { store, live },
+        rendered: ResponseCache::default(),
         cors: Cors::new(options.cors, &options.key_headers, options.public_url.as_ref()),
-        door: Door::new(&options.keys, &assigned.owners, options.key_headers),
+        door: KeyCheck::new(&options.keys, &assigned.owners, options.key_headers),
         recogniser,
         fetcher,
         born: clock.uptime(),
         shown: options.shown,
-        census: Census::default(),
-        untold,
+        statistics: Statistics::default(),
+        pending_deliveries,
         clock: Arc::clone(&clock),
         links: Links { scheme, address, public, trusted: options.trusted_proxies },
         accepting: Arc::new(RwLock::new(())),
         long_bodies: Semaphore::new(LONG_BODIES),
         bodies: options.bodies,
-        in_flight: InFlight::new(options.requests),
+        in_flight: RequestsInProgress::new(options.requests),
     });
     let closing = CancellationToken::new();
     let front = Front::new(&service);
@@ -195,9 +199,9 @@ pub async fn start(
         front.clone().answer(request)
     };
     let manners = options.manners;
-    let serving = tokio::spawn(listening::serve(listener, tls.clone(), answer, manners, closing.clone()));
+    let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, manners, closing.clone()));
     tracing::info!(%address, %origin, tls = tls.is_some(), "the transcription service listens");
-    Ok(Running {
+    Ok(RunningService {
         address,
         scheme,
         origin,
@@ -211,33 +215,33 @@ pub async fn start(
     })
 }
 
-fn open_tls(options: &Options, clock: &dyn Clock) -> Result<Option<Arc<Tls>>, PairError> {
-    let open = |files| Tls::open(files, Plain::Refused, clock.now()).map(Arc::new);
+fn open_tls(options: &ServiceOptions, clock: &dyn Clock) -> Result<Option<Arc<ListenerTls>>, PairError> {
+    let open = |files| ListenerTls::open(files, PlainPeers::Refused, clock.now()).map(Arc::new);
     options.tls.as_ref().map(open).transpose()
 }
 
 /// Everything that works at the desk beside the endpoints.
 fn begin(
-    options: &Options,
-    (desk, live): (&Arc<Desk>, &Arc<LiveRecords>),
+    options: &ServiceOptions,
+    (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
     recogniser: &Arc<LazyRecogniser>,
     clock: &Arc<dyn Clock>,
-    untold: &Arc<Untold>,
+    pending_deliveries: &Arc<PendingDeliveries>,
 ) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
-    let own = || (Arc::clone(desk), Arc::clone(clock));
+    let own = || (Arc::clone(store), Arc::clone(clock));
     let (own_desk, own_clock) = own();
     let (recogniser, shapes, length_limit) = (Arc::clone(recogniser), options.shapes, options.length_limit);
-    let worker = Arc::new(Worker { desk: own_desk, recogniser, clock: own_clock, shapes, length_limit });
+    let worker = Arc::new(Worker { store: own_desk, recogniser, clock: own_clock, shapes, length_limit });
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_desk, own_clock) = own();
-    let fetching = Arc::new(Fetching { desk: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
-    tasks.spawn(fetching.run(shares::places(fetching::AT_ONCE, clients(&options.keys))));
+    let fetching = Arc::new(FetchWorker { store: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
+    tasks.spawn(fetching.run(fair_share::places(worker::AT_ONCE, clients(&options.keys))));
     let (own_desk, own_clock) = own();
-    let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(untold));
-    let courier = Courier::new(own_desk, webhook, (reach, &options.authorities), own_clock, own_untold)?;
-    tasks.spawn(Arc::new(courier).run(shares::places(deliver::AT_ONCE, clients(&options.keys))));
+    let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
+    let dispatcher = Dispatcher::new(own_desk, webhook, (reach, &options.authorities), own_clock, own_untold)?;
+    tasks.spawn(Arc::new(dispatcher).run(fair_share::places(dispatcher::AT_ONCE, clients(&options.keys))));
     let (own_desk, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
@@ -273,7 +277,7 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
 
 /// The service while it runs. Dropped, it stops at once; what was accepted is taken up at the next
 /// start.
-pub struct Running {
+pub struct RunningService {
     /// Where it listens.
     pub address: SocketAddr,
     /// `https` where it has a certificate, else `http`.
@@ -285,23 +289,23 @@ pub struct Running {
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
-    tls: Option<Arc<Tls>>,
-    service: Weak<Service>,
+    tls: Option<Arc<ListenerTls>>,
+    service: Weak<ServiceState>,
     clock: Arc<dyn Clock>,
 }
 
-impl Running {
+impl RunningService {
     /// Accepts these keys from now on, and no others. `names`: all that are configured, also without a key. What was made with keys that are no longer accepted stays, and
     /// goes on to its end.
     ///
     /// # Errors
     /// Those of the file system: who owns what cannot be kept. Then keys that are accepted now and are not among these
     /// are refused all the same.
-    pub async fn accept_keys(&self, keys: Vec<Key>, names: BTreeSet<String>) -> io::Result<()> {
+    pub async fn accept_keys(&self, keys: Vec<ApiKey>, names: BTreeSet<String>) -> io::Result<()> {
         let Some(service) = self.service.upgrade() else { return Ok(()) };
         let changed = move || {
-            let desk = &service.shelves.desk;
-            let assigned = desk.assign(&keys, &names);
+            let store = &service.list_sources.store;
+            let assigned = store.assign(&keys, &names);
             let assigned = match assigned {
                 Ok(assigned) => assigned,
                 Err(error) => {
@@ -310,7 +314,7 @@ impl Running {
                 }
             };
             service.door.replace(&keys, &assigned.owners);
-            desk.shelf.share_among(clients(&keys));
+            store.upload_store.share_among(clients(&keys));
             for (old, new) in &assigned.merged {
                 tracing::warn!(
                     old,
@@ -319,7 +323,7 @@ impl Running {
                 );
             }
             for (key, owner) in keys.iter().zip(&assigned.owners) {
-                let has_records = || !desk.list(&key.owner(), &ListQuery::default(), 1).is_empty();
+                let has_records = || !store.list(&key.owner(), &ListQuery::default(), 1).is_empty();
                 if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {
                     tracing::warn!(
                         key = key.name(),
@@ -333,7 +337,7 @@ impl Running {
     }
 
     /// Looks at the files of its certificate now; `None` where it has none.
-    pub async fn look_at_certificate(&self) -> Option<Looked> {
+    pub async fn look_at_certificate(&self) -> Option<CertificateCheck> {
         let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
         tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
     }
@@ -357,7 +361,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningService {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -370,18 +374,18 @@ const LONG_BODIES: usize = 4;
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// How many share the service: those with a name, and the keys without one.
-fn clients(keys: &[Key]) -> usize {
+fn clients(keys: &[ApiKey]) -> usize {
     keys.iter().map(|key| (key.name(), key.name().is_none().then(|| key.owner()))).collect::<HashSet<_>>().len()
 }
 
-fn check(options: &Options) -> Result<(), StartError> {
+fn check(options: &ServiceOptions) -> Result<(), StartError> {
     // An empty key would let in an empty header.
     if options.keys.is_empty() || options.keys.iter().any(|key| key.reveal().is_empty()) {
         return Err(StartError::NoKey);
     }
     let bad = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
     if let Some(webhook) = &options.webhook {
-        address::check(&webhook.url, &options.reach).map_err(StartError::Webhook)?;
+        ssrf_guard::check(&webhook.url, &options.reach).map_err(StartError::Webhook)?;
     }
     match options.key_headers.iter().find(bad) {
         Some(name) => Err(StartError::BadHeader { name: name.clone() }),
@@ -393,11 +397,14 @@ fn check(options: &Options) -> Result<(), StartError> {
 /// Bytes of a volume of the desk's ledger: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
-async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>, Assigned), DeskError> {
+async fn open(
+    options: &ServiceOptions,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<TranscriptionStore>, Arc<LiveRecords>, Assigned), StoreOpenError> {
     let (root, clock) = (options.data.clone(), Arc::clone(clock));
     let (keys, names) = (options.keys.clone(), options.names.clone());
-    let rules = Rules {
-        limits: Limits { upload: options.upload_limit, disk: options.disk },
+    let rules = StoreRules {
+        limits: UploadLimits { upload: options.upload_limit, disk: options.disk },
         // That of the first key, of which there is one: it was checked.
         first_owner: Hash([0; 32]),
         running: options.running.max(1),
@@ -408,30 +415,30 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         patience: options.patience,
         volume: VOLUME,
     };
-    let sharing = Sharing { keys: clients(&options.keys), length_limit: options.length_limit };
+    let sharing = UploadRules { keys: clients(&options.keys), length_limit: options.length_limit };
     let opened = tokio::task::spawn_blocking(move || {
-        let (desk, assigned) = Desk::open_for(&root, rules, (&keys, &names), clock)?;
-        let desk = Arc::new(desk);
-        desk.shelf.share(sharing);
-        let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));
-        let live = live.map_err(|error| DeskError::Io { path: root.clone(), error })?;
-        Ok((desk, Arc::new(live), assigned))
+        let (store, assigned) = TranscriptionStore::open_for(&root, rules, (&keys, &names), clock)?;
+        let store = Arc::new(store);
+        store.upload_store.share(sharing);
+        let live = LiveRecords::open(&root, Some(Arc::clone(&store.upload_store)));
+        let live = live.map_err(|error| StoreOpenError::Io { path: root.clone(), error })?;
+        Ok((store, Arc::new(live), assigned))
     });
-    let failed = |error| DeskError::Io { path: options.data.clone(), error: io::Error::other(error) };
+    let failed = |error| StoreOpenError::Io { path: options.data.clone(), error: io::Error::other(error) };
     opened.await.unwrap_or_else(|error| Err(failed(error)))
 }
 
 /// What has been kept long enough goes, also when nothing new comes.
-async fn sweep(desk: Arc<Desk>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>, every: Duration) {
+async fn sweep(store: Arc<TranscriptionStore>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>, every: Duration) {
     loop {
         clock.sleep(every).await;
-        let (desk, live) = (Arc::clone(&desk), Arc::clone(&live));
+        let (store, live) = (Arc::clone(&store), Arc::clone(&live));
         let _ = tokio::task::spawn_blocking(move || {
             // What was imported meanwhile counts, also where nobody looks at a list.
             if let Err(error) = live.refresh() {
                 tracing::error!(%error, "imported live transcriptions cannot be read; trying again later");
             }
-            desk.sweep();
+            store.sweep();
         })
         .await;
     }

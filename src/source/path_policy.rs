@@ -1,15 +1,15 @@
 //! Which files a row of a manifest or a command may name, and where outputs may go. The one place that asks the disk for
-//! it; what is decided is in [`crate::config::path_rules`]. A path outside of the roots is judged by its name alone:
+//! it; what is decided is in [`crate::config::paths::rules`]. A path outside of the roots is judged by its name alone:
 //! whether something is there makes no difference to the answer.
 
-use crate::config::meant::Source;
-use crate::config::path_rules::{Below, Entry, FileId, Located, Place, Rules};
-use crate::config::places::KnownPlaces;
+use crate::config::model::Source;
+use crate::config::paths::places::KnownPlaces;
+use crate::config::paths::rules::{Below, ConfiguredPlace, FileId, Located, PathEntry, PathRules};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
+use crate::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::row::{OutputPlace, Row, RowMedia};
 use crate::permission::said;
 use crate::source::place::{full_path, outputs_beside};
 use std::cell::RefCell;
@@ -38,7 +38,7 @@ pub struct Allowed {
 impl Allowed {
     fn goes(self, elsewhere: bool) -> Result<(), Denied> {
         match self.local.filter(|_| elsewhere) {
-            Some(local) => Err(Denied::Held(Held::Local(local))),
+            Some(local) => Err(Denied::Held(PathHold::Local(local))),
             None => Ok(()),
         }
     }
@@ -50,23 +50,23 @@ pub enum Denied {
     /// Whatever is configured: the row has to be changed. The words stand after its name, or its column's.
     Refused(String),
     /// It waits for another configuration.
-    Held(Held),
+    Held(PathHold),
 }
 
 /// What a path waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
+pub enum PathHold {
     /// Its folder is below no root.
     Outside {
         /// What it is for: a file, or outputs.
-        what: What,
+        what: PathUse,
         /// The folder.
         folder: PathBuf,
     },
     /// A link below a root leads to it.
     Linked {
         /// What it is for: a file, or outputs.
-        what: What,
+        what: PathUse,
         /// The link.
         link: PathBuf,
     },
@@ -83,7 +83,7 @@ pub enum Held {
 
 /// What a path is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum PathUse {
     /// A recording.
     File,
     /// The outputs of one.
@@ -91,34 +91,34 @@ pub enum What {
 }
 
 /// Judges paths for one source. Where folders lie is asked once.
-pub struct Policy<'s> {
+pub struct PathPolicy<'s> {
     source: &'s Source,
     known: Arc<KnownPlaces>,
-    roots: Vec<Place>,
+    roots: Vec<ConfiguredPlace>,
     located: RefCell<HashMap<PathBuf, Located>>,
 }
 
-impl<'s> Policy<'s> {
+impl<'s> PathPolicy<'s> {
     /// As the folders of all sources lie now. Blocks.
     pub fn new(source: &'s Source) -> Self {
         let known = source.places.known();
         Self { roots: known.of(&source.roots), source, known, located: RefCell::default() }
     }
 
-    fn rules(&self) -> Rules<'_> {
-        Rules { roots: &self.roots, own: &self.known.own, local: &self.known.local }
+    fn rules(&self) -> PathRules<'_> {
+        PathRules { roots: &self.roots, own: &self.known.own, local: &self.known.local }
     }
 
     /// What a row's job may do. Blocks.
     ///
     /// # Errors
     /// Why it may not.
-    pub fn row(&self, row: &Row) -> Result<(), Denied> {
+    pub fn row(&self, row: &ManifestRow) -> Result<(), Denied> {
         self.row_for(row, self.source.places.is_elsewhere(&self.source.service))
     }
 
     /// The same for a service that is `elsewhere`, or is not.
-    fn row_for(&self, row: &Row, elsewhere: bool) -> Result<(), Denied> {
+    fn row_for(&self, row: &ManifestRow, elsewhere: bool) -> Result<(), Denied> {
         if let RowMedia::File(path) = &row.media {
             self.media(path)?.goes(elsewhere)?;
         }
@@ -199,9 +199,9 @@ impl<'s> Policy<'s> {
         let (folder, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
         match self.locate(folder) {
             Located::Own => Err(own()),
-            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::File, folder })),
-            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::File, link })),
-            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
+            Located::Outside { folder } => Err(Denied::Held(PathHold::Outside { what: PathUse::File, folder })),
+            Located::Linked { link } => Err(Denied::Held(PathHold::Linked { what: PathUse::File, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(PathHold::Unknown { at, why })),
             Located::Below(Below { folder, local }) => {
                 let path = folder.join(name);
                 if self.rules().is_own(&path) { Err(own()) } else { Ok(Allowed { path, local }) }
@@ -216,9 +216,9 @@ impl<'s> Policy<'s> {
     pub fn outputs(&self, output: &OutputPlace) -> Result<(), Denied> {
         match self.locate(&full_path(&self.source.folder, &output.folder)) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
-            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::Outputs, folder })),
-            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
-            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
+            Located::Outside { folder } => Err(Denied::Held(PathHold::Outside { what: PathUse::Outputs, folder })),
+            Located::Linked { link } => Err(Denied::Held(PathHold::Linked { what: PathUse::Outputs, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(PathHold::Unknown { at, why })),
             Located::Below(_) => Ok(()),
         }
     }
@@ -246,8 +246,8 @@ impl<'s> Policy<'s> {
         self.not_own(&folder)?;
         match self.locate(&folder) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
-            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
-            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
+            Located::Linked { link } => Err(Denied::Held(PathHold::Linked { what: PathUse::Outputs, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(PathHold::Unknown { at, why })),
             Located::Outside { .. } | Located::Below(_) => Ok(()),
         }
     }
@@ -272,13 +272,13 @@ const OWN_FILE: &str = "names what is scribed's own (its configuration, a key, i
 const OWN_FOLDER: &str =
     "names a folder that is scribed's own (its state, or its service's data): outputs do not go there";
 
-fn look(path: &Path) -> Entry {
+fn look(path: &Path) -> PathEntry {
     match path.symlink_metadata() {
-        Ok(meta) if meta.is_dir() => Entry::Folder(id(&meta)),
-        Ok(meta) if meta.is_symlink() => Entry::Link,
-        Ok(_) => Entry::Other,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Entry::Nothing,
-        Err(error) => Entry::Unknown(said(&error, path)),
+        Ok(meta) if meta.is_dir() => PathEntry::Folder(id(&meta)),
+        Ok(meta) if meta.is_symlink() => PathEntry::Link,
+        Ok(_) => PathEntry::Other,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => PathEntry::Nothing,
+        Err(error) => PathEntry::Unknown(said(&error, path)),
     }
 }
 
@@ -297,7 +297,7 @@ impl Denied {
 
     /// What the job of a row, or of a file, waits for.
     pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
-        let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), Row::place);
+        let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), ManifestRow::place);
         let kind = if self.passes(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
         Fault::new(kind, format!("{who} {}", self.words(source)), now)
     }
@@ -306,28 +306,28 @@ impl Denied {
     /// the roots of a source without lists.
     fn passes(&self, source: &Source) -> bool {
         match self {
-            Self::Held(Held::Unknown { .. }) => true,
-            Self::Held(Held::Linked { .. }) => source.manifests.is_none(),
-            Self::Held(Held::Outside { .. } | Held::Local(_)) | Self::Refused(_) => false,
+            Self::Held(PathHold::Unknown { .. }) => true,
+            Self::Held(PathHold::Linked { .. }) => source.manifests.is_none(),
+            Self::Held(PathHold::Outside { .. } | PathHold::Local(_)) | Self::Refused(_) => false,
         }
     }
 
     /// Why what was bought cannot be written for now, where that passes by itself or by a change on the disk.
     pub fn unwritable(&self) -> Option<String> {
         match self {
-            Self::Held(Held::Linked { link, .. }) => Some(format!(
+            Self::Held(PathHold::Linked { link, .. }) => Some(format!(
                 "cannot write outputs: {} is a symbolic link, and links are not followed: put the folder itself there",
                 link.display()
             )),
-            Self::Held(Held::Unknown { at, why }) => {
+            Self::Held(PathHold::Unknown { at, why }) => {
                 Some(format!("cannot write outputs: cannot look at {}: {why}", at.display()))
             }
-            Self::Held(Held::Outside { .. } | Held::Local(_)) | Self::Refused(_) => None,
+            Self::Held(PathHold::Outside { .. } | PathHold::Local(_)) | Self::Refused(_) => None,
         }
     }
 }
 
-impl Held {
+impl PathHold {
     /// Behind what names the row, with the line that a person may write.
     pub fn words(&self, source: &Source) -> String {
         let name = quoted(source.name.as_str());
@@ -373,7 +373,7 @@ impl Held {
     }
 }
 
-impl What {
+impl PathUse {
     fn named(self) -> &'static str {
         match self {
             Self::File => "a file",
@@ -415,7 +415,7 @@ pub fn of_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied>
     if source.bucket.is_some() {
         return Ok(());
     }
-    let policy = Policy::new(source);
+    let policy = PathPolicy::new(source);
     match &job.row {
         Some(row) => policy.row_for(row, elsewhere),
         None => policy.file(&full_path(&source.folder, &job.key.path))?.goes(elsewhere),
@@ -425,14 +425,14 @@ pub fn of_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::reading;
+    use crate::config::load::read;
     fn source(more: &str) -> Source {
         let text = format!("[[source]]\nname = \"lists\"\nmanifest = \"/srv/lists/*.csv\"\n{more}");
-        reading::parse(Path::new("/etc/scribed/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+        read::parse(Path::new("/etc/scribed/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
     }
 
     fn judged(source: &Source, path: &str) -> String {
-        match Policy::new(source).media(&RelPath::new(path)) {
+        match PathPolicy::new(source).media(&RelPath::new(path)) {
             Ok(allowed) => format!("allowed: {}", allowed.path.display()),
             Err(denied) => denied.words(source),
         }
@@ -446,7 +446,7 @@ mod tests {
         let words = judged(&source("roots = [\"/srv/a/b\"]"), "/srv/a/x.wav");
         assert!(words.contains(r#"under the [[source]] "lists": roots = ["/srv/a"]; then"#), "{words}");
         let odd = RelPath::new(&b"/mnt/\xff/deep/a.wav"[..]);
-        let words = Policy::new(&with).media(&odd).unwrap_err().words(&with);
+        let words = PathPolicy::new(&with).media(&odd).unwrap_err().words(&with);
         assert!(words.contains(r#""/mnt"]"#), "{words}");
     }
 

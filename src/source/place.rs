@@ -1,13 +1,13 @@
 //! Where a job's recording lies, and beside what its outputs go: the one place that knows it.
 
 use crate::beneath::{RootedPath, access_of};
-use crate::config::meant::Source;
+use crate::config::model::Source;
 use crate::domain::job::Job;
+use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::remote::identity;
-use crate::domain::row::{Row, RowMedia};
-use crate::source::bag;
+use crate::source::metadata::bag;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -67,7 +67,7 @@ pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
     }
 }
 
-fn of_row(source: &Source, row: &Row) -> RootedPath {
+fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
     let root = source.folder.as_path();
     let (own_folder, name) = match &row.media {
         RowMedia::File(path) => {
@@ -126,14 +126,14 @@ pub fn may_be_made(source: &Source, recording: Option<&RootedPath>, folder: &Roo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::reading;
+    use crate::config::load::read;
+    use crate::domain::manifest_row::OutputPlace;
     use crate::domain::remote::RemoteUrl;
-    use crate::domain::row::OutputPlace;
 
-    fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> Row {
+    fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> ManifestRow {
         let output =
             output.map(|(folder, stem)| OutputPlace { folder: RelPath::new(folder), stem: stem.map(str::to_owned) });
-        Row { output, ..Row::bare(RelPath::new("lists/2024.csv"), 2, media) }
+        ManifestRow { output, ..ManifestRow::bare(RelPath::new("lists/2024.csv"), 2, media) }
     }
 
     #[test]
@@ -141,9 +141,9 @@ mod tests {
         let file = |path: &str| RowMedia::File(RelPath::new(path));
         let url = |text: &str| RowMedia::Url(RemoteUrl::parse(text).unwrap());
         let text = "[[source]]\nname = \"lists\"\nmanifest = \"/srv/*.csv\"\nroots = [\"/srv\", \"/mnt\"]\n";
-        let source = reading::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0);
-        let place = |row: Row| of_row(&source, &row).full().to_string_lossy().into_owned();
-        let root = |row: Row| of_row(&source, &row).root().to_owned();
+        let source = read::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0);
+        let place = |row: ManifestRow| of_row(&source, &row).full().to_string_lossy().into_owned();
+        let root = |row: ManifestRow| of_row(&source, &row).root().to_owned();
         assert_eq!(root(row(file("a/talk.mp4"), None)), Path::new("/srv"));
         assert_eq!(root(row(file("/mnt/deep/talk.mp4"), None)), Path::new("/mnt"));
         assert_eq!(root(row(file("a/talk.mp4"), Some(("/mnt/deep", None)))), Path::new("/mnt"));

@@ -12,18 +12,18 @@
 //! **Suspicion.** A store that was created empty, set aside or repaired is suspect until
 //! [`Store::trust`], for each service: it does not know what was bought there before it.
 
-use crate::domain::budget::{Account, Limit, Over};
+use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit};
 use crate::domain::charge::{Charge, Sighted};
-use crate::domain::due_limit::Waits;
-use crate::domain::home::Group;
+use crate::domain::due_limit::LongestWaits;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::manifest_row::{ManifestRow, RowSight};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
-use crate::domain::pause::{Pause, Pauses, Whose};
-use crate::domain::row::{Row, Sight};
-use crate::domain::stage::{Event, StageKind};
-use crate::domain::standing::Standings;
-use crate::domain::token::Order;
+use crate::domain::pause::{Pause, PauseScope, Pauses};
+use crate::domain::routing::RouteKey;
+use crate::domain::scheduling::SchedulingPolicies;
+use crate::domain::stage::{JobEvent, StageKind};
+use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Admission {
 
 /// What [`Store::twin`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Twin {
+pub enum DuplicateCheck {
     /// The asking job buys.
     Owner,
     /// That one does.
@@ -123,21 +123,21 @@ pub struct NewestPurchase {
 }
 
 /// Tells the groups whose jobs are meant.
-pub type Of<'o> = &'o (dyn Fn(&Group) -> bool + Send + Sync);
+pub type GroupFilter<'o> = &'o (dyn Fn(&RouteKey) -> bool + Send + Sync);
 
 /// All of them.
-pub const ALL: Of<'static> = &|_| true;
+pub const ALL: GroupFilter<'static> = &|_| true;
 
 /// What decides whether the first job in line for an upload may reserve from its budgets now, or waits for others
 /// that come before it ([`Store::claim_in_line`]).
 pub struct BudgetLine<'l> {
     /// The limits that a purchase for this source has to fit into; none: its jobs wait for nobody.
-    pub limits: &'l (dyn Fn(&SourceName) -> Vec<Limit> + Send + Sync),
+    pub limits: &'l (dyn Fn(&SourceName) -> Vec<BudgetLimit> + Send + Sync),
     /// Whether nothing of this source is looked at now, because enough of it did not fit.
     pub is_exhausted: &'l (dyn Fn(&SourceName) -> bool + Send + Sync),
     /// The groups whose jobs may come to their reservation by themselves and soon: no pause, no closed window, no
     /// folder that is away, no service that is out.
-    pub is_coming: Of<'l>,
+    pub is_coming: GroupFilter<'l>,
     /// The sources of which the first scan is not over: jobs of them that nobody knows yet may come first.
     pub being_scanned: &'l [SourceName],
 }
@@ -153,7 +153,7 @@ pub struct InLine {
 
 /// How many jobs are claimed at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct ClaimLimit {
     /// Of all lanes together.
     pub all: usize,
     /// Of these, of the backlog. What a person has bumped is not of the backlog.
@@ -173,7 +173,7 @@ pub struct Renamed {
 
 /// How many jobs are where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct JobCounts {
     by_kind: [u64; StageKind::ALL.len()],
     /// Of those in flight, how many nothing moves by itself.
     pub parked_in_flight: u64,
@@ -185,7 +185,7 @@ pub struct Counts {
     pub incomplete: u64,
 }
 
-impl Counts {
+impl JobCounts {
     /// How many rest at this stage.
     pub fn of(&self, kind: StageKind) -> u64 {
         self.by_kind[kind as usize]
@@ -240,7 +240,7 @@ pub struct Filter {
 
 /// Jobs that wait for the same.
 #[derive(Debug, Clone)]
-pub struct Alike {
+pub struct WaitingGroup {
     /// One of them.
     pub one: Job,
     /// How many there are.
@@ -249,7 +249,7 @@ pub struct Alike {
 
 /// Jobs that are few among many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Those {
+pub enum JobSubset {
     /// They wait for their source's folder.
     Away,
     /// They cost something, or may have.
@@ -262,7 +262,7 @@ pub enum Those {
 
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct HistoryEntry {
     /// When.
     pub at: Timestamp,
     /// Whose.
@@ -319,8 +319,8 @@ pub trait Store: Send + Sync {
     async fn admit_row(
         &self,
         key: &JobKey,
-        row: &Row,
-        seen: Sight,
+        row: &ManifestRow,
+        seen: RowSight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError>;
@@ -330,22 +330,22 @@ pub trait Store: Send + Sync {
     async fn claim(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
         n: usize,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.claim_within(kinds, of, now, until, Room { all: n, backlog: n }).await
+        self.claim_within(kinds, of, now, until, ClaimLimit { all: n, backlog: n }).await
     }
 
     /// As [`Store::claim`], with less room for the backlog than for all.
     async fn claim_within(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError>;
 
     /// Up to so many jobs of these groups that are ready for their upload, in line: a job is passed over while one
@@ -354,10 +354,10 @@ pub trait Store: Send + Sync {
     /// budgets hold all of them whatever they turn out to cost.
     async fn claim_in_line(
         &self,
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
         line: &BudgetLine<'_>,
     ) -> Result<InLine, StoreError>;
 
@@ -368,7 +368,7 @@ pub trait Store: Send + Sync {
     /// How the sources stand from now on: what a person has bumped comes first, then the live lane, then higher
     /// priorities; sources of one rank take turns; within a source its order counts. From the intent on the
     /// longest due come first within a lane. Not kept: said anew by each process, and whenever it changes.
-    async fn arrange(&self, standings: Standings) -> Result<(), StoreError>;
+    async fn arrange(&self, policies: SchedulingPolicies) -> Result<(), StoreError>;
 
     /// A person's order that a job comes before all others, the later order before the earlier one. `false` if
     /// it has ended, or there is no such job. Durable when it returns.
@@ -389,7 +389,7 @@ pub trait Store: Send + Sync {
     /// Claims an order for a job, unless another one has it: there is one owner of an order that is
     /// not yet bought. The claim lasts while the job is on its way, and over restarts from its
     /// intent on.
-    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError>;
+    async fn duplicate(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError>;
 
     /// Whether another job has a file of this size, or bought things are known whose content can
     /// only be compared by hash: then the content is worth hashing before an upload.
@@ -399,15 +399,15 @@ pub trait Store: Send + Sync {
     async fn has_paid(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
 
     /// What is known to have been bought for this order.
-    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+    async fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError>;
 
     /// Something bought was seen at the service. The highest round is kept. What it cost counts against the budgets
     /// of everything from now on, and against its source's when a job has it.
-    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError>;
+    async fn sight(&self, order: &PurchaseKey, bought: &Bought) -> Result<(), StoreError>;
 
     /// What was bought for this order was deleted at the service: a copy of the content would buy anew.
     /// Nothing, if another transcription is known by now. Durable when it returns.
-    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError>;
+    async fn forget(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError>;
 
     /// Whether nothing may be bought at this service before its list was walked.
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
@@ -438,7 +438,7 @@ pub trait Store: Send + Sync {
     /// A person's order: the job takes this event, whoever holds it; its holder's lease ends. `seen` is
     /// the job as the person's order was weighed. `false`, and nothing is changed, if it has moved since
     /// or its stage does not know the event. Durable when it returns.
-    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError>;
+    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<bool, StoreError>;
 
     /// A source has another name in `jobs.toml`: its jobs have that from now on. One of which the new name is another
     /// job's keeps the old one. One that somebody holds keeps it, too, unless `held` are renamed: then its holder's lease
@@ -452,12 +452,12 @@ pub trait Store: Send + Sync {
     ) -> Result<Renamed, StoreError>;
 
     /// How many jobs of each source are where; of those that have any.
-    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError>;
+    async fn sources(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError>;
 
     /// A person's order to try a failed or cancelled job again. `false` if it is neither.
     async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.job(job).await? {
-            Some(job) => self.overrule(&job, Event::Revived, now).await,
+            Some(job) => self.overrule(&job, JobEvent::Revived, now).await,
             None => Ok(false),
         }
     }
@@ -472,14 +472,18 @@ pub trait Store: Send + Sync {
     async fn pauses(&self) -> Result<Pauses, StoreError>;
 
     /// Gives an order, or with `None` takes it back. Durable when it returns what holds now.
-    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError>;
+    async fn set_pause(&self, whose: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError>;
 
     /// When the next of these is due, leases that run out included.
-    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError>;
+    async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError>;
 
     /// When the next of these is due that is not due yet, leases that run out included.
-    async fn due_after(&self, kinds: &[StageKind], of: Of<'_>, now: Timestamp)
-    -> Result<Option<Timestamp>, StoreError>;
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: GroupFilter<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError>;
 
     /// A job.
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -497,22 +501,22 @@ pub trait Store: Send + Sync {
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 
     /// The next of these after a number, by number; at most so many. Others are not read.
-    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError>;
+    async fn those(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError>;
 
     /// How many jobs are where.
-    async fn counts(&self) -> Result<Counts, StoreError> {
+    async fn counts(&self) -> Result<JobCounts, StoreError> {
         self.counts_of(ALL).await
     }
 
     /// Jobs that have not ended, those together that are of one group, at one stage, and have one word for what
     /// they wait for ([`crate::domain::reason::waits_for`]): some dozens, whatever the number of jobs.
-    async fn waiting(&self) -> Result<Vec<Alike>, StoreError>;
+    async fn waiting(&self) -> Result<Vec<WaitingGroup>, StoreError>;
 
     /// How many jobs of these groups are where.
-    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError>;
+    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError>;
 
     /// A job's history, oldest first.
-    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
 
     /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
     /// a key, the address of its service) is due now.
@@ -520,7 +524,7 @@ pub trait Store: Send + Sync {
 
     /// Limits every stored moment that lies ahead to what its kind of wait allows from now (`domain/due_limit.rs`):
     /// it was written by a clock that was ahead. How many jobs that were. For whoever has just opened the queue.
-    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError>;
+    async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError>;
 
     /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
     async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError>;
@@ -528,13 +532,18 @@ pub trait Store: Send + Sync {
     /// Puts by what this charge says, in place of what was put by for this job before, if that fits into all
     /// of these limits: looked at and written in one step, whoever else asks. If not, nothing is put by for
     /// the job any more. Durable with the job's next durable commit.
-    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError>;
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError>;
 
     /// What is spent and what is reserved of each of these limits; in the same order.
-    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError>;
+    async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError>;
 
     /// How much of each of these limits is spent or reserved; in the same order.
-    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+    async fn used(&self, limits: &[BudgetLimit]) -> Result<Vec<u64>, StoreError> {
         Ok(self.accounts(limits).await?.iter().map(Account::used).collect())
     }
 

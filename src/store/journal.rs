@@ -5,8 +5,8 @@
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::permission::at_state;
-use crate::store::contract::{Note, StoreError};
-use crate::store::index::id_hash;
+use crate::store::contract::{HistoryEntry, StoreError};
+use crate::store::index::job_index::id_hash;
 use crate::store::queue;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, HashSet};
@@ -36,7 +36,7 @@ pub type Purchases = HashSet<[u8; 16]>;
 
 /// The files of a folder.
 #[derive(Debug)]
-pub struct Journal {
+pub struct HistoryFiles {
     dir: PathBuf,
     month: Mutex<Option<Month>>,
     purchases: Mutex<Option<File>>,
@@ -49,7 +49,7 @@ struct Month {
     file: File,
 }
 
-impl Journal {
+impl HistoryFiles {
     /// Makes the folder where it is not there.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Journal {
         Ok(Self { dir, month: Mutex::new(None), purchases: Mutex::new(None) })
     }
 
-    fn append(&self, note: &Note) -> io::Result<()> {
+    fn append(&self, note: &HistoryEntry) -> io::Result<()> {
         let mut line = serde_json::to_vec(note)?;
         line.push(b'\n');
         let name = month_of(note.at);
@@ -82,7 +82,7 @@ impl Journal {
         Ok(files)
     }
 
-    fn read(&self, job: JobId) -> io::Result<Vec<Note>> {
+    fn read(&self, job: JobId) -> io::Result<Vec<HistoryEntry>> {
         let mut notes = Vec::new();
         for file in self.files()? {
             read_file(&file, job, &mut notes)?;
@@ -149,7 +149,7 @@ impl Journal {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<Note>> {
+    pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<HistoryEntry>> {
         let Some(path) = self.newest_file(now)? else { return Ok(Vec::new()) };
         let mut file = File::open(&path).map_err(at_state(&path))?;
         let len = file.seek(SeekFrom::End(0))?;
@@ -157,9 +157,10 @@ impl Journal {
         file.seek(SeekFrom::Start(begin))?;
         let mut tail = Vec::new();
         file.take(TAIL).read_to_end(&mut tail)?;
-        let lines = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Note>(line).ok());
+        let lines =
+            tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<HistoryEntry>(line).ok());
         let lines = lines.filter(|note| now.is_none_or(|now| note.at <= now));
-        let last: BTreeMap<JobId, Note> = lines.map(|note| (note.job, note)).collect();
+        let last: BTreeMap<JobId, HistoryEntry> = lines.map(|note| (note.job, note)).collect();
         Ok(last.into_values().collect())
     }
 
@@ -214,12 +215,12 @@ impl Journal {
     }
 }
 
-impl queue::Journal for Journal {
-    fn note(&self, note: &Note) -> Result<(), StoreError> {
+impl queue::Journal for HistoryFiles {
+    fn note(&self, note: &HistoryEntry) -> Result<(), StoreError> {
         self.append(note).map_err(|error| self.failed(&error))
     }
 
-    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+    fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let dir = self.dir.display();
         self.read(job).map_err(|error| {
             let words = format!("the history in {dir} cannot be read: {error}");
@@ -257,7 +258,7 @@ fn whole_lines(path: &Path) -> io::Result<File> {
 }
 
 /// In the memory of one line. What does not parse was torn, and is passed over.
-fn read_file(path: &Path, job: JobId, notes: &mut Vec<Note>) -> io::Result<()> {
+fn read_file(path: &Path, job: JobId, notes: &mut Vec<HistoryEntry>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(at_state(path))?);
     let mark = format!("\"job\":{job},");
     let mut line = Vec::new();
@@ -269,7 +270,7 @@ fn read_file(path: &Path, job: JobId, notes: &mut Vec<Note>) -> io::Result<()> {
         // Parsing costs fifty times as much as looking, and nearly every line is another job's.
         let Ok(text) = std::str::from_utf8(&line) else { continue };
         if text.contains(&mark) {
-            notes.extend(serde_json::from_str(text).ok().filter(|note: &Note| note.job == job));
+            notes.extend(serde_json::from_str(text).ok().filter(|note: &HistoryEntry| note.job == job));
         }
     }
 }
@@ -283,15 +284,15 @@ mod tests {
     const NOVEMBER: Timestamp = Timestamp(1_795_000_000_000);
     const DECEMBER: Timestamp = Timestamp(1_797_000_000_000);
 
-    fn note(job: u64, at: Timestamp, words: Option<&str>) -> Note {
+    fn note(job: u64, at: Timestamp, words: Option<&str>) -> HistoryEntry {
         let words = words.map(str::to_owned);
-        Note { at, job: JobId(job), stage: StageKind::Settled, round: 0, words, transcription: None }
+        HistoryEntry { at, job: JobId(job), stage: StageKind::Settled, round: 0, words, transcription: None }
     }
 
     #[test]
     fn lines_come_back_by_job_over_months() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = Journal::open(dir.path().join("history")).unwrap();
+        let journal = HistoryFiles::open(dir.path().join("history")).unwrap();
         let lines =
             [note(1, NOVEMBER, None), note(12, NOVEMBER, Some("about \"job\":1, of all")), note(1, DECEMBER, None)];
         for line in &lines {
@@ -308,13 +309,13 @@ mod tests {
     fn a_torn_line_costs_itself_only() {
         let dir = tempfile::tempdir().unwrap();
         let first = note(1, NOVEMBER, None);
-        Journal::open(dir.path().into()).unwrap().note(&first).unwrap();
+        HistoryFiles::open(dir.path().into()).unwrap().note(&first).unwrap();
         let path = dir.path().join("2026-11.jsonl");
         let mut torn = std::fs::read(&path).unwrap();
         torn.extend_from_slice(b"{\"at\":17950000");
         std::fs::write(&path, torn).unwrap();
 
-        let journal = Journal::open(dir.path().into()).unwrap();
+        let journal = HistoryFiles::open(dir.path().into()).unwrap();
         assert_eq!(journal.history(JobId(1)).unwrap(), std::slice::from_ref(&first));
         journal.note(&first).unwrap();
         assert_eq!(journal.history(JobId(1)).unwrap(), [first.clone(), first]);

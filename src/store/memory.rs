@@ -3,8 +3,8 @@
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName};
 use crate::domain::pause::Pauses;
-use crate::domain::token::Order;
-use crate::store::contract::{Bought, Note, StoreError};
+use crate::domain::token::PurchaseKey;
+use crate::store::contract::{Bought, HistoryEntry, StoreError};
 use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -29,7 +29,7 @@ pub struct Contents {
     /// Jobs by number.
     pub jobs: BTreeMap<JobId, Job>,
     /// What was bought.
-    pub bought: BTreeMap<Order, Bought>,
+    pub bought: BTreeMap<PurchaseKey, Bought>,
     /// Whether anything was sighted.
     pub sightings: bool,
     /// The services whose lists were walked.
@@ -37,7 +37,7 @@ pub struct Contents {
     /// The orders that nothing new is uploaded or submitted.
     pub pauses: Pauses,
     /// The history.
-    pub notes: Vec<Note>,
+    pub notes: Vec<HistoryEntry>,
 }
 
 /// Rows in memory, shared by all its clones. Keeps the state as of the last barrier and every state
@@ -57,7 +57,7 @@ struct Inner {
 #[derive(Debug)]
 enum Change {
     Job(JobId, Option<Box<Job>>),
-    Bought(Order, Option<Bought>),
+    Bought(PurchaseKey, Option<Bought>),
     Sightings(bool),
     Trusted(BTreeSet<ServiceName>),
     Pauses(Pauses),
@@ -122,7 +122,7 @@ impl Rows for MemoryDisk {
         }))
     }
 
-    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+    fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
         Ok(self.inner().now.bought.get(order).cloned())
     }
 
@@ -131,7 +131,7 @@ impl Rows for MemoryDisk {
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
+    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&Bought>) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = match bought {
             Some(bought) => inner.now.bought.insert(order.clone(), bought.clone()),
@@ -185,12 +185,12 @@ impl Rows for MemoryDisk {
 }
 
 impl Journal for MemoryDisk {
-    fn note(&self, note: &Note) -> Result<(), StoreError> {
+    fn note(&self, note: &HistoryEntry) -> Result<(), StoreError> {
         self.inner().now.notes.push(note.clone());
         Ok(())
     }
 
-    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+    fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         Ok(self.inner().now.notes.iter().filter(|note| note.job == job).cloned().collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
-use crate::domain::pick::Pick;
+use crate::domain::track_selection::TrackSelection;
 use crate::permission::at_state;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The folder of parameters in the state directory.
 pub struct ParamFiles {
     dir: PathBuf,
-    known: Mutex<HashMap<Hash, Arc<Params>>>,
+    known: Mutex<HashMap<Hash, Arc<StoredParams>>>,
 }
 
 /// Rendered parameters: as they are sent, but for the [`Pick`] among them.
-pub type Params = Map<String, Value>;
+pub type StoredParams = Map<String, Value>;
 
 /// The beginning of every temporary name.
 const TEMPORARY: &str = ".tmp";
@@ -88,7 +88,7 @@ impl ParamFiles {
     ///
     /// # Errors
     /// What the file system says; `InvalidData` when the file is not what its name says.
-    pub fn load(&self, hash: &Hash) -> io::Result<Arc<Params>> {
+    pub fn load(&self, hash: &Hash) -> io::Result<Arc<StoredParams>> {
         if let Some(params) = self.known(hash) {
             return Ok(params);
         }
@@ -101,9 +101,9 @@ impl ParamFiles {
     ///
     /// # Errors
     /// As [`ParamFiles::load`], and `InvalidData` for a pick that a later build has written.
-    pub fn order(&self, hash: &Hash) -> io::Result<(Params, Option<Pick>)> {
+    pub fn order(&self, hash: &Hash) -> io::Result<(StoredParams, Option<TrackSelection>)> {
         let mut params = (*self.load(hash)?).clone();
-        let pick = Pick::take(&mut params)?;
+        let pick = TrackSelection::take(&mut params)?;
         Ok((params, pick))
     }
 
@@ -111,11 +111,11 @@ impl ParamFiles {
         self.dir.join(format!("{hash}.json"))
     }
 
-    fn known(&self, hash: &Hash) -> Option<Arc<Params>> {
+    fn known(&self, hash: &Hash) -> Option<Arc<StoredParams>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
     }
 
-    fn remember(&self, hash: Hash, params: Params) -> Arc<Params> {
+    fn remember(&self, hash: Hash, params: StoredParams) -> Arc<StoredParams> {
         let params = Arc::new(params);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < REMEMBERED {
@@ -125,7 +125,7 @@ impl ParamFiles {
     }
 }
 
-fn parse(hash: &Hash, bytes: &[u8]) -> io::Result<Params> {
+fn parse(hash: &Hash, bytes: &[u8]) -> io::Result<StoredParams> {
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the kept parameters are damaged");
     if Hash::of(bytes) != *hash {
         return Err(damaged());

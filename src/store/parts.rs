@@ -28,20 +28,20 @@ const LONGEST_NAME: usize = 1_000;
 
 /// A record, and the files that hold the rest of it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Divided {
+pub struct SplitRecord {
     value: Map<String, Value>,
     /// By field.
     pub files: BTreeMap<String, Hash>,
 }
 
 /// A field that is to become a file.
-pub struct Part {
+pub struct SplitField {
     field: String,
     /// Its value.
     pub json: Vec<u8>,
 }
 
-impl Divided {
+impl SplitRecord {
     /// Nothing of it is in files yet. What is no object has no fields.
     pub fn whole(value: Value) -> Self {
         let value = match value {
@@ -52,23 +52,23 @@ impl Divided {
     }
 
     /// The next field that becomes a file; `None` where only short ones are left.
-    pub fn largest(&self, groups: &[&[&str]]) -> Option<Part> {
+    pub fn largest(&self, groups: &[&[&str]]) -> Option<SplitField> {
         groups.iter().find_map(|group| {
             let fields = group.iter().filter(|field| !self.files.contains_key(**field));
-            let parts = fields.filter_map(|field| Some(Part::of(field, self.value.get(*field)?)));
+            let parts = fields.filter_map(|field| Some(SplitField::of(field, self.value.get(*field)?)));
             parts.filter(|part| part.json.len() > SHORTEST).max_by_key(|part| part.json.len())
         })
     }
 
     /// A field has become the file of this hash.
-    pub fn took(&mut self, part: Part, hash: Hash) {
+    pub fn took(&mut self, part: SplitField, hash: Hash) {
         let left = self.value.remove(&part.field).and_then(|value| left(&part.field, &value));
         self.value.extend(left.map(|left| (part.field.clone(), left)));
         self.files.insert(part.field, hash);
     }
 }
 
-impl Part {
+impl SplitField {
     fn of(field: &str, value: &Value) -> Self {
         Self { field: field.to_owned(), json: value.to_string().into_bytes() }
     }
@@ -99,8 +99,8 @@ fn left_of_row(value: &Value) -> Value {
 ///
 /// # Errors
 /// The record itself makes no sense.
-pub fn job(divided: Divided, large: &LargeValues) -> Result<Job, String> {
-    let Divided { mut value, files } = divided;
+pub fn job(divided: SplitRecord, large: &LargeValues) -> Result<Job, String> {
+    let SplitRecord { mut value, files } = divided;
     let mut lost = Vec::new();
     for (field, hash) in files {
         match load(large, &hash) {
@@ -149,8 +149,8 @@ fn without(field: &str, id: Option<&Value>) -> Option<Value> {
 }
 
 /// Another value from its record; `None` where a file of it is lost or damaged.
-pub fn value<T: DeserializeOwned>(divided: Divided, large: &LargeValues) -> Option<T> {
-    let Divided { mut value, files } = divided;
+pub fn value<T: DeserializeOwned>(divided: SplitRecord, large: &LargeValues) -> Option<T> {
+    let SplitRecord { mut value, files } = divided;
     for (field, hash) in files {
         let part = load(large, &hash).ok()?;
         value.insert(field, part);

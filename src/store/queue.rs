@@ -1,27 +1,27 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
 use crate::crash::{self, Point};
-use crate::domain::budget::{Account, Limit, Over, judge};
+use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
-use crate::domain::due_limit::{Waits, is_ahead, limited};
+use crate::domain::due_limit::{LongestWaits, is_ahead, limited};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
+use crate::domain::manifest_row::{ManifestRow, RowSight};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
-use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::reason::waits_for;
-use crate::domain::row::{Row, Sight};
-use crate::domain::stage::{Event, Stage, StageKind};
-use crate::domain::standing::Standings;
-use crate::domain::token::Order;
+use crate::domain::scheduling::SchedulingPolicies;
+use crate::domain::stage::{JobEvent, Stage, StageKind};
+use crate::domain::token::PurchaseKey;
 use crate::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
-    Renamed, Room, Store, StoreError, Those, Twin,
+    Admission, Bought, BudgetLine, ClaimLimit, Claimed, DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold,
+    InLine, JobCounts, JobSubset, Lease, NewestPurchase, Renamed, Store, StoreError, WaitingGroup,
 };
-use crate::store::index::{Index, split};
+use crate::store::index::budget_queue::NextInLine;
+use crate::store::index::job_index::{JobIndex, split};
 use crate::store::journal::Purchases;
-use crate::store::line::Next;
-use crate::store::ordered::{Weighed, weigh};
+use crate::store::row_change::{RowChange, compare};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,11 +37,11 @@ pub trait Rows: Send {
     /// Jobs with a number above `after`, by number.
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
     /// What is known to have been bought.
-    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+    fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError>;
     /// Everything that is known to have been bought.
     fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError>;
     /// Writes down that it was bought; with `None`, that it was worth nothing.
-    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError>;
+    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&Bought>) -> Result<(), StoreError>;
     /// Whether anything was ever sighted that no job of this store bought.
     fn has_sightings(&self) -> Result<bool, StoreError>;
     /// From now on so.
@@ -61,9 +61,9 @@ pub trait Rows: Send {
 /// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
 pub trait Journal: Send + Sync {
     /// One more line.
-    fn note(&self, note: &Note) -> Result<(), StoreError>;
+    fn note(&self, note: &HistoryEntry) -> Result<(), StoreError>;
     /// A job's lines, oldest first.
-    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+    fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
     /// These transcriptions were paid for; and these have another id now. Beside the rows, so that rows that come back
     /// as they were earlier are found out.
     fn paid(&self, _paid: &[TranscriptionId], _renamed: &[TranscriptionId]) -> Result<(), StoreError> {
@@ -144,14 +144,14 @@ impl QueueStore {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] where a row cannot be read.
-    pub fn outdated(&self, paid: &Purchases, last: &[Note]) -> Result<Option<String>, StoreError> {
+    pub fn outdated(&self, paid: &Purchases, last: &[HistoryEntry]) -> Result<Option<String>, StoreError> {
         let queue = self.queue();
         let lost = paid.iter().filter(|id| !queue.index.spending.has_paid_hash(id)).count();
         if lost > 0 {
             return Ok(Some(format!("{lost} of {} purchases are missing in it", paid.len())));
         }
         let newest = last.iter().map(|note| note.at).max().unwrap_or(Timestamp(0));
-        let was_durable = |note: &&Note| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
+        let was_durable = |note: &&HistoryEntry| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
         for note in last.iter().filter(was_durable) {
             let row = queue.rows.load(note.job)?;
             let is_known = row.is_some_and(|row| {
@@ -180,14 +180,14 @@ impl QueueStore {
 struct Queue {
     rows: Box<dyn Rows>,
     journal: Arc<dyn Journal>,
-    index: Index,
+    index: JobIndex,
     /// The jobs with a moment ahead of the time at which the queue was opened; `None` where that is not known.
     ahead: Option<Vec<JobId>>,
 }
 
 impl Queue {
     fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, now: Option<Timestamp>) -> Result<Self, StoreError> {
-        let mut index = Index::default();
+        let mut index = JobIndex::default();
         let mut ahead = now.map(|_| Vec::new());
         rows.each(&mut |job| {
             if let (Some(now), Some(ahead)) = (now, &mut ahead)
@@ -246,7 +246,7 @@ impl Queue {
         self.configured_anew(now)
     }
 
-    fn limit_waits(&mut self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+    fn limit_waits(&mut self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError> {
         let ids = match self.ahead.take() {
             Some(ids) => ids,
             None => self.rows.scan(None).map(|job| job.map(|job| job.id)).collect::<Result<_, _>>()?,
@@ -266,7 +266,12 @@ impl Queue {
         self.index.on_settings().into_iter().try_for_each(|id| self.bring_forward(id, now))
     }
 
-    fn reserve(&mut self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+    fn reserve(
+        &mut self,
+        lease: &Lease,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         if !self.index.holds(lease) {
             return Err(StoreError::LeaseLost(lease.job));
         }
@@ -302,7 +307,7 @@ impl Queue {
         self.note_line(&note(job));
     }
 
-    fn note_line(&self, note: &Note) {
+    fn note_line(&self, note: &HistoryEntry) {
         if let Err(error) = self.journal.note(note) {
             tracing::warn!(job = note.job.0, %error, "the history lacks a line");
         }
@@ -327,7 +332,7 @@ impl Queue {
         if old.is_file(&seen) && !is_back {
             return Ok(Admission::Known(id));
         }
-        let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
+        let Ok(new) = old.clone().on(JobEvent::Grew { stamp: seen }, now) else {
             return Ok(Admission::Known(id));
         };
         self.put(Some(&old), &new.resting(Some(due), None))?;
@@ -337,8 +342,8 @@ impl Queue {
     fn admit_row(
         &mut self,
         key: &JobKey,
-        row: &Row,
-        seen: Sight,
+        row: &ManifestRow,
+        seen: RowSight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {
@@ -349,8 +354,8 @@ impl Queue {
             return Ok(Admission::New(job.id));
         };
         let old = self.load(id)?;
-        match weigh(&old, row, seen, now, due) {
-            Weighed::Reordered(new) => {
+        match compare(&old, row, seen, now, due) {
+            RowChange::Reordered(new) => {
                 self.settle_purchase(&old, &new)?;
                 // First: whoever holds the job may not put back what was ordered before.
                 self.index.release(id);
@@ -358,8 +363,8 @@ impl Queue {
                 self.wake_followers(&new)?;
                 return Ok(Admission::Reopened(id));
             }
-            Weighed::Noted(new) => drop(self.put(Some(&old), &new)?),
-            Weighed::Same | Weighed::Later => {}
+            RowChange::Noted(new) => drop(self.put(Some(&old), &new)?),
+            RowChange::Same | RowChange::Later => {}
         }
         match seen.stamp() {
             Some(seen) => self.admit(key, seen, now, due),
@@ -389,10 +394,10 @@ impl Queue {
     fn claim(
         &mut self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        mut room: Room,
+        mut room: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
         while claimed.len() < room.all {
@@ -406,20 +411,20 @@ impl Queue {
 
     fn claim_in_line(
         &mut self,
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         (now, until): (Timestamp, Timestamp),
-        mut room: Room,
+        mut room: ClaimLimit,
         line: &BudgetLine<'_>,
     ) -> Result<InLine, StoreError> {
         let mut found = InLine::default();
         while found.claimed.len() < room.all {
             let lease = match self.index.claim_in_line(of, (now, until), room.backlog > 0, line) {
-                Next::Claimed(lease) => lease,
-                Next::Waits => {
+                NextInLine::Claimed(lease) => lease,
+                NextInLine::Waits => {
                     found.waits_for_others = true;
                     break;
                 }
-                Next::None => break,
+                NextInLine::None => break,
             };
             let job = self.load(lease.job)?;
             room.backlog = room.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
@@ -442,7 +447,7 @@ impl Queue {
             return Ok(true);
         }
         let new = Job { acknowledged: Some(now), ..old.clone() };
-        self.note_line(&Note { at: now, words: Some(ACKNOWLEDGED.to_owned()), ..note(&new) });
+        self.note_line(&HistoryEntry { at: now, words: Some(ACKNOWLEDGED.to_owned()), ..note(&new) });
         self.replace(Some(&old), &new)?;
         Ok(true)
     }
@@ -517,14 +522,14 @@ impl Queue {
         self.forget(order, dead)
     }
 
-    fn forget(&mut self, order: &Order, dead: &TranscriptionId) -> Result<(), StoreError> {
+    fn forget(&mut self, order: &PurchaseKey, dead: &TranscriptionId) -> Result<(), StoreError> {
         match self.rows.bought(order)? {
             Some(bought) if bought.transcription == *dead => self.rows.put_bought(order, None),
             _ => Ok(()),
         }
     }
 
-    fn sight(&mut self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+    fn sight(&mut self, order: &PurchaseKey, bought: &Bought) -> Result<(), StoreError> {
         self.index.spending.sight(bought);
         match self.rows.bought(order)? {
             Some(known) if known.round >= bought.round => Ok(()),
@@ -566,7 +571,7 @@ impl Queue {
         }
     }
 
-    fn overrule(&mut self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+    fn overrule(&mut self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<bool, StoreError> {
         let Some(old) = self.rows.load(seen.id)? else { return Ok(false) };
         if (&old.stage, old.round) != (&seen.stage, seen.round) {
             return Ok(false);
@@ -643,7 +648,7 @@ impl Queue {
         self.index.roll.at(stages, after, most).into_iter().map(|id| self.load(id)).collect()
     }
 
-    fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+    fn waiting(&self) -> Result<Vec<WaitingGroup>, StoreError> {
         let each = self.index.waiting().map(|(group, kind, what, waiting)| {
             let fits = |job: &Job| job.group() == *group && job.stage.kind() == kind && waits_for(job) == what;
             let known = waiting.one.map(|id| self.load(id)).transpose()?;
@@ -651,7 +656,7 @@ impl Queue {
                 Some(one) => Some(one),
                 None => self.first(kind, &fits)?,
             };
-            Ok(one.map(|one| Alike { one, jobs: waiting.jobs }))
+            Ok(one.map(|one| WaitingGroup { one, jobs: waiting.jobs }))
         });
         each.filter_map(Result::transpose).collect()
     }
@@ -662,13 +667,13 @@ impl Queue {
         jobs.find(|job| job.as_ref().map_or(true, wanted)).transpose()
     }
 
-    fn those_after(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+    fn those_after(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         let (roll, most) = (&self.index.roll, most.min(ROWS_AT_A_TIME));
         let ids = match those {
-            Those::Away => roll.away(after, most),
-            Those::WithCost => roll.with_cost(after, most),
-            Those::Incomplete => roll.incomplete(after, most),
-            Those::Forgotten => roll.forgotten(after, most),
+            JobSubset::Away => roll.away(after, most),
+            JobSubset::WithCost => roll.with_cost(after, most),
+            JobSubset::Incomplete => roll.incomplete(after, most),
+            JobSubset::Forgotten => roll.forgotten(after, most),
         };
         ids.into_iter().map(|id| self.load(id)).collect()
     }
@@ -698,8 +703,8 @@ fn words(job: &Job) -> Option<&str> {
     job.fault.as_ref().map(|fault| fault.words.as_str())
 }
 
-fn note(job: &Job) -> Note {
-    Note {
+fn note(job: &Job) -> HistoryEntry {
+    HistoryEntry {
         at: job.since.max(job.fault.as_ref().map_or(job.since, |fault| fault.at)),
         job: job.id,
         stage: job.stage.kind(),
@@ -743,8 +748,8 @@ impl Store for QueueStore {
     async fn admit_row(
         &self,
         key: &JobKey,
-        row: &Row,
-        seen: Sight,
+        row: &ManifestRow,
+        seen: RowSight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {
@@ -754,20 +759,20 @@ impl Store for QueueStore {
     async fn claim_within(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError> {
         self.queue().claim(kinds, of, now, until, room)
     }
 
     async fn claim_in_line(
         &self,
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
         line: &BudgetLine<'_>,
     ) -> Result<InLine, StoreError> {
         self.queue().claim_in_line(of, (now, until), room, line)
@@ -781,8 +786,8 @@ impl Store for QueueStore {
         Ok(())
     }
 
-    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
-        self.queue().index.arrange(standings);
+    async fn arrange(&self, policies: SchedulingPolicies) -> Result<(), StoreError> {
+        self.queue().index.arrange(policies);
         Ok(())
     }
 
@@ -809,7 +814,7 @@ impl Store for QueueStore {
     async fn due_after(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.queue().index.due_after(kinds, of, now))
@@ -834,9 +839,9 @@ impl Store for QueueStore {
         Ok(())
     }
 
-    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError> {
+    async fn duplicate(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
         let owner = self.queue().index.own(order, job);
-        Ok(if owner == job { Twin::Owner } else { Twin::Follows(owner) })
+        Ok(if owner == job { DuplicateCheck::Owner } else { DuplicateCheck::Follows(owner) })
     }
 
     async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
@@ -845,15 +850,15 @@ impl Store for QueueStore {
         Ok(queue.index.of_size(size) > u32::from(own) || queue.rows.has_sightings()?)
     }
 
-    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+    async fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
         self.queue().rows.bought(order)
     }
 
-    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+    async fn sight(&self, order: &PurchaseKey, bought: &Bought) -> Result<(), StoreError> {
         self.queue().sight(order, bought)
     }
 
-    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError> {
+    async fn forget(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
         self.queue().forget(order, transcription)?;
         self.barrier.durable().await
     }
@@ -893,7 +898,7 @@ impl Store for QueueStore {
         self.queue().hasten(transcription, now)
     }
 
-    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<bool, StoreError> {
         let done = self.queue().overrule(seen, event, now)?;
         if done {
             self.barrier.durable().await?;
@@ -922,7 +927,7 @@ impl Store for QueueStore {
         Ok(renamed)
     }
 
-    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError> {
+    async fn sources(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError> {
         Ok(self.queue().index.sources())
     }
 
@@ -934,7 +939,7 @@ impl Store for QueueStore {
         self.queue().rows.pauses()
     }
 
-    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+    async fn set_pause(&self, whose: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError> {
         let pauses = {
             let mut queue = self.queue();
             let mut pauses = queue.rows.pauses()?;
@@ -949,7 +954,7 @@ impl Store for QueueStore {
         Ok(pauses)
     }
 
-    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.queue().index.next_due(kinds, of))
     }
 
@@ -978,19 +983,19 @@ impl Store for QueueStore {
         in_pieces(filter.after, filter.limit, |job| !job.stage.is_forgotten(), read).await
     }
 
-    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+    async fn those(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         in_pieces(after, most, |_| true, |after, most| self.queue().those_after(those, after, most)).await
     }
 
-    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+    async fn waiting(&self) -> Result<Vec<WaitingGroup>, StoreError> {
         self.queue().waiting()
     }
 
-    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {
+    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
         Ok(self.queue().index.counts(of))
     }
 
-    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let journal = Arc::clone(&self.journal);
         let read = tokio::task::spawn_blocking(move || journal.history(job));
         read.await.map_err(|error| StoreError::Damaged(format!("the history could not be read: {error}")))?
@@ -1000,7 +1005,7 @@ impl Store for QueueStore {
         self.queue().begin_run(now)
     }
 
-    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+    async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError> {
         self.queue().limit_waits(now, waits)
     }
 
@@ -1008,11 +1013,16 @@ impl Store for QueueStore {
         self.queue().configured_anew(now)
     }
 
-    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         self.queue().reserve(lease, charge, wall)
     }
 
-    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError> {
+    async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError> {
         let queue = self.queue();
         Ok(limits.iter().map(|limit| queue.index.spending.account(limit)).collect())
     }

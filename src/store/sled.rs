@@ -4,7 +4,7 @@
 //! <dir>/queue/     sled: `j` + number -> job, `b` + hash of the order -> purchase, `m/…` -> what is true of the store
 //! <dir>/queue/large/  see `store/large.rs`
 //! <dir>/history/   see `store/journal.rs`
-//! <dir>/queue.lock  see `store/gate.rs`
+//! <dir>/queue.lock  see `store/process_lock.rs`
 //! ```
 //!
 //! sled 0.34.7 is safe from a killed process by itself, and from power loss only when used like this
@@ -22,17 +22,18 @@
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
-use crate::domain::token::Order;
+use crate::domain::token::PurchaseKey;
 use crate::permission::at_state;
 use crate::store::contract::{Bought, StoreError};
-use crate::store::copy::{self, CopyRoom};
 use crate::store::decode::in_order;
-use crate::store::gate::{Gate, Shut};
-use crate::store::index::order_hash;
-use crate::store::journal::Journal;
+use crate::store::index::job_index::order_hash;
+use crate::store::journal::HistoryFiles;
 use crate::store::large::{self, LargeValues};
-use crate::store::parts::{self, Divided};
+use crate::store::parts::{self, SplitRecord};
+use crate::store::process_lock::{LockError, ProcessLock};
 use crate::store::queue::{Barrier, QueueStore, Rows};
+use crate::store::snapshot;
+use crate::store::snapshot::SnapshotFolder;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use serde::de::DeserializeOwned;
@@ -102,11 +103,11 @@ pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreEr
     open_inside(dir, &gate, now)
 }
 
-fn enter(dir: &Path) -> Result<Arc<Gate>, Flaw> {
-    Ok(Arc::new(Gate::enter(dir)?))
+fn enter(dir: &Path) -> Result<Arc<ProcessLock>, Flaw> {
+    Ok(Arc::new(ProcessLock::enter(dir)?))
 }
 
-fn open_inside(dir: &Path, gate: &Arc<Gate>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
+fn open_inside(dir: &Path, gate: &Arc<ProcessLock>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     match patiently(|| open_guarded(dir, gate, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
@@ -126,15 +127,15 @@ fn open_inside(dir: &Path, gate: &Arc<Gate>, now: Option<Timestamp>) -> Result<Q
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, CopyRoom)>, StoreError> {
+pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, SnapshotFolder)>, StoreError> {
     let queue = dir.join("queue");
     if !queue.join("db").exists() {
         return Ok(None);
     }
     // Held while it is copied: half a step would look like damage.
-    let held = patiently(|| Ok((Gate::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
-    copy::sweep(dir);
-    let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, error))?;
+    let held = patiently(|| Ok((ProcessLock::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
+    snapshot::sweep(dir);
+    let room = SnapshotFolder::within(dir).map_err(|error| unwritable(dir, error))?;
     copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), error))?;
     drop(held);
     Ok(Some((open(room.path())?, room)))
@@ -217,7 +218,7 @@ enum Trust {
 }
 
 /// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
+fn open_guarded(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
     catch_unwind(|| open_once(dir, gate, trust, now))
         .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
@@ -227,7 +228,7 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
+fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
@@ -241,14 +242,14 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>)
     sync_created(dir)?;
 
     let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _gate: Arc::clone(gate) });
-    let journal = Arc::new(Journal::open(dir.join("history"))?);
+    let journal = Arc::new(HistoryFiles::open(dir.join("history"))?);
     let large = Arc::new(LargeValues::new(health.dir.join(large::FOLDER)));
     let named = Arc::new(Mutex::new(Some(HashSet::new())));
     let rows =
         SledRows { db: db.clone(), health: Arc::clone(&health), large: Arc::clone(&large), named: Arc::clone(&named) };
     rows.pauses()?;
     let committer = Committer::start(db.clone(), file, health)?;
-    let store = QueueStore::open_at(now, Box::new(rows), Arc::<Journal>::clone(&journal), Box::new(committer))?;
+    let store = QueueStore::open_at(now, Box::new(rows), Arc::<HistoryFiles>::clone(&journal), Box::new(committer))?;
     let named = named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
     if let Err(error) = large.sweep(&named) {
         tracing::warn!(%error, "large values that no job needs any more cannot be removed; they only take up space");
@@ -364,11 +365,11 @@ impl Flaw {
     }
 }
 
-impl From<Shut> for Flaw {
-    fn from(shut: Shut) -> Self {
+impl From<LockError> for Flaw {
+    fn from(shut: LockError) -> Self {
         match shut {
-            Shut::Held(pid) => Self::Locked(pid),
-            Shut::Io(error) => Self::Io(error),
+            LockError::Held(pid) => Self::Locked(pid),
+            LockError::Io(error) => Self::Io(error),
         }
     }
 }
@@ -413,15 +414,15 @@ fn is_worlds(kind: io::ErrorKind) -> bool {
 
 fn unwritable(path: &Path, error: io::Error) -> StoreError {
     let error = at_state(path)(error);
-    let mend = match error.kind() {
+    let fix = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on that disk",
         io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
         _ => "Look at that disk and at the system's log",
     };
     let is_explained = error.raw_os_error().is_none() && error.to_string().contains("To fix it");
-    let (dir, mend) = (path.display(), if is_explained { "Fix that" } else { mend });
+    let (dir, fix) = (path.display(), if is_explained { "Fix that" } else { fix });
     StoreError::Unwritable(format!(
-        "the queue in {dir} cannot be written: {error}. {mend}, then start scribed again. Nothing that was \
+        "the queue in {dir} cannot be written: {error}. {fix}, then start scribed again. Nothing that was \
          acknowledged is lost."
     ))
 }
@@ -432,7 +433,7 @@ struct Health {
     dir: PathBuf,
     failed: OnceLock<StoreError>,
     /// Whoever has a handle of sled's has this behind it, so the gate opens after the last one is gone.
-    _gate: Arc<Gate>,
+    _gate: Arc<ProcessLock>,
 }
 
 impl Health {
@@ -453,7 +454,7 @@ impl Health {
 /// A purchase with what was bought, so that a row tells what it is about.
 #[derive(Serialize, Deserialize)]
 struct Purchase {
-    order: Order,
+    order: PurchaseKey,
     #[serde(flatten)]
     bought: Bought,
 }
@@ -510,7 +511,7 @@ impl SledRows {
             }
         }
         let value = serde_json::to_value(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
-        let mut divided = Divided::whole(value);
+        let mut divided = SplitRecord::whole(value);
         while let Some(part) = divided.largest(groups) {
             let hash = self.large.keep(&part.json).map_err(Flaw::Io)?;
             divided.took(part, hash);
@@ -528,7 +529,7 @@ impl SledRows {
         if sealed.first() != Some(&DIVIDED) {
             return unseal(sealed);
         }
-        let divided: Divided = unseal(sealed)?;
+        let divided: SplitRecord = unseal(sealed)?;
         if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
             named.extend(divided.files.values());
         }
@@ -574,7 +575,7 @@ impl Rows for SledRows {
         Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.health.dir))))
     }
 
-    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+    fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
         match self.read::<Purchase>(&bought_key(order))? {
             Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
             Some(_) => Err(Flaw::Damaged("a purchase stands where another should".into()).told(&self.health.dir)),
@@ -591,7 +592,7 @@ impl Rows for SledRows {
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
+    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&Bought>) -> Result<(), StoreError> {
         let key = bought_key(order);
         match bought {
             Some(bought) => self.write(&key, &Purchase { order: order.clone(), bought: bought.clone() }),
@@ -626,7 +627,7 @@ impl Rows for SledRows {
         let stored = self.db.get(META_PAUSES).map_err(|error| self.told(error.into()))?;
         match stored {
             Some(sealed) if sealed.first() == Some(&DIVIDED) => {
-                let divided: Divided = unseal(&sealed).map_err(|flaw| self.told(flaw))?;
+                let divided: SplitRecord = unseal(&sealed).map_err(|flaw| self.told(flaw))?;
                 if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
                     named.extend(divided.files.values());
                 }
@@ -668,7 +669,7 @@ fn job_key(id: JobId) -> [u8; 9] {
     key
 }
 
-fn bought_key(order: &Order) -> [u8; 17] {
+fn bought_key(order: &PurchaseKey) -> [u8; 17] {
     let mut key = [BOUGHT; 17];
     key[1..].copy_from_slice(&order_hash(order));
     key
@@ -809,9 +810,9 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
-    use crate::domain::stage::{Audio, AudioAt, Event, Intent, StageKind};
+    use crate::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind};
     use crate::domain::token::Token;
-    use crate::store::contract::{ALL, Claimed, Hold, Note, Store};
+    use crate::store::contract::{ALL, Claimed, HistoryEntry, Hold, Store};
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
     use tokio::runtime::Runtime;
@@ -892,7 +893,7 @@ mod tests {
     #[test]
     fn what_another_has_just_begun_to_make_is_neither_opened_nor_copied_nor_set_aside() {
         let dir = tempfile::tempdir().unwrap();
-        let _inside = Gate::enter(dir.path()).unwrap();
+        let _inside = ProcessLock::enter(dir.path()).unwrap();
         let queue = dir.path().join("queue");
         make_private(&queue).unwrap();
         // As sled leaves them for a moment: before its own lock is taken.
@@ -981,7 +982,7 @@ mod tests {
     /// A purchase, as the engine commits it.
     async fn buy(store: &QueueStore, name: &[u8], id: &str) {
         let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
-        let order = Order { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
+        let order = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
         let claimed = store.claim(&[StageKind::Found], ALL, NOW, NOW.after(Duration::from_secs(60)), 9).await.unwrap();
         let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();
         let charge = crate::domain::charge::Charge {
@@ -998,16 +999,16 @@ mod tests {
             transcription: None,
         };
         store.reserve(&lease, &charge, &[]).await.unwrap().unwrap();
-        let (audio, transcription) = (Audio { millis: 1, channels: 1, billed: None }, TranscriptionId::new(id));
+        let (audio, transcription) = (AudioAmount { millis: 1, channels: 1, billed: None }, TranscriptionId::new(id));
         let upload = AudioAt::Remote { remote_since: NOW };
         let token = Token::new(&order, job.key.tag(), 0);
         let intent = Intent { token, origin: "o".into(), key: "k".into(), service_date: None, sent_at: NOW };
-        job = job.on(Event::Settled, NOW).unwrap();
-        job = job.on(Event::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
-        job = job.on(Event::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
-        job = job.on(Event::Intended { intent }, NOW).unwrap();
+        job = job.on(JobEvent::Settled, NOW).unwrap();
+        job = job.on(JobEvent::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
+        job = job.on(JobEvent::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
+        job = job.on(JobEvent::Intended { intent }, NOW).unwrap();
         store.commit(&lease, &job, Hold::Keep).await.unwrap();
-        job = job.on(Event::Created { transcription }, NOW).unwrap();
+        job = job.on(JobEvent::Created { transcription }, NOW).unwrap();
         store.commit(&lease, &job, Hold::Release).await.unwrap();
     }
 
@@ -1079,8 +1080,15 @@ mod tests {
     fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
         let (dir, runtime) = trusted_with_one_job();
         let at = NOW.after(Duration::from_secs(600));
-        let note = Note { at, job: JobId(1), stage: StageKind::Submitting, round: 0, words: None, transcription: None };
-        crate::store::queue::Journal::note(&Journal::open(dir.path().join("history")).unwrap(), &note).unwrap();
+        let note = HistoryEntry {
+            at,
+            job: JobId(1),
+            stage: StageKind::Submitting,
+            round: 0,
+            words: None,
+            transcription: None,
+        };
+        crate::store::queue::Journal::note(&HistoryFiles::open(dir.path().join("history")).unwrap(), &note).unwrap();
         assert!(!runtime.block_on(open(dir.path()).unwrap().suspect(&service())).unwrap());
     }
 
@@ -1105,7 +1113,7 @@ mod tests {
     #[test]
     fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Arc::new(Gate::enter(dir.path()).ok().unwrap());
+        let gate = Arc::new(ProcessLock::enter(dir.path()).ok().unwrap());
         let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _gate: gate };
         health.check().unwrap();
         let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));

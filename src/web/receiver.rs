@@ -6,13 +6,14 @@
 //! its address says all that is needed. Of a webhook's only the id is read.
 
 use crate::clock::Clock;
-use crate::domain::hint::{Hint, Seals};
+use crate::domain::hint::{AddressSeal, Hint};
 use crate::domain::names::{Timestamp, TranscriptionId};
-use crate::pipeline::callbacks::{CALLBACK_PATH, WEBHOOK_PATH};
-use crate::server::connections::{Full, Most, Place};
-use crate::server::listening::{self, Manners};
-use crate::server::tls::{Looked, Tls};
-use crate::wire::event::{CREATED, Event};
+use crate::pipeline::request::callback_address::{CALLBACK_PATH, WEBHOOK_PATH};
+use crate::server::http::connections::{ConnectionSlot, Full, Most};
+use crate::server::http::listener;
+use crate::server::http::listener::ListenerLimits;
+use crate::server::http::tls::{CertificateCheck, ListenerTls};
+use crate::wire::event::{CREATED, WebhookEvent};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
@@ -38,7 +39,7 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Connections at once, and how long one may be idle, take for its head, or take nothing of its answer. Whoever does
 /// not have an address holds none of them for longer than nobody else wants it.
-const MANNERS: Manners = Manners {
+const MANNERS: ListenerLimits = ListenerLimits {
     connections: Most { all: 256, loopback: 256, address: 128 },
     head: Duration::from_secs(10),
     write: Duration::from_secs(30),
@@ -49,7 +50,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// What came in since the start.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct ReceiverCounts {
     /// Hints that were taken up.
     pub taken: AtomicU64,
     /// Requests to addresses that are none of ours.
@@ -59,20 +60,20 @@ pub struct Counts {
 }
 
 /// Takes a hint up; `false` where too many wait.
-pub type Take = Arc<dyn Fn(Hint) -> bool + Send + Sync>;
+pub type HintSink = Arc<dyn Fn(Hint) -> bool + Send + Sync>;
 
 struct Receiver {
-    seals: Seals,
+    seals: AddressSeal,
     webhook: bool,
-    take: Take,
-    counts: Arc<Counts>,
+    take: HintSink,
+    counts: Arc<ReceiverCounts>,
 }
 
 /// The receiver while it listens. Dropped, it stops at once.
-pub struct Receiving {
+pub struct CallbackListener {
     /// What came in.
-    pub counts: Arc<Counts>,
-    tls: Option<Arc<Tls>>,
+    pub counts: Arc<ReceiverCounts>,
+    tls: Option<Arc<ListenerTls>>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
     watching: Option<JoinHandle<()>>,
@@ -87,31 +88,31 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is known.
-pub fn start(listener: TcpListener, seals: Seals, webhook: bool, take: Take) -> Receiving {
+pub fn start(listener: TcpListener, seals: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
     start_secured(listener, None, seals, webhook, take)
 }
 
 /// As [`start`], over TLS where there is a certificate, whose files are looked at by this clock.
 pub fn start_secured(
     listener: TcpListener,
-    secured: Option<(Arc<Tls>, Arc<dyn Clock>)>,
-    seals: Seals,
+    secured: Option<(Arc<ListenerTls>, Arc<dyn Clock>)>,
+    seals: AddressSeal,
     webhook: bool,
-    take: Take,
-) -> Receiving {
+    take: HintSink,
+) -> CallbackListener {
     let tls = secured.as_ref().map(|(tls, _)| Arc::clone(tls));
-    let counts = Arc::<Counts>::default();
+    let counts = Arc::<ReceiverCounts>::default();
     let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
     let closing = CancellationToken::new();
     let answer = move |request, _| receive(Arc::clone(&receiver), request);
-    let serving = tokio::spawn(listening::serve(listener, tls.clone(), answer, MANNERS, closing.clone()));
+    let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, MANNERS, closing.clone()));
     let watching = secured.map(|(tls, clock)| tokio::spawn(tls.watch(clock)));
-    Receiving { counts, tls, closing, serving, watching }
+    CallbackListener { counts, tls, closing, serving, watching }
 }
 
-impl Receiving {
+impl CallbackListener {
     /// Looks at the files of its certificate now; `None` where it has none.
-    pub async fn look(&self, now: Timestamp) -> Option<Looked> {
+    pub async fn look(&self, now: Timestamp) -> Option<CertificateCheck> {
         let tls = Arc::clone(self.tls.as_ref()?);
         tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
     }
@@ -123,7 +124,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for CallbackListener {
     fn drop(&mut self) {
         self.serving.abort();
         self.watching.iter().for_each(JoinHandle::abort);
@@ -136,9 +137,9 @@ async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     // A proxy may take a part of the path off, or put one before it.
     let mut parts = request.uri().path().rsplit('/');
     let (last, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let place = request.extensions().get::<Place>().cloned();
+    let place = request.extensions().get::<ConnectionSlot>().cloned();
     // Who has an address keeps the connection's place until the answer.
-    let work = || place.as_ref().and_then(Place::work);
+    let work = || place.as_ref().and_then(ConnectionSlot::work);
     let answer = match kind {
         _ if request.extensions().get::<Full>().is_some() => StatusCode::SERVICE_UNAVAILABLE,
         CALLBACK_PATH if told => match receiver.seals.open(last) {
@@ -191,7 +192,7 @@ impl Receiver {
             return StatusCode::REQUEST_TIMEOUT;
         };
         let Ok(bytes) = read else { return StatusCode::PAYLOAD_TOO_LARGE };
-        let Ok(event) = serde_json::from_slice::<Event>(&bytes) else { return StatusCode::BAD_REQUEST };
+        let Ok(event) = serde_json::from_slice::<WebhookEvent>(&bytes) else { return StatusCode::BAD_REQUEST };
         // That something was accepted is no news: it was our own create, or somebody else's.
         if event.event == CREATED {
             return StatusCode::NO_CONTENT;

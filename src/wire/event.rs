@@ -9,7 +9,7 @@ pub const CREATED: &str = "transcription.created";
 
 /// The body of a callback or of a webhook call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct WebhookEvent {
     /// Such as `transcription.success`.
     pub event: String,
     /// The transcription's id, in a callback.
@@ -23,7 +23,7 @@ pub struct Event {
     pub other: Map<String, Value>,
 }
 
-impl Event {
+impl WebhookEvent {
     /// The transcription that it is about, wherever the body says so.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref().or_else(|| self.payload.as_ref()?.get("id")?.as_str())

@@ -3,7 +3,7 @@
 pub(super) use super::languages::TARGET_LANGUAGES;
 pub use super::table::text_length;
 use super::table::whole;
-pub(super) use super::table::{ANY, FIELDS, Field, Kind, SPOKEN, TEXTS, VOCABULARY, may, must};
+pub(super) use super::table::{ANY, FIELDS, Field, FieldKind, SPOKEN, TEXTS, VOCABULARY, may, must};
 use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
@@ -24,7 +24,7 @@ pub struct Complaint {
     /// What would be right: "must be …".
     pub must: String,
     /// What kind of mistake it is.
-    pub wrong: Wrong,
+    pub wrong: FieldError,
     /// What would be taken here, where that is a list: the values, or for an unknown key the keys.
     pub known: Vec<&'static str>,
 }
@@ -38,7 +38,7 @@ impl std::fmt::Display for Complaint {
 
 /// A kind of mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+pub enum FieldError {
     /// The field is no parameter of the interface.
     Key,
     /// The field is required and not there.
@@ -59,7 +59,7 @@ pub enum Side {
 
 /// What a walk along the table found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FieldFindings {
     /// All that is wrong.
     pub complaints: Vec<Complaint>,
     /// Unknown keys, when they are no complaint.
@@ -68,11 +68,11 @@ pub struct Found {
 
 /// Checks parameters that are still JSON against the interface. A string for which `later` is true
 /// stands for one that is not known yet (a template): any single value may come of it.
-pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> Found {
-    let mut walk = Walk { side, later, found: Found::default() };
-    walk.value("", &Kind::Object(FIELDS), value);
+pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> FieldFindings {
+    let mut walk = Walk { side, later, found: FieldFindings::default() };
+    walk.value("", &FieldKind::Object(FIELDS), value);
     if side == Side::Server && value.is_object() && value.get("audio_url").is_none_or(Value::is_null) {
-        walk.missing("", "audio_url", &Kind::Url);
+        walk.missing("", "audio_url", &FieldKind::Url);
     }
     walk.found
 }
@@ -80,15 +80,15 @@ pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> Found {
 /// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
 /// keys are passed over.
 pub(super) fn inspect_other(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
-    let mut walk = Walk { side: Side::Server, later: |_| false, found: Found::default() };
-    walk.value(path, &Kind::Object(fields), value);
+    let mut walk = Walk { side: Side::Server, later: |_| false, found: FieldFindings::default() };
+    walk.value(path, &FieldKind::Object(fields), value);
     walk.found.complaints
 }
 
 /// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
 /// stays text and is found by the check that follows.
 pub fn coerce(value: &mut Value) {
-    each(&Kind::Object(FIELDS), value, |kind, value| {
+    each(&FieldKind::Object(FIELDS), value, |kind, value| {
         if let Some(parsed) = value.as_str().and_then(|text| kind.parse(text.trim())) {
             *value = parsed;
         }
@@ -98,7 +98,7 @@ pub fn coerce(value: &mut Value) {
 impl Complaint {
     /// A wrong value; `must` begins with "must".
     pub fn value(field: &str, must: String) -> Self {
-        Self { field: field.to_owned(), must, wrong: Wrong::Value, known: Vec::new() }
+        Self { field: field.to_owned(), must, wrong: FieldError::Value, known: Vec::new() }
     }
 }
 
@@ -108,11 +108,11 @@ const MOST_TOLD: usize = 100;
 struct Walk {
     side: Side,
     later: fn(&str) -> bool,
-    found: Found,
+    found: FieldFindings,
 }
 
 impl Walk {
-    fn value(&mut self, path: &str, kind: &Kind, value: &Value) {
+    fn value(&mut self, path: &str, kind: &FieldKind, value: &Value) {
         // `null` is how some clients write "not set".
         let later = value.as_str().is_some_and(self.later);
         if value.is_null() && !path.is_empty() || later && kind.may_come_of_text() {
@@ -122,13 +122,15 @@ impl Walk {
             return self.complain(path, kind);
         }
         match (kind, value) {
-            (Kind::Object(fields) | Kind::TextOr(fields), Value::Object(map)) => self.object(path, fields, map),
-            (Kind::List(_, of), Value::Array(list)) => {
+            (FieldKind::Object(fields) | FieldKind::TextOr(fields), Value::Object(map)) => {
+                self.object(path, fields, map)
+            }
+            (FieldKind::List(_, of), Value::Array(list)) => {
                 for (number, element) in list.iter().enumerate() {
                     self.element(&join(path, &number.to_string()), of, element);
                 }
             }
-            (Kind::Dictionary(of), Value::Object(map)) => {
+            (FieldKind::Dictionary(of), Value::Object(map)) => {
                 for (key, element) in map {
                     self.element(&join(path, key), of, element);
                 }
@@ -138,7 +140,7 @@ impl Walk {
     }
 
     /// As a value, but here `null` would stand for nothing.
-    fn element(&mut self, path: &str, kind: &Kind, value: &Value) {
+    fn element(&mut self, path: &str, kind: &FieldKind, value: &Value) {
         match value {
             Value::Null => self.complain(path, kind),
             _ => self.value(path, kind, value),
@@ -165,11 +167,11 @@ impl Walk {
         self.side == Side::Client || self.found.complaints.len() < MOST_TOLD
     }
 
-    fn complain(&mut self, path: &str, kind: &Kind) {
+    fn complain(&mut self, path: &str, kind: &FieldKind) {
         if !self.may_tell() {
             return;
         }
-        let known = if let Kind::Choice(values) = kind { values.to_vec() } else { Vec::new() };
+        let known = if let FieldKind::Choice(values) = kind { values.to_vec() } else { Vec::new() };
         let field = if path.is_empty() { "body" } else { path };
         self.found.complaints.push(Complaint { known, ..Complaint::value(field, kind.must()) });
     }
@@ -183,16 +185,16 @@ impl Walk {
         }
         let known = fields.iter().map(|field| field.name).collect();
         let must = "must not be given: the interface has no such parameter".to_owned();
-        self.found.complaints.push(Complaint { field, must, wrong: Wrong::Key, known });
+        self.found.complaints.push(Complaint { field, must, wrong: FieldError::Key, known });
     }
 
-    fn missing(&mut self, path: &str, name: &str, kind: &Kind) {
+    fn missing(&mut self, path: &str, name: &str, kind: &FieldKind) {
         if !self.may_tell() {
             return;
         }
         let field = join(path, name);
         let must = format!("must be given, and {}", kind.must());
-        self.found.complaints.push(Complaint { field, must, wrong: Wrong::Missing, known: Vec::new() });
+        self.found.complaints.push(Complaint { field, must, wrong: FieldError::Missing, known: Vec::new() });
     }
 }
 
@@ -201,17 +203,17 @@ pub(super) fn join(path: &str, key: &str) -> String {
 }
 
 /// Calls `change` on each value that the table knows, inner ones first.
-fn each(kind: &Kind, value: &mut Value, change: fn(&Kind, &mut Value)) {
+fn each(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &mut Value)) {
     match (kind, &mut *value) {
-        (Kind::Object(fields) | Kind::TextOr(fields), Value::Object(map)) => {
+        (FieldKind::Object(fields) | FieldKind::TextOr(fields), Value::Object(map)) => {
             for (key, inner) in map.iter_mut() {
                 if let Some(field) = fields.iter().find(|field| field.name == key) {
                     each(&field.kind, inner, change);
                 }
             }
         }
-        (Kind::List(_, of), Value::Array(list)) => list.iter_mut().for_each(|inner| each(of, inner, change)),
-        (Kind::Dictionary(of), Value::Object(map)) => map.values_mut().for_each(|inner| each(of, inner, change)),
+        (FieldKind::List(_, of), Value::Array(list)) => list.iter_mut().for_each(|inner| each(of, inner, change)),
+        (FieldKind::Dictionary(of), Value::Object(map)) => map.values_mut().for_each(|inner| each(of, inner, change)),
         _ => {}
     }
     change(kind, value);
@@ -219,13 +221,13 @@ fn each(kind: &Kind, value: &mut Value, change: fn(&Kind, &mut Value)) {
 
 /// Makes a checked value one that the types take: `3.0` in an integer field, `null` for not set.
 pub fn tidy(value: &mut Value) {
-    each(&Kind::Object(FIELDS), value, |kind, value| match (kind, &mut *value) {
-        (Kind::Integer(..), Value::Number(_)) => {
+    each(&FieldKind::Object(FIELDS), value, |kind, value| match (kind, &mut *value) {
+        (FieldKind::Integer(..), Value::Number(_)) => {
             if let Some(n) = whole(value) {
                 *value = Value::from(n);
             }
         }
-        (Kind::Object(_) | Kind::TextOr(_), Value::Object(map)) => map.retain(|_, inner| !inner.is_null()),
+        (FieldKind::Object(_) | FieldKind::TextOr(_), Value::Object(map)) => map.retain(|_, inner| !inner.is_null()),
         _ => {}
     });
 }
@@ -233,30 +235,30 @@ pub fn tidy(value: &mut Value) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::languages::{LANGUAGES, PII_ENTITIES};
-    use super::super::params::Params;
     use super::*;
+    use crate::wire::languages::{LANGUAGES, PII_ENTITIES};
+    use crate::wire::params::Params;
     use serde_json::json;
 
     /// One request with every field of the table set to something that is allowed.
     fn full() -> Value {
-        fn of(kind: &Kind) -> Value {
+        fn of(kind: &FieldKind) -> Value {
             match kind {
-                Kind::Flag => json!(true),
-                Kind::Text => json!("text"),
-                Kind::Url => json!("https://x.example/a"),
-                Kind::Choice(values) => json!(values[values.len() - 1]),
-                Kind::Integer(least, _) => json!(least),
-                Kind::Number(least, _) => json!(least + 0.5),
-                Kind::List(_, of_what) => json!([of(of_what)]),
-                Kind::Object(fields) | Kind::TextOr(fields) => {
+                FieldKind::Flag => json!(true),
+                FieldKind::Text => json!("text"),
+                FieldKind::Url => json!("https://x.example/a"),
+                FieldKind::Choice(values) => json!(values[values.len() - 1]),
+                FieldKind::Integer(least, _) => json!(least),
+                FieldKind::Number(least, _) => json!(least + 0.5),
+                FieldKind::List(_, of_what) => json!([of(of_what)]),
+                FieldKind::Object(fields) | FieldKind::TextOr(fields) => {
                     fields.iter().map(|field| (field.name.to_owned(), of(&field.kind))).collect()
                 }
-                Kind::Dictionary(of_what) => json!({ "key": of(of_what) }),
-                Kind::Free(_) => json!({ "a": 1 }),
+                FieldKind::Dictionary(of_what) => json!({ "key": of(of_what) }),
+                FieldKind::Free(_) => json!({ "a": 1 }),
             }
         }
-        of(&Kind::Object(FIELDS))
+        of(&FieldKind::Object(FIELDS))
     }
 
     /// The table and the types agree: what the table names survives the types, whole.
@@ -271,9 +273,9 @@ mod tests {
     #[test]
     fn every_choice_goes_through() {
         for field in FIELDS {
-            let Kind::Object(inner) = field.kind else { continue };
+            let FieldKind::Object(inner) = field.kind else { continue };
             for choice in inner {
-                let Kind::Choice(values) = choice.kind else { continue };
+                let FieldKind::Choice(values) = choice.kind else { continue };
                 for value in values {
                     let mut config = full()[field.name].clone();
                     config[choice.name] = json!(value);

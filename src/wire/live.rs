@@ -2,9 +2,9 @@
 //! (transcription record)" and "Live request parameters"; bounds: service notes, 4).
 
 use crate::domain::names::Timestamp;
-use crate::wire::fields::{Field, Kind, SPOKEN, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_other, may, must};
-use crate::wire::iso;
+use crate::wire::fields::{Field, FieldKind, SPOKEN, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_other, may, must};
 use crate::wire::record::Status;
+use crate::wire::timestamps;
 use serde_json::{Map, Value, json};
 
 /// The live record of one line.
@@ -46,7 +46,7 @@ fn live(text: &str, record: &Map<String, Value>) -> Option<Live> {
     let id = known("id")?;
     Some(Live {
         id: id.to_owned(),
-        created: iso::read(known("created_at")?)?,
+        created: timestamps::read(known("created_at")?)?,
         status: Status::from_word(known("status")?),
         metadata: record.get("custom_metadata").filter(|given| !given.is_null()).cloned(),
         text: completed(text, id, record),
@@ -84,7 +84,7 @@ fn wrong(record: &Map<String, Value>) -> Vec<String> {
     let text = |key: &str| record.get(key).and_then(Value::as_str);
     let is_id =
         |id: &str| (1..=200).contains(&id.len()) && id.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c));
-    let is_date = |key| text(key).is_none_or(|date| iso::read(date).is_some());
+    let is_date = |key| text(key).is_none_or(|date| timestamps::read(date).is_some());
     must(text("id").is_none_or(is_id), "id must be 1 to 200 letters, digits, - and _");
     must(is_date("created_at"), "created_at must be an ISO 8601 date-time");
     must(is_date("completed_at"), "completed_at must be an ISO 8601 date-time");
@@ -95,80 +95,83 @@ fn wrong(record: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-const ANY_OBJECT: Kind = Kind::Object(&[]);
+const ANY_OBJECT: FieldKind = FieldKind::Object(&[]);
 
 const RECORD: &[Field] = &[
-    must("id", Kind::Text),
-    may("request_id", Kind::Text),
-    may("version", Kind::Integer(1, 2)),
-    must("status", Kind::Choice(&["queued", "processing", "done", "error"])),
-    must("created_at", Kind::Text),
+    must("id", FieldKind::Text),
+    may("request_id", FieldKind::Text),
+    may("version", FieldKind::Integer(1, 2)),
+    must("status", FieldKind::Choice(&["queued", "processing", "done", "error"])),
+    must("created_at", FieldKind::Text),
     may("post_session_metadata", ANY_OBJECT),
-    may("kind", Kind::Choice(&["live"])),
-    may("completed_at", Kind::Text),
+    may("kind", FieldKind::Choice(&["live"])),
+    may("completed_at", FieldKind::Text),
     may("custom_metadata", ANY_OBJECT),
-    may("error_code", Kind::Integer(400, 599)),
+    may("error_code", FieldKind::Integer(400, 599)),
     may("file", ANY_OBJECT),
-    may("request_params", Kind::Object(PARAMS)),
+    may("request_params", FieldKind::Object(PARAMS)),
     may("result", ANY_OBJECT),
 ];
 
 const PARAMS: &[Field] = &[
-    may("encoding", Kind::Choice(&["wav/pcm", "wav/alaw", "wav/ulaw"])),
-    may("bit_depth", Kind::Integer(8, 32)),
-    may("sample_rate", Kind::Integer(8_000, 48_000)),
-    may("channels", Kind::Integer(1, 8)),
-    may("model", Kind::Text),
-    may("endpointing", Kind::Number(0.01, 10.0)),
-    may("maximum_duration_without_endpointing", Kind::Number(5.0, 60.0)),
-    may("language_config", Kind::Object(&[may("languages", SPOKEN), may("code_switching", Kind::Flag)])),
+    may("encoding", FieldKind::Choice(&["wav/pcm", "wav/alaw", "wav/ulaw"])),
+    may("bit_depth", FieldKind::Integer(8, 32)),
+    may("sample_rate", FieldKind::Integer(8_000, 48_000)),
+    may("channels", FieldKind::Integer(1, 8)),
+    may("model", FieldKind::Text),
+    may("endpointing", FieldKind::Number(0.01, 10.0)),
+    may("maximum_duration_without_endpointing", FieldKind::Number(5.0, 60.0)),
+    may("language_config", FieldKind::Object(&[may("languages", SPOKEN), may("code_switching", FieldKind::Flag)])),
     may(
         "pre_processing",
-        Kind::Object(&[may("audio_enhancer", Kind::Flag), may("speech_threshold", Kind::Number(0.0, 1.0))]),
-    ),
-    may("realtime_processing", Kind::Object(REALTIME)),
-    may(
-        "post_processing",
-        Kind::Object(&[
-            may("summarization", Kind::Flag),
-            may(
-                "summarization_config",
-                Kind::Object(&[may("type", Kind::Choice(&["general", "bullet_points", "concise"]))]),
-            ),
-            may("chapterization", Kind::Flag),
+        FieldKind::Object(&[
+            may("audio_enhancer", FieldKind::Flag),
+            may("speech_threshold", FieldKind::Number(0.0, 1.0)),
         ]),
     ),
-    may("messages_config", Kind::Object(MESSAGES)),
-    may("callback", Kind::Flag),
-    may("callback_config", Kind::Object(CALLBACK)),
+    may("realtime_processing", FieldKind::Object(REALTIME)),
+    may(
+        "post_processing",
+        FieldKind::Object(&[
+            may("summarization", FieldKind::Flag),
+            may(
+                "summarization_config",
+                FieldKind::Object(&[may("type", FieldKind::Choice(&["general", "bullet_points", "concise"]))]),
+            ),
+            may("chapterization", FieldKind::Flag),
+        ]),
+    ),
+    may("messages_config", FieldKind::Object(MESSAGES)),
+    may("callback", FieldKind::Flag),
+    may("callback_config", FieldKind::Object(CALLBACK)),
 ];
 
 const REALTIME: &[Field] = &[
-    may("custom_vocabulary", Kind::Flag),
+    may("custom_vocabulary", FieldKind::Flag),
     may(
         "custom_vocabulary_config",
-        Kind::Object(&[
-            may("vocabulary", Kind::List(0, &Kind::TextOr(VOCABULARY))),
-            may("default_intensity", Kind::Number(0.0, 1.0)),
+        FieldKind::Object(&[
+            may("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
+            may("default_intensity", FieldKind::Number(0.0, 1.0)),
         ]),
     ),
-    may("custom_spelling", Kind::Flag),
-    may("custom_spelling_config", Kind::Object(&[may("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
-    may("translation", Kind::Flag),
+    may("custom_spelling", FieldKind::Flag),
+    may("custom_spelling_config", FieldKind::Object(&[may("spelling_dictionary", FieldKind::Dictionary(&TEXTS))])),
+    may("translation", FieldKind::Flag),
     may(
         "translation_config",
-        Kind::Object(&[
-            may("target_languages", Kind::List(0, &Kind::Choice(TARGET_LANGUAGES))),
-            may("model", Kind::Choice(&["base", "enhanced", "batch"])),
-            may("match_original_utterances", Kind::Flag),
-            may("lipsync", Kind::Flag),
-            may("context_adaptation", Kind::Flag),
-            may("context", Kind::Text),
-            may("informal", Kind::Flag),
+        FieldKind::Object(&[
+            may("target_languages", FieldKind::List(0, &FieldKind::Choice(TARGET_LANGUAGES))),
+            may("model", FieldKind::Choice(&["base", "enhanced", "batch"])),
+            may("match_original_utterances", FieldKind::Flag),
+            may("lipsync", FieldKind::Flag),
+            may("context_adaptation", FieldKind::Flag),
+            may("context", FieldKind::Text),
+            may("informal", FieldKind::Flag),
         ]),
     ),
-    may("named_entity_recognition", Kind::Flag),
-    may("sentiment_analysis", Kind::Flag),
+    may("named_entity_recognition", FieldKind::Flag),
+    may("sentiment_analysis", FieldKind::Flag),
 ];
 
 /// What a callback may be told of, without where it is told.
@@ -178,16 +181,16 @@ const MESSAGES: &[Field] = match CALLBACK {
 };
 
 const CALLBACK: &[Field] = &[
-    may("url", Kind::Url),
-    may("receive_partial_transcripts", Kind::Flag),
-    may("receive_final_transcripts", Kind::Flag),
-    may("receive_speech_events", Kind::Flag),
-    may("receive_pre_processing_events", Kind::Flag),
-    may("receive_realtime_processing_events", Kind::Flag),
-    may("receive_post_processing_events", Kind::Flag),
-    may("receive_acknowledgments", Kind::Flag),
-    may("receive_errors", Kind::Flag),
-    may("receive_lifecycle_events", Kind::Flag),
+    may("url", FieldKind::Url),
+    may("receive_partial_transcripts", FieldKind::Flag),
+    may("receive_final_transcripts", FieldKind::Flag),
+    may("receive_speech_events", FieldKind::Flag),
+    may("receive_pre_processing_events", FieldKind::Flag),
+    may("receive_realtime_processing_events", FieldKind::Flag),
+    may("receive_post_processing_events", FieldKind::Flag),
+    may("receive_acknowledgments", FieldKind::Flag),
+    may("receive_errors", FieldKind::Flag),
+    may("receive_lifecycle_events", FieldKind::Flag),
 ];
 
 #[cfg(test)]

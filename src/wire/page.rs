@@ -1,15 +1,15 @@
 //! The list: its query and its page (interface, "Query parameters of both list endpoints", "Page").
 
 use crate::domain::names::Timestamp;
-use crate::wire::iso;
 use crate::wire::record::Status;
+use crate::wire::timestamps;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Page<T> {
+pub struct RecordPage<T> {
     /// Address of the first page.
     #[serde(default)]
     pub first: String,
@@ -71,7 +71,7 @@ impl ListQuery {
             vec![("offset".to_owned(), self.offset.to_string()), ("limit".to_owned(), self.limit.to_string())];
         let dates = [("date", self.date), ("before_date", self.before_date), ("after_date", self.after_date)];
         for (name, date) in dates {
-            pairs.extend(date.map(|date| (name.to_owned(), iso::write(date))));
+            pairs.extend(date.map(|date| (name.to_owned(), timestamps::write(date))));
         }
         pairs.extend(self.status.iter().map(|s| ("status".to_owned(), s.as_str().to_owned())));
         if !self.custom_metadata.is_empty() {
@@ -174,7 +174,7 @@ fn offset(value: &str) -> Option<u64> {
 }
 
 fn date(value: &str) -> Result<Timestamp, &'static str> {
-    iso::read(value).ok_or("be a valid ISO 8601 date string")
+    timestamps::read(value).ok_or("be a valid ISO 8601 date string")
 }
 
 fn status(value: &str) -> Result<Status, &'static str> {

@@ -118,7 +118,7 @@ pub struct Params {
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ParsedParams {
     /// The parameters, all within bounds.
     pub params: Params,
     /// Dotted paths of unknown keys that were passed over; empty for [`Side::Client`].
@@ -130,7 +130,7 @@ impl Params {
     ///
     /// # Errors
     /// Everything that is wrong, in the order of the fields' names. Never empty.
-    pub fn read(value: &Value, side: Side) -> Result<Reading, Vec<Complaint>> {
+    pub fn read(value: &Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
         Self::take(value.clone(), side)
     }
 
@@ -138,7 +138,7 @@ impl Params {
     ///
     /// # Errors
     /// As there.
-    pub fn take(mut value: Value, side: Side) -> Result<Reading, Vec<Complaint>> {
+    pub fn take(mut value: Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
         if side == Side::Server {
             understand(&mut value);
         }
@@ -149,7 +149,7 @@ impl Params {
         tidy(&mut value);
         match serde_json::from_value::<Self>(value) {
             Ok(params) => match params.together(side) {
-                wrong if wrong.is_empty() => Ok(Reading { params, ignored: found.ignored }),
+                wrong if wrong.is_empty() => Ok(ParsedParams { params, ignored: found.ignored }),
                 wrong => Err(wrong),
             },
             // The table lets through what the types do not take: a bug, but no reason to crash.
@@ -283,9 +283,9 @@ fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, to: &mut Vec<u8>
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::fields::coerce;
-    use super::super::published;
     use super::*;
+    use crate::wire::fields::coerce;
+    use crate::wire::published;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! What the table of parameters says to others: defaults for a record, lines of the published page, the
 //! schema of a create.
 
-use super::fields::{ANY, FIELDS, Field, Kind, join};
+use super::fields::{ANY, FIELDS, Field, FieldKind, join};
 use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
@@ -14,9 +14,9 @@ pub fn filled(params: &Value) -> Value {
 
 fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
     let one = |field: &Field| match (sent.get(field.name), &field.kind) {
-        (Some(Value::Object(inner)), Kind::Object(fields)) => Some(Value::Object(fill(fields, inner))),
+        (Some(Value::Object(inner)), FieldKind::Object(fields)) => Some(Value::Object(fill(fields, inner))),
         (Some(value), _) => Some(value.clone()),
-        (None, Kind::Object(fields)) if may_be_made(field.name, fields, sent) => {
+        (None, FieldKind::Object(fields)) if may_be_made(field.name, fields, sent) => {
             Some(Value::Object(fill(fields, &Map::new())))
         }
         (None, _) => serde_json::from_str(field.default?).ok(),
@@ -32,7 +32,7 @@ fn may_be_made(name: &str, fields: &[Field], beside: &Map<String, Value>) -> boo
 
 /// A parameter as the published table and the published schema have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PublishedParameter {
     /// Dotted path; elements of a list as `[]`.
     pub path: String,
     /// "must be …", and whether it is required.
@@ -42,25 +42,29 @@ pub struct Row {
 }
 
 /// Every parameter, in the order of the table, inner ones behind their object.
-pub fn rows() -> Vec<Row> {
+pub fn rows() -> Vec<PublishedParameter> {
     let mut found = Vec::new();
     list(FIELDS, "", &mut found);
     found
 }
 
-fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
+fn list(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
     for field in fields {
         let path = join(path, field.name);
         let must = match &field.kind {
             // The published page names the lists; they would fill it.
-            Kind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
+            FieldKind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
             kind => kind.must(),
         };
         let must = if field.required { format!("{must}; required") } else { must };
-        found.push(Row { path: path.clone(), must, default: field.default.unwrap_or_default().to_owned() });
+        found.push(PublishedParameter {
+            path: path.clone(),
+            must,
+            default: field.default.unwrap_or_default().to_owned(),
+        });
         match &field.kind {
-            Kind::Object(inner) => list(inner, &path, found),
-            Kind::List(_, Kind::TextOr(inner)) => list(inner, &format!("{path}[]"), found),
+            FieldKind::Object(inner) => list(inner, &path, found),
+            FieldKind::List(_, FieldKind::TextOr(inner)) => list(inner, &format!("{path}[]"), found),
             _ => {}
         }
     }
@@ -68,7 +72,7 @@ fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
 
 /// The JSON Schema of a create's body.
 pub fn schema() -> Value {
-    let mut schema = Kind::Object(FIELDS).schema();
+    let mut schema = FieldKind::Object(FIELDS).schema();
     schema["required"] = json!(["audio_url"]);
     // Spellings that clients in the field are known to send: a vocabulary in place of its toggle, one PII
     // entity in place of a list.
@@ -79,7 +83,7 @@ pub fn schema() -> Value {
     schema
 }
 
-impl Kind {
+impl FieldKind {
     fn schema(&self) -> Value {
         match self {
             Self::Flag => json!({ "type": "boolean" }),

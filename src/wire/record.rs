@@ -1,8 +1,8 @@
 //! A transcription as the interface shows it (interface, "Job (transcription record)"), and the
 //! create's answer. What is read may lack anything or hold more; what is written is whole.
 
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::fields::METADATA;
-use crate::wire::modest::Modest;
 use crate::wire::params::CallbackConfig;
 use crate::wire::result::File;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -165,7 +165,7 @@ pub struct Record<R, M = Value> {
 /// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
 /// not fail because of it.
 fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    let Modest(value) = Modest::deserialize(from)?;
+    let BoundedValue(value) = BoundedValue::deserialize(from)?;
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
@@ -178,7 +178,7 @@ impl<R, M> Record<R, M> {
     }
 }
 
-impl<R> Record<R, Modest> {
+impl<R> Record<R, BoundedValue> {
     /// The text under a key of the custom metadata.
     pub fn told_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()

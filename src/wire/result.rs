@@ -2,11 +2,11 @@
 
 use crate::domain::format::Format;
 use crate::domain::missing::Enrichment;
-use crate::domain::stage::Audio;
+use crate::domain::stage::AudioAmount;
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::bounded_value::BoundedValue;
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
-use crate::wire::modest::Modest;
-use crate::wire::said::Said;
+use crate::wire::transcript_reader::ReadTranscript;
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -47,7 +47,7 @@ pub struct ResultBody {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spoken {
     /// Some answers hold their metadata alone.
-    pub transcription: Option<Said>,
+    pub transcription: Option<ReadTranscript>,
     /// Whether the service says whether the speech was understood; nobody requests that.
     pub tells_of_recognition: bool,
 }
@@ -91,7 +91,7 @@ impl<'de> Visitor<'de> for SpokenVisitor {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct ResultHead {
-    metadata: Modest,
+    metadata: BoundedValue,
     transcription: Option<IgnoredAny>,
 }
 
@@ -102,10 +102,10 @@ impl ResultHead {
     }
 
     /// How much audio it was made from; 0 for what is not said in a form that makes sense.
-    pub fn audio(&self) -> Audio {
+    pub fn audio(&self) -> AudioAmount {
         let channels = ["number_of_distinct_channels", "number_of_channels"];
         let channels = channels.iter().find_map(|name| self.metadata.get(name)?.as_u64());
-        Audio {
+        AudioAmount {
             millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis),
             channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
             billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed),

@@ -2,11 +2,11 @@
 //! answers are written with.
 
 use crate::wire::error::ErrorBody;
-use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT, Page};
+use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT, RecordPage};
 use crate::wire::record::{Created, Record};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::Uploaded;
-use crate::wire::{first, published, record, upload};
+use crate::wire::{published, record, upload, v1};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -24,10 +24,10 @@ pub fn document(key_headers: &[String]) -> Value {
         uploaded: reference::<Uploaded>(&mut generator),
         created: reference::<Created>(&mut generator),
         job: reference::<Job>(&mut generator),
-        page: reference::<Page<Job>>(&mut generator),
+        page: reference::<RecordPage<Job>>(&mut generator),
         any_job: reference::<AnyJob>(&mut generator),
-        any_page: reference::<Page<AnyJob>>(&mut generator),
-        first: reference::<first::Answer>(&mut generator),
+        any_page: reference::<RecordPage<AnyJob>>(&mut generator),
+        first: reference::<v1::V1Answer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
     let mut schemas = generator.take_definitions(true);
@@ -83,8 +83,8 @@ fn paths(bodies: &Bodies) -> Map<String, Value> {
         ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
         (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query(), any_page) })),
         (format!("{}/{{id}}", record::LIVE_PATH), json!({ "get": read })),
-        (first::AUDIO_PATH.to_owned(), json!({ "post": first_call("first_version_audio", "audio", bodies) })),
-        (first::VIDEO_PATH.to_owned(), json!({ "post": first_call("first_version_video", "video", bodies) })),
+        (v1::AUDIO_PATH.to_owned(), json!({ "post": first_call("first_version_audio", "audio", bodies) })),
+        (v1::VIDEO_PATH.to_owned(), json!({ "post": first_call("first_version_video", "video", bodies) })),
     ]);
     let recorded = list("list_pre_recorded", query(), page);
     paths.extend(transcriptions(record::PATH, "pre_recorded", &recorded, bodies));
@@ -203,11 +203,11 @@ fn form(files: &[&str]) -> Value {
 fn first_form(file: &str) -> Value {
     let mut form = form(&["audio", "video"]);
     let schema = &mut form["content"]["multipart/form-data"]["schema"];
-    for name in crate::wire::upgrade::PARAMS {
+    for name in crate::wire::v1_params::PARAMS {
         let is_address = name.ends_with("_url");
         schema["properties"][name] = if is_address { published::url() } else { json!({ "type": "string" }) };
     }
-    schema["properties"]["output_format"] = json!({ "enum": first::OutputFormat::WORDS });
+    schema["properties"]["output_format"] = json!({ "enum": v1::OutputFormat::WORDS });
     schema["anyOf"] = json!([{ "required": [file] }, { "required": [format!("{file}_url")] }]);
     form
 }

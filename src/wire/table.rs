@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// What a field may hold.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Flag,
     Text,
     Url,
@@ -18,12 +18,12 @@ pub(super) enum Kind {
     /// From least to most, both allowed.
     Number(f64, f64),
     /// At least so many elements.
-    List(usize, &'static Kind),
+    List(usize, &'static FieldKind),
     Object(&'static [Field]),
     /// A string, or an object with these fields.
     TextOr(&'static [Field]),
     /// An object of any keys whose values are these.
-    Dictionary(&'static Kind),
+    Dictionary(&'static FieldKind),
     /// Any object, at most so long as text.
     Free(usize),
 }
@@ -31,136 +31,142 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldKind,
     pub(super) required: bool,
     /// As JSON text; what a record shows where nothing was sent.
     pub(super) default: Option<&'static str>,
 }
 
-pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn may(name: &'static str, kind: FieldKind) -> Field {
     Field { name, kind, required: false, default: None }
 }
 
-pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn must(name: &'static str, kind: FieldKind) -> Field {
     Field { name, kind, required: true, default: None }
 }
 
-const fn or(name: &'static str, kind: Kind, default: &'static str) -> Field {
+const fn or(name: &'static str, kind: FieldKind, default: &'static str) -> Field {
     Field { name, kind, required: false, default: Some(default) }
 }
 
 /// A toggle, off unless it is sent.
 const fn off(name: &'static str) -> Field {
-    or(name, Kind::Flag, "false")
+    or(name, FieldKind::Flag, "false")
 }
 
 pub(super) const ANY: u32 = u32::MAX;
-pub(super) const TEXTS: Kind = Kind::List(0, &Kind::Text);
-pub(super) const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
+pub(super) const TEXTS: FieldKind = FieldKind::List(0, &FieldKind::Text);
+pub(super) const SPOKEN: FieldKind = FieldKind::List(0, &FieldKind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
 pub(super) const FIELDS: &[Field] = &[
-    may("audio_url", Kind::Url),
-    may("model", Kind::Text),
-    may("language_config", Kind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
+    may("audio_url", FieldKind::Url),
+    may("model", FieldKind::Text),
+    may("language_config", FieldKind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
     off("custom_vocabulary"),
     may(
         "custom_vocabulary_config",
-        Kind::Object(&[
-            must("vocabulary", Kind::List(0, &Kind::TextOr(VOCABULARY))),
-            or("default_intensity", Kind::Number(0.0, 1.0), "0.5"),
+        FieldKind::Object(&[
+            must("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
+            or("default_intensity", FieldKind::Number(0.0, 1.0), "0.5"),
         ]),
     ),
     off("callback"),
-    may("callback_url", Kind::Url),
+    may("callback_url", FieldKind::Url),
     may(
         "callback_config",
-        Kind::Object(&[must("url", Kind::Url), or("method", Kind::Choice(&["POST", "PUT"]), "\"POST\"")]),
+        FieldKind::Object(&[
+            must("url", FieldKind::Url),
+            or("method", FieldKind::Choice(&["POST", "PUT"]), "\"POST\""),
+        ]),
     ),
     off("subtitles"),
     may(
         "subtitles_config",
-        Kind::Object(&[
-            or("formats", Kind::List(1, &Kind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
-            may("minimum_duration", Kind::Number(0.0, f64::MAX)),
-            may("maximum_duration", Kind::Number(1.0, 30.0)),
-            may("maximum_characters_per_row", Kind::Integer(1, ANY)),
-            may("maximum_rows_per_caption", Kind::Integer(1, 5)),
-            or("style", Kind::Choice(&["default", "compliance"]), "\"default\""),
+        FieldKind::Object(&[
+            or("formats", FieldKind::List(1, &FieldKind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
+            may("minimum_duration", FieldKind::Number(0.0, f64::MAX)),
+            may("maximum_duration", FieldKind::Number(1.0, 30.0)),
+            may("maximum_characters_per_row", FieldKind::Integer(1, ANY)),
+            may("maximum_rows_per_caption", FieldKind::Integer(1, 5)),
+            or("style", FieldKind::Choice(&["default", "compliance"]), "\"default\""),
         ]),
     ),
     off("diarization"),
     may(
         "diarization_config",
-        Kind::Object(&[
-            may("number_of_speakers", Kind::Integer(1, ANY)),
-            may("min_speakers", Kind::Integer(0, ANY)),
-            may("max_speakers", Kind::Integer(0, ANY)),
-            may("enhanced", Kind::Flag),
+        FieldKind::Object(&[
+            may("number_of_speakers", FieldKind::Integer(1, ANY)),
+            may("min_speakers", FieldKind::Integer(0, ANY)),
+            may("max_speakers", FieldKind::Integer(0, ANY)),
+            may("enhanced", FieldKind::Flag),
         ]),
     ),
     off("translation"),
     may(
         "translation_config",
-        Kind::Object(&[
-            must("target_languages", Kind::List(1, &Kind::Choice(TARGET_LANGUAGES))),
-            or("model", Kind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
-            or("match_original_utterances", Kind::Flag, "true"),
-            or("lipsync", Kind::Flag, "true"),
-            or("context_adaptation", Kind::Flag, "true"),
-            may("context", Kind::Text),
+        FieldKind::Object(&[
+            must("target_languages", FieldKind::List(1, &FieldKind::Choice(TARGET_LANGUAGES))),
+            or("model", FieldKind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
+            or("match_original_utterances", FieldKind::Flag, "true"),
+            or("lipsync", FieldKind::Flag, "true"),
+            or("context_adaptation", FieldKind::Flag, "true"),
+            may("context", FieldKind::Text),
             off("informal"),
         ]),
     ),
     off("summarization"),
     may(
         "summarization_config",
-        Kind::Object(&[or("type", Kind::Choice(&["general", "bullet_points", "concise"]), "\"general\"")]),
+        FieldKind::Object(&[or("type", FieldKind::Choice(&["general", "bullet_points", "concise"]), "\"general\"")]),
     ),
     off("named_entity_recognition"),
     off("custom_spelling"),
-    may("custom_spelling_config", Kind::Object(&[must("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
+    may("custom_spelling_config", FieldKind::Object(&[must("spelling_dictionary", FieldKind::Dictionary(&TEXTS))])),
     off("sentiment_analysis"),
     off("audio_to_llm"),
-    may("audio_to_llm_config", Kind::Object(&[must("prompts", Kind::List(1, &Kind::Text)), may("model", Kind::Text)])),
+    may(
+        "audio_to_llm_config",
+        FieldKind::Object(&[must("prompts", FieldKind::List(1, &FieldKind::Text)), may("model", FieldKind::Text)]),
+    ),
     off("pii_redaction"),
     may(
         "pii_redaction_config",
-        Kind::Object(&[
-            may("entity_types", Kind::List(0, &Kind::Choice(PII_ENTITIES))),
-            or("processed_text_type", Kind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
+        FieldKind::Object(&[
+            may("entity_types", FieldKind::List(0, &FieldKind::Choice(PII_ENTITIES))),
+            or("processed_text_type", FieldKind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
         ]),
     ),
     off("sentences"),
     off("punctuation_enhanced"),
-    may(METADATA, Kind::Free(METADATA_LIMIT)),
-    may("detect_language", Kind::Flag),
-    may("enable_code_switching", Kind::Flag),
-    may("code_switching_config", Kind::Object(&[may("languages", SPOKEN)])),
-    may("language", Kind::Choice(LANGUAGES)),
-    may("context_prompt", Kind::Text),
+    may(METADATA, FieldKind::Free(METADATA_LIMIT)),
+    may("detect_language", FieldKind::Flag),
+    may("enable_code_switching", FieldKind::Flag),
+    may("code_switching_config", FieldKind::Object(&[may("languages", SPOKEN)])),
+    may("language", FieldKind::Choice(LANGUAGES)),
+    may("context_prompt", FieldKind::Text),
     off("chapterization"),
     off("name_consistency"),
     off("speaker_reidentification"),
     off("structured_data_extraction"),
-    may("structured_data_extraction_config", Kind::Object(&[may("classes", TEXTS)])),
+    may("structured_data_extraction_config", FieldKind::Object(&[may("classes", TEXTS)])),
     off("display_mode"),
     off("moderation"),
-    may("audio_enhancer", Kind::Flag),
-    may("accurate_words_timestamps", Kind::Flag),
-    may("diarization_enhanced", Kind::Flag),
-    may("skip_channel_deduplication", Kind::Flag),
+    may("audio_enhancer", FieldKind::Flag),
+    may("accurate_words_timestamps", FieldKind::Flag),
+    may("diarization_enhanced", FieldKind::Flag),
+    may("skip_channel_deduplication", FieldKind::Flag),
     may("languages_guidance", SPOKEN),
 ];
 
 pub(super) const VOCABULARY: &[Field] = &[
-    must("value", Kind::Text),
+    must("value", FieldKind::Text),
     may("pronunciations", TEXTS),
-    may("intensity", Kind::Number(0.0, 1.0)),
-    may("language", Kind::Choice(LANGUAGES)),
+    may("intensity", FieldKind::Number(0.0, 1.0)),
+    may("language", FieldKind::Choice(LANGUAGES)),
 ];
 
-impl Kind {
+impl FieldKind {
     /// What a value of this kind must be.
     pub(super) fn must(&self) -> String {
         match self {

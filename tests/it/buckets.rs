@@ -42,7 +42,7 @@ fn an_object_is_transcribed_and_its_outputs_lie_beside_it() {
     assert!(text.starts_with("WEBVTT") && text.contains("recording blake3: "), "{text}");
     let known = s3.objects();
     assert_eq!(bed.once(0)["done"], 0);
-    assert_eq!((s3.objects(), bed.desk().records.len()), (known, 1));
+    assert_eq!((s3.objects(), bed.store().records.len()), (known, 1));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_object_that_did_not_change_is_never_read_again() {
     // Other content is another file; it waits until it has been quiet for `hold`, and is read for its hash alone.
     s3.put("tapes/a.wav", speech(1));
     let waiting = bed.run(["once", "--json"]).last_object();
-    assert_eq!((&waiting["waiting_for"]["hold"], bed.desk().records.len()), (&Value::from(1), 1), "{waiting}");
+    assert_eq!((&waiting["waiting_for"]["hold"], bed.store().records.len()), (&Value::from(1), 1), "{waiting}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_subtitle_that_is_there_already_costs_nothing() {
     s3.put("tapes/a b c.srt", "another's");
     let bed = configured(&s3, "tapes", "");
     assert_eq!(bed.once(0)["skipped"], 1);
-    assert_eq!(bed.desk().records.len(), 0);
+    assert_eq!(bed.store().records.len(), 0);
     s3.delete("tapes/a b.en.srt");
     assert_eq!(bed.once(0)["done"], 1);
 }
@@ -108,7 +108,7 @@ fn copies_in_a_bucket_are_transcribed_once() {
     s3.put("tapes/copy/b.wav", speech(0));
     let bed = configured(&s3, "tapes", "");
     assert_eq!(bed.once(0)["done"], 2);
-    assert_eq!(bed.desk().records.len(), 1);
+    assert_eq!(bed.store().records.len(), 1);
     assert!(outputs("tapes/copy/b").iter().all(|key| s3.keys().contains(key)), "{:?}", s3.keys());
 }
 
@@ -175,7 +175,7 @@ fn what_cannot_be_put_waits_and_is_not_bought_again() {
     assert!(ran.stderr.contains("give the bucket's key the right to put objects"), "{ran:?}");
     bed.configure(&format!("{SERVICE}{}", s3.source("tapes", s3.port)));
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(bed.desk().records.len(), 1);
+    assert_eq!(bed.store().records.len(), 1);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_server_that_asks_to_be_slower_is_asked_again() {
     });
     let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!((bed.desk().records.len(), s3.keys().len()), (1, 5));
+    assert_eq!((bed.store().records.len(), s3.keys().len()), (1, 5));
 }
 
 /// One is not put, the next one is, and nobody hears of either: it is looked for, so that there is no second one
@@ -325,7 +325,7 @@ fn killed_anywhere_an_object_is_bought_once_and_written() {
         let ran = Running::start(command).wait();
         assert_eq!(ran.code, -9, "{place}: {ran:?}");
         assert_eq!(bed.once(0)["done"], 1, "{place}");
-        assert_eq!((bed.desk().records.len(), bed.desk().records[0].1), (1, false), "{place}");
+        assert_eq!((bed.store().records.len(), bed.store().records[0].1), (1, false), "{place}");
         assert!(outputs(&format!("{prefix}/a")).iter().all(|key| s3.keys().contains(key)), "{place}: {:?}", s3.keys());
         assert_eq!(s3.keys().iter().filter(|key| key.starts_with(&format!("{prefix}/"))).count(), 5, "{place}");
     }
@@ -377,7 +377,7 @@ fn a_service_elsewhere_fetches_objects_by_itself() {
     assert!(!ran.stderr.contains("X-Amz-"), "{ran:?}");
     // The same object costs nothing again; another state of it is another recording.
     assert_eq!(run().last_object()["done"], 0);
-    assert_eq!(service.desk().records.len(), 1);
+    assert_eq!(service.store().records.len(), 1);
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn objects_that_are_moved_with_their_outputs_get_no_new_object_and_deleted_outpu
     let moved = s3.objects();
     assert_eq!(bed.once(0)["done"], 2);
     assert_eq!(s3.objects(), moved);
-    assert_eq!(bed.desk().records.len(), 1);
+    assert_eq!(bed.store().records.len(), 1);
     let forgotten = bed.run(["forget", "--vanished", "--json"]);
     assert_eq!((forgotten.code, forgotten.objects().len()), (0, 2), "{forgotten:?}");
 

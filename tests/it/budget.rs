@@ -5,16 +5,16 @@ use crate::jobs::{key, order, service, stamp, taken_to};
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::stub::{Act, Endpoint, Stub};
 use scribed::clock::{Clock, Uptime};
-use scribed::config::reading;
+use scribed::config::load::read;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::names::{Timestamp, UploadId};
-use scribed::domain::stage::{Audio, AudioAt, Event, StageKind, Upload};
-use scribed::pipeline::purse::{Measure, Purse, Rest};
-use scribed::source::mount::Mount;
+use scribed::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
+use scribed::pipeline::budget::gate::{BudgetGate, Deferral, Measure};
+use scribed::source::mount::source_mount::Mount;
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::memory;
 use scribed::store::queue::QueueStore;
-use scribed::wire::iso;
+use scribed::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -378,26 +378,26 @@ struct Day {
     clock: Arc<Hand>,
     store: QueueStore,
     mount: Mount,
-    purse: Purse,
+    budget_gate: BudgetGate,
 }
 
-const AUDIO: Audio = Audio { millis: 180_000, channels: 1, billed: None };
+const AUDIO: AudioAmount = AudioAmount { millis: 180_000, channels: 1, billed: None };
 
 impl Day {
     fn at(now: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let text =
             "[budget]\nday = \"5m\"\ntimezone = \"Europe/Paris\"\n[[source]]\nname = \"tests\"\nfolder = \"inbox\"\n";
-        let mut config = reading::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
-        let clock = Arc::new(Hand(iso::read(now).unwrap().0.into()));
+        let mut config = read::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
+        let clock = Arc::new(Hand(timestamps::read(now).unwrap().0.into()));
         let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
         let measure: Measure = Arc::new(|_, _, _| Box::pin(async { Some(AUDIO) }));
-        let purse = Purse::new(config.budget, config.zone, measure);
-        Self { _dir: dir, clock, store: memory::empty(), mount, purse }
+        let budget_gate = BudgetGate::new(config.budget, config.zone, measure);
+        Self { _dir: dir, clock, store: memory::empty(), mount, budget_gate }
     }
 
     fn set(&self, now: &str) {
-        self.clock.0.store(iso::read(now).unwrap().0, Ordering::Relaxed);
+        self.clock.0.store(timestamps::read(now).unwrap().0, Ordering::Relaxed);
     }
 
     /// The n-th file's job, ready for its upload and held.
@@ -411,18 +411,21 @@ impl Day {
         Claimed { lease: found.lease, job }
     }
 
-    async fn before_upload(&self, held: &Claimed) -> Option<Rest> {
-        let doors: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
-        self.purse.before_upload(doors, &self.mount, &held.lease, (&held.job, None), &service()).await.unwrap()
+    async fn before_upload(&self, held: &Claimed) -> Option<Deferral> {
+        let context: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
+        self.budget_gate.before_upload(context, &self.mount, &held.lease, (&held.job, None), &service()).await.unwrap()
     }
 
-    async fn before_create(&self, held: &Claimed) -> Option<Rest> {
+    async fn before_create(&self, held: &Claimed) -> Option<Deferral> {
         let (now, lease) = (self.clock.now(), &held.lease);
-        self.purse.before_create(&self.store, &self.mount, lease, &held.job, (&service(), None), now).await.unwrap()
+        self.budget_gate
+            .before_create(&self.store, &self.mount, lease, &held.job, (&service(), None), now)
+            .await
+            .unwrap()
     }
 
     async fn used(&self) -> u64 {
-        self.store.used(&self.purse.limits(self.clock.now())).await.unwrap()[0]
+        self.store.used(&self.budget_gate.limits(self.clock.now())).await.unwrap()[0]
     }
 }
 
@@ -432,19 +435,19 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     let (mut first, second) = (day.probed(0).await, day.probed(1).await);
     assert_eq!(day.before_upload(&first).await, None);
     let rest = day.before_upload(&second).await.unwrap();
-    assert_eq!(rest.until, iso::read("2026-11-21T23:00:00Z"));
+    assert_eq!(rest.until, timestamps::read("2026-11-21T23:00:00Z"));
     let expected = "it costs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): it goes on at \
                     2026-11-21 23:00 (UTC)";
     assert_eq!(rest.fault.words, expected);
 
     day.set("2026-11-21T23:10:00Z");
     assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
-    let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: day.clock.now(), origin: None });
-    let uploaded = Event::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
+    let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: day.clock.now(), origin: None });
+    let uploaded = JobEvent::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
     first.job = first.job.on(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
     let rest = day.before_create(&first).await.expect("today is for the second");
-    assert_eq!(rest.until, iso::read("2026-11-22T23:00:00Z"));
+    assert_eq!(rest.until, timestamps::read("2026-11-22T23:00:00Z"));
     day.set("2026-11-22T23:00:00Z");
     assert_eq!((day.before_create(&first).await, day.used().await), (None, 180_000));
 }
@@ -454,17 +457,17 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
 async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day() {
     let day = Day::at("2026-11-21T12:00:00Z");
     let mut n = 0;
-    while !day.purse.shut(day.clock.now()).is_for(&key(0).source) {
+    while !day.budget_gate.shut(day.clock.now()).is_for(&key(0).source) {
         let held = day.probed(n).await;
         assert_eq!(day.before_upload(&held).await.is_some(), n > 0);
         n += 1;
     }
     assert!((10..100).contains(&n), "{n}");
     let waits = day.probed(n).await.job;
-    let told = day.purse.told(&day.store, waits.clone(), day.clock.now()).await.unwrap();
-    assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, iso::read("2026-11-21T23:00:00Z")));
+    let told = day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap();
+    assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, timestamps::read("2026-11-21T23:00:00Z")));
     day.set("2026-11-21T23:00:00Z");
-    assert_eq!(day.purse.told(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
+    assert_eq!(day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
 }
 
 /// By the dates and bills of the service's list: nothing is bought from a day that was spent before.

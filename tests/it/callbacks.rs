@@ -92,7 +92,7 @@ fn an_end_is_noticed_by_callback_though_it_is_asked_once_an_hour() {
     let status = ask(&bed, &["status", "--json"]).last_object();
     assert_eq!(status["daemon"]["callbacks"], json!({"taken": 1, "strange": 0, "refused": 0, "relied_on": false}));
     drop(running);
-    service.desk().assert_each_once(1);
+    service.store().assert_each_once(1);
 }
 
 #[test]

@@ -8,17 +8,19 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, StatusCode};
-use scribed::server::address::Reach;
-use scribed::server::deliver::Webhook;
-use scribed::server::sign::Secret;
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::webhooks::dispatcher::ServiceWebhook;
+use scribed::server::webhooks::signature::SigningSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 async fn service(data: &TempDir, canned: &std::sync::Arc<Canned>, webhook: Option<&Receiver>) -> TestService {
     let mut options = options(data.path());
-    options.reach = Reach::everywhere();
-    options.webhook =
-        webhook.map(|hook| Webhook { url: hook.url("/hook").parse().unwrap(), secret: Secret::new("whsec_c2VjcmV0") });
+    options.reach = AddressPolicy::everywhere();
+    options.webhook = webhook.map(|hook| ServiceWebhook {
+        url: hook.url("/hook").parse().unwrap(),
+        secret: SigningSecret::new("whsec_c2VjcmV0"),
+    });
     TestService::with(options, canned.clone()).await
 }
 
@@ -103,7 +105,7 @@ async fn calls_are_tried_again_so_often_and_redirects_are_not_followed() {
 async fn nobody_inside_is_called() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.reach = Reach::public();
+    options.reach = AddressPolicy::public();
     let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
     let inside = Receiver::start(Mood::Status(200)).await;
     let id = service.created(json!({ "callback_url": inside.url("/") })).await;

@@ -4,18 +4,18 @@ use crate::support::scripted::{Scripted, Seen, Step, http, json};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, Reading, RequestAudio, Turn, UploadFile,
+    Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, RecordState, RequestAudio, UploadFile,
 };
-use scribed::client::http::{HttpClient, Key, Options, Timeouts};
+use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::JobTag;
 use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::stage::Audio;
+use scribed::domain::stage::AudioAmount;
 use scribed::domain::token::{RESERVED_KEY, Token};
 use scribed::wire::address::PlainHttp;
-use scribed::wire::iso;
 use scribed::wire::page::ListQuery;
+use scribed::wire::timestamps;
 use serde_json::{Map, Value, json as value};
 use std::process::Command;
 use std::sync::Arc;
@@ -56,17 +56,17 @@ impl Clock for Hasty {
     }
 }
 
-fn options(url: &str) -> Options {
+fn options(url: &str) -> ClientOptions {
     let identity = Identity {
         service: ServiceName::new("default"),
         origin: url.to_owned(),
         key: "fingerprint".to_owned(),
         is_own: false,
     };
-    Options {
+    ClientOptions {
         identity,
         base: url.parse().unwrap(),
-        key: Key::new(KEY),
+        key: ServiceKey::new(KEY),
         key_header: "x-service-key".to_owned(),
         authorities: Default::default(),
         requests_per_second: f64::INFINITY,
@@ -83,7 +83,7 @@ fn client(url: &str) -> HttpClient {
 /// A client that hardly waits between tries.
 fn hasty(url: &str) -> HttpClient {
     let clock = Arc::new(Hasty(Duration::from_millis(100)));
-    HttpClient::new(Options { clock, ..options(url) }).unwrap()
+    HttpClient::new(ClientOptions { clock, ..options(url) }).unwrap()
 }
 
 fn request() -> CreateRequest {
@@ -129,7 +129,7 @@ struct Created {
 async fn create(step: Step) -> Created {
     // More steps are there, so that a second request would be seen.
     let service = Scripted::start([step, json(201, r#"{"id":"second"}"#), json(201, r#"{"id":"third"}"#)]).await;
-    let creation = client(&service.url()).create(Turn::come(), request()).await;
+    let creation = client(&service.url()).create(CreatePermit::come(), request()).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     Created { creation, seen: service.seen(), connections: service.connections() }
 }
@@ -182,7 +182,7 @@ async fn creates_keep_no_connection() {
     let service = Scripted::start([json(201, r#"{"id":"a"}"#), json(201, r#"{"id":"b"}"#)]).await;
     let client = client(&service.url());
     for id in ["a", "b"] {
-        let creation = client.create(Turn::come(), request()).await;
+        let creation = client.create(CreatePermit::come(), request()).await;
         assert_eq!(creation, Creation::Accepted(TranscriptionId::new(id)));
     }
     assert_eq!(service.connections(), 2);
@@ -274,14 +274,14 @@ async fn what_never_left_is_certain() {
     let tls = |service: &Scripted| service.url().replace("http://", "https://");
     for url in [gone, "http://scribed.invalid:1".to_owned(), tls(&plain), tls(&silent)] {
         let timeouts = Timeouts { create_connect: Duration::from_millis(200), ..timeouts() };
-        let client = match HttpClient::new(Options { timeouts, ..options(&url) }) {
+        let client = match HttpClient::new(ClientOptions { timeouts, ..options(&url) }) {
             Ok(client) => client,
             Err(error) => {
                 assert!(error.to_string().contains("ca-certificates"), "{error}");
                 continue; // this machine has no certificates
             }
         };
-        match client.create(Turn::come(), request()).await {
+        match client.create(CreatePermit::come(), request()).await {
             Creation::NotAccepted(fault) => {
                 assert_eq!(fault.kind, FaultKind::Unreachable);
                 assert!(blind(fault).words.contains("nothing was sent"));
@@ -311,8 +311,8 @@ impl Clock for Leaping {
 async fn a_create_whose_intent_grew_old_is_held_back() {
     let service = Scripted::start([json(201, r#"{"id":"a"}"#)]).await;
     let clock = Arc::new(Leaping(AtomicUsize::new(0)));
-    let client = HttpClient::new(Options { clock, ..options(&service.url()) }).unwrap();
-    match client.create(Turn::come(), request()).await {
+    let client = HttpClient::new(ClientOptions { clock, ..options(&service.url()) }).unwrap();
+    match client.create(CreatePermit::come(), request()).await {
         Creation::NotAccepted(fault) => {
             assert_eq!(fault.kind, FaultKind::Unreachable);
             assert!(fault.words.contains("could not leave within 5s"), "{}", fault.words);
@@ -335,7 +335,7 @@ async fn an_upload_as_it_goes_out() {
     let pieces = vec![Bytes::from_static(b"some "), Bytes::from_static(b"audio")];
     let sent = client(&service.url()).upload(file(name, pieces)).await.unwrap();
     assert_eq!(sent.upload, UploadId::new("http://elsewhere/file/f-1"), "as it was received");
-    assert_eq!(sent.audio, Audio { millis: 4235, channels: 2, billed: None });
+    assert_eq!(sent.audio, AudioAmount { millis: 4235, channels: 2, billed: None });
     assert_eq!(sent.size, Some(10));
     let seen = &service.seen()[0];
     assert_eq!(seen.line(), "POST /v2/upload");
@@ -481,7 +481,7 @@ async fn a_fault_of_the_file_is_not_the_services() {
 #[tokio::test]
 async fn memory_does_not_grow_with_the_file() {
     let service = Scripted::start([json(200, UPLOADED), json(200, UPLOADED)]).await;
-    let client = HttpClient::new(Options { timeouts: Timeouts::default(), ..options(&service.url()) }).unwrap();
+    let client = HttpClient::new(ClientOptions { timeouts: Timeouts::default(), ..options(&service.url()) }).unwrap();
     client.upload(generated(8 << 20)).await.unwrap();
     let before = peak_kib();
     client.upload(generated(128 << 20)).await.unwrap();
@@ -498,7 +498,7 @@ fn peak_kib() -> u64 {
 
 // ---- read ----
 
-async fn read(step: Step) -> Result<Reading, Fault> {
+async fn read(step: Step) -> Result<RecordState, Fault> {
     let service = Scripted::start(vec![step; 9]).await;
     let client = hasty(&service.url());
     let reading = client.read(&TranscriptionId::new(ID)).await;
@@ -516,9 +516,9 @@ async fn a_result_comes_back_byte_for_byte() {
            "result":{{"metadata":{{"audio_duration":275.005542,"number_of_distinct_channels":2}},"transcription":{{}}}} }}"#
     );
     match read(json(200, &body)).await.unwrap() {
-        Reading::Done { raw, audio, .. } => {
+        RecordState::Done { raw, audio, .. } => {
             assert_eq!(raw, body.as_bytes());
-            assert_eq!(audio, Audio { millis: 275_006, channels: 2, billed: None });
+            assert_eq!(audio, AudioAmount { millis: 275_006, channels: 2, billed: None });
         }
         other => panic!("{other:?}"),
     }
@@ -526,7 +526,7 @@ async fn a_result_comes_back_byte_for_byte() {
         r#"{"status":"done","result":{"metadata":{"audio_duration":1,"number_of_channels":1},"transcription":{}}}"#;
     assert!(matches!(
         read(json(200, old)).await.unwrap(),
-        Reading::Done { audio: Audio { millis: 1000, channels: 1, .. }, .. }
+        RecordState::Done { audio: AudioAmount { millis: 1000, channels: 1, .. }, .. }
     ));
 }
 
@@ -541,7 +541,7 @@ async fn what_has_not_ended_is_pending_and_named() {
         (r#"{"status":"done","result":{}}"#, "done, but without its transcription"),
     ];
     for (body, expected) in cases {
-        assert_eq!(read(json(200, body)).await.unwrap(), Reading::Pending(expected.to_owned()));
+        assert_eq!(read(json(200, body)).await.unwrap(), RecordState::Pending(expected.to_owned()));
     }
 }
 
@@ -553,7 +553,7 @@ async fn what_ended_badly_is_lost() {
                "post_session_metadata":{{"error":"no audio\nthere"}}}}"#
         );
         match read(json(200, &body)).await.unwrap() {
-            Reading::Lost(fault) => {
+            RecordState::Lost(fault) => {
                 assert_eq!(fault.kind, FaultKind::Dead { code: expected });
                 assert_eq!(fault.request_id.as_deref(), Some("G-9"));
                 assert!(fault.words.contains("G-9): no audio there") && fault.words.contains(ID), "{}", fault.words);
@@ -562,7 +562,7 @@ async fn what_ended_badly_is_lost() {
         }
     }
     match read(json(404, r#"{"message":"Not found"}"#)).await.unwrap() {
-        Reading::Lost(fault) => assert_eq!(blind(fault).kind, FaultKind::Gone),
+        RecordState::Lost(fault) => assert_eq!(blind(fault).kind, FaultKind::Gone),
         other => panic!("{other:?}"),
     }
 }
@@ -599,7 +599,7 @@ async fn a_read_is_tried_again_a_few_times() {
     let good = json(200, r#"{"status":"queued"}"#);
     let service = Scripted::start([json(500, ""), Step::ResetAfter, json(503, ""), good]).await;
     let reading = hasty(&service.url()).read(&TranscriptionId::new(ID)).await.unwrap();
-    assert_eq!(reading, Reading::Pending("queued".to_owned()));
+    assert_eq!(reading, RecordState::Pending("queued".to_owned()));
     let service = Scripted::start(vec![json(500, ""); 9]).await;
     hasty(&service.url()).read(&TranscriptionId::new(ID)).await.unwrap_err();
     assert_eq!(service.seen().len(), 4);
@@ -657,7 +657,7 @@ async fn a_page_of_the_list() {
     assert!(page.more);
     assert_eq!(page.items.len(), 2);
     assert_eq!(page.items[0].token, Some(token()));
-    assert_eq!(page.items[0].created, iso::read("2026-11-20T19:07:00Z"));
+    assert_eq!(page.items[0].created, timestamps::read("2026-11-20T19:07:00Z"));
     assert_eq!((page.items[1].token.clone(), page.items[1].created), (None, None));
     let line = "GET /v2/pre-recorded?offset=40&limit=50&custom_metadata=%7B%22a+b%22%3A%22%C3%BC%26%3D%22%7D";
     assert_eq!(seen[0].line(), line);
@@ -691,7 +691,7 @@ async fn an_item_that_cannot_be_read_is_named() {
     let tokens: Vec<bool> = page.items.iter().map(|item| item.token.is_some()).collect();
     assert_eq!(tokens, [false, false, true, true]);
     assert_eq!(page.unreadable.iter().map(|item| item.index).collect::<Vec<_>>(), [1, 3, 5, 7, 8]);
-    assert_eq!(page.unreadable[0].created, iso::read("2026-11-20T19:07:00Z"));
+    assert_eq!(page.unreadable[0].created, timestamps::read("2026-11-20T19:07:00Z"));
 }
 
 #[tokio::test]
@@ -720,7 +720,7 @@ async fn nobody_is_followed_elsewhere() {
     for status in [301, 302, 303, 307, 308] {
         let service = Scripted::start(vec![Step::Answer(http(status, &location, "")); 20]).await;
         let client = hasty(&service.url());
-        assert!(matches!(client.create(Turn::come(), request()).await, Creation::Unknown(_)));
+        assert!(matches!(client.create(CreatePermit::come(), request()).await, Creation::Unknown(_)));
         let fault = client.read(&TranscriptionId::new(ID)).await.unwrap_err();
         assert!(fault.words.contains("redirects are not followed"), "{}", fault.words);
         assert!(fault.words.contains(&format!("points to `{}/v2/pre-recorded`", elsewhere.url())), "{}", fault.words);
@@ -739,7 +739,7 @@ async fn a_key_that_the_service_says_aloud_is_not_repeated() {
         let fault = blind(client.read(&TranscriptionId::new(ID)).await.unwrap_err());
         assert!(fault.words.contains("unknown key [key]"), "{}", fault.words);
         blind(client.upload(talk()).await.unwrap_err());
-        match client.create(Turn::come(), request()).await {
+        match client.create(CreatePermit::come(), request()).await {
             Creation::NotAccepted(fault) | Creation::Unknown(fault) => drop(blind(fault)),
             other => panic!("{other:?}"),
         }
@@ -761,7 +761,7 @@ async fn the_services_clock_is_heard() {
     let client = hasty(&service.url());
     assert_eq!(client.last_date(), None);
     client.read(&TranscriptionId::new(ID)).await.unwrap();
-    assert_eq!(client.last_date(), iso::read("2026-11-20T19:00:00Z"));
+    assert_eq!(client.last_date(), timestamps::read("2026-11-20T19:00:00Z"));
 }
 
 #[tokio::test]
@@ -769,7 +769,7 @@ async fn an_address_with_a_path_is_kept() {
     let service = Scripted::start([json(200, r#"{"status":"queued"}"#), json(201, r#"{"id":"a"}"#)]).await;
     let client = client(&format!("{}/stt/", service.url()));
     client.read(&TranscriptionId::new(ID)).await.unwrap();
-    client.create(Turn::come(), request()).await;
+    client.create(CreatePermit::come(), request()).await;
     let seen = service.seen();
     assert_eq!(seen[0].line(), format!("GET /stt/v2/pre-recorded/{ID}"));
     assert_eq!(seen[1].line(), "POST /stt/v2/pre-recorded");
@@ -780,7 +780,7 @@ async fn an_address_with_a_path_is_kept() {
 #[tokio::test]
 async fn requests_are_spaced() {
     let service = Scripted::start(vec![json(200, r#"{"status":"queued"}"#); 9]).await;
-    let client = HttpClient::new(Options { requests_per_second: 20.0, ..options(&service.url()) }).unwrap();
+    let client = HttpClient::new(ClientOptions { requests_per_second: 20.0, ..options(&service.url()) }).unwrap();
     let begun = Instant::now();
     for _ in 0..4 {
         client.read(&TranscriptionId::new(ID)).await.unwrap();
@@ -791,13 +791,13 @@ async fn requests_are_spaced() {
 
 #[test]
 fn what_cannot_be_configured() {
-    let with = |change: fn(&mut Options)| {
+    let with = |change: fn(&mut ClientOptions)| {
         let mut options = options("http://127.0.0.1:1");
         change(&mut options);
         HttpClient::new(options).unwrap_err().to_string()
     };
-    assert!(with(|o| o.key = Key::new("a\nb")).contains("line break"));
-    assert!(with(|o| o.key = Key::new("")).contains("empty"));
+    assert!(with(|o| o.key = ServiceKey::new("a\nb")).contains("line break"));
+    assert!(with(|o| o.key = ServiceKey::new("")).contains("empty"));
     assert!(with(|o| o.key_header = "x y".to_owned()).contains("`x y`"));
     assert!(with(|o| o.requests_per_second = 0.0).contains("above 0"));
     assert!(with(|o| o.base = "http://user:pw@h".parse().unwrap()).contains("user name"));
@@ -826,7 +826,7 @@ async fn child_behind_a_proxy() {
     client(&service.url()).read(&TranscriptionId::new(ID)).await.unwrap();
     client(&service.url().replace("127.0.0.1", "localhost")).read(&TranscriptionId::new(ID)).await.unwrap();
     // The proxy does not answer, so it must have been the one that was asked.
-    let away = client("http://service.invalid").create(Turn::come(), request()).await;
+    let away = client("http://service.invalid").create(CreatePermit::come(), request()).await;
     assert!(matches!(away, Creation::NotAccepted(fault) if fault.words.contains("refused")));
 }
 

@@ -315,7 +315,7 @@ fn a_person_releases_a_file_that_is_held() {
     assert_eq!(bed.once(0)["waiting_for"], held, "it changed after it was transcribed");
     bed.run(["retry", "inbox/talk.wav"]);
     assert_eq!(bed.once(0)["done"], 1);
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use reqwest::multipart::{Form, Part};
 use rustix::fs::{FileType, Mode as Permissions, OFlags, mknodat};
 use scribed::beneath::RootedPath;
 use scribed::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
-use scribed::media::{describing, extract};
+use scribed::media::{extract, tags};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,10 +82,7 @@ async fn a_list_of_other_files_is_refused_before_any_of_them_is_opened() {
         let is_refused = |error: &DecodeError| matches!(error, DecodeError::NotMedia { .. });
         assert!(probe(&list).await.is_err_and(|error| is_refused(&error)), "{list:?}");
         assert!(Decoder::open(&list, INACTIVITY).await.is_err_and(|error| is_refused(&error)), "{list:?}");
-        assert!(
-            describing::describe(&RootedPath::whole(&list)).await.is_err_and(|error| is_refused(&error)),
-            "{list:?}"
-        );
+        assert!(tags::describe(&RootedPath::whole(&list)).await.is_err_and(|error| is_refused(&error)), "{list:?}");
         let looked = extract::look(File::open(&list).unwrap(), None).await;
         assert!(looked.is_err_and(|error| is_refused(&error)), "{list:?}");
         assert!(extract::measure(File::open(&list).unwrap()).await.is_err(), "{list:?}");

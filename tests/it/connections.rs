@@ -2,9 +2,9 @@
 
 use crate::service::{Canned, KEY, Mood, OTHER_KEY, TestService, eventually, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::server::connections::Most;
-use scribed::server::request_body::BodyLimits;
-use scribed::server::service::Options;
+use scribed::server::http::connections::Most;
+use scribed::server::http::request_body::BodyLimits;
+use scribed::server::service::ServiceOptions;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const FIRST: &str = "/audio/text/audio-transcription";
 const FORM: &str = "Content-Type: multipart/form-data; boundary=XX\r\n";
 const JSON: &str = "Content-Type: application/json\r\n";
 
-async fn service_with(adjust: impl FnOnce(&mut Options)) -> (TestService, TempDir) {
+async fn service_with(adjust: impl FnOnce(&mut ServiceOptions)) -> (TestService, TempDir) {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
     adjust(&mut options);

@@ -64,8 +64,8 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     assert_eq!(lists[0]["manifest"], "june.csv");
     assert_eq!(numbers(&lists[0], &names), [2, 2, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(numbers(&lists[1], &names), [10, 3, 2, 0, 1, 1, 1, 1, 1], "{planned}");
-    let mends = planned["to_mend"].as_array().unwrap();
-    let why = |n: usize| mends[n]["why"].as_str().unwrap();
+    let fixes = planned["to_mend"].as_array().unwrap();
+    let why = |n: usize| fixes[n]["why"].as_str().unwrap();
     assert!(why(0).starts_with("row 3, column `Language`: `xx` is no code"), "{planned}");
     assert!(why(1).starts_with("row 10: ") && why(1).contains("row.shelf_mark"), "{planned}");
     let parts = planned["sources"].as_array().unwrap();

@@ -137,12 +137,15 @@ impl Scene for Hosted {
         for (name, content) in &self.files {
             self.bed.assert_written(name);
             assert_eq!(stage(name), "written");
-            let twins = self.names(content);
-            let bought: usize = twins.iter().filter_map(|twin| accepted.get(twin)).sum();
+            let duplicates = self.names(content);
+            let bought: usize = duplicates.iter().filter_map(|duplicate| accepted.get(duplicate)).sum();
             assert_eq!(bought, 1, "{name} was bought {bought} times");
             let text = &outputs[&self.bed.path("inbox").join(name.replace(".wav", ".en.txt"))];
             let said = String::from_utf8_lossy(text).trim().to_owned();
-            assert!(twins.iter().any(|twin| said == format!("What was said in {twin}.")), "{name}: {said}");
+            assert!(
+                duplicates.iter().any(|duplicate| said == format!("What was said in {duplicate}.")),
+                "{name}: {said}"
+            );
         }
     }
 }
@@ -169,8 +172,8 @@ impl Scene for Embedded {
             self.0.assert_written(name);
         }
         assert_eq!(self.0.outputs().len(), 2 * OUTPUTS.len());
-        self.0.desk().assert_each_once(2);
-        assert_eq!(self.0.desk().bought(), 2, "nothing died at the desk");
+        self.0.store().assert_each_once(2);
+        assert_eq!(self.0.store().bought(), 2, "nothing died at the desk");
         // One whose answer nobody lived to hear stays for a day: its sender might come back for it.
         let mut left = crate::support::bed::files(&self.0.path("state/service/uploads"));
         left.sort();

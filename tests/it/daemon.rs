@@ -172,7 +172,7 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
     becomes(&bed, "inbox/talk.wav", "written");
     stop(running);
     assert_eq!(proxy.uploads(), 3, "the first file's, the one that was dropped, and that again");
-    service.desk().assert_each_once(2);
+    service.store().assert_each_once(2);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_pass_answers_commands_while_it_works() {
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
     assert!(!bed.path("state/control.sock").exists());
     bed.assert_written("talk.wav");
-    service.desk().assert_each_once(2);
+    service.store().assert_each_once(2);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn drained_during_a_pass_what_was_bought_is_awaited_by_whoever_is_left() {
     let ran = drain.wait();
     assert_eq!((ran.code, &ran.last_object()["drained"]), (0, &json!(true)), "{ran:?}");
     bed.assert_written("talk.wav");
-    service.desk().assert_each_once(2);
+    service.store().assert_each_once(2);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn told_to_stop_while_a_create_is_on_its_way_its_answer_is_waited_for() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let row = row(&bed, "2");
     assert_eq!((&row["stage"], &row["fault"]), (&json!("submitted"), &Value::Null), "{row}");
-    assert_eq!(service.desk().bought(), 2);
+    assert_eq!(service.store().bought(), 2);
 }
 
 #[test]
@@ -290,12 +290,12 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
     let summary = run(&bed, &["once", "--json"]).last_object();
     assert_eq!((&summary["done"], &summary["waiting"]), (&json!(0), &json!(0)), "{summary}");
     assert_eq!(row(&bed, "2")["stage"], "cancelled");
-    assert_eq!(service.desk().bought(), 1);
+    assert_eq!(service.store().bought(), 1);
 
     assert!(ok(&bed, &["retry", "2"]).stdout.contains("1 go on now"));
     assert_eq!(run(&bed, &["once", "--json"]).last_object()["done"], 1);
     bed.assert_written("talk.wav");
-    service.desk().assert_each_once(2);
+    service.store().assert_each_once(2);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn an_unknown_create_is_a_persons_to_pay_again_and_nobody_elses() {
     becomes(&bed, "2", "written");
     assert_eq!(row(&bed, "2")["round"], 1);
     stop(running);
-    assert_eq!(service.desk().bought(), 3, "the first file's, the one nobody was told of, and the person's");
+    assert_eq!(service.store().bought(), 3, "the first file's, the one nobody was told of, and the person's");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use crate::service::{Canned, KEY, Mood, TestService, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Response, header};
-use scribed::server::auth::Key;
-use scribed::server::live::LiveRecords;
-use scribed::server::room::Room;
-use scribed::server::service::Options;
+use scribed::server::http::auth::ApiKey;
+use scribed::server::service::ServiceOptions;
+use scribed::server::storage::disk_quota::DiskQuota;
+use scribed::server::storage::live::LiveRecords;
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -182,56 +182,56 @@ fn import_live(data: &TempDir) {
         "custom_metadata": null, "error_code": null, "file": null, "request_params": { "encoding": "wav/pcm" },
         "result": { "metadata": { "audio_duration": 1.5 }, "messages": [] } });
     let records = LiveRecords::open(data.path(), None).unwrap();
-    let room = Room::of(data.path(), u64::MAX).unwrap();
-    records.import(record.to_string().as_bytes(), Key::new(KEY).owner(), room).unwrap();
+    let room = DiskQuota::of(data.path(), u64::MAX).unwrap();
+    records.import(record.to_string().as_bytes(), ApiKey::new(KEY).owner(), room).unwrap();
 }
 
 /// Every operation, and every stage of a transcription, held against the document.
 async fn every_answer(shapes: Shapes) {
     let data = TempDir::new().unwrap();
     let canned = Canned::new(Mood::Wait);
-    let options = Options { shapes, workers: 1, ..options(data.path()) };
+    let options = ServiceOptions { shapes, workers: 1, ..options(data.path()) };
     let service = TestService::with(options, canned.clone()).await;
     import_live(&data);
     let document = Document::of(&service).await;
-    let mut desk = Desk { service, document };
+    let mut store = Desk { service, document };
 
-    let first = desk.create("/v2/pre-recorded").await;
-    let second = desk.create("/v2/transcription").await;
-    assert!(desk.status(&first, "processing").await["file"].is_object());
-    assert_eq!(desk.status(&second, "queued").await["result"], Value::Null);
-    assert_eq!(desk.ask("delete", "/v2/pre-recorded/{id}", &second, |r| r).await["statusCode"], 403);
+    let first = store.create("/v2/pre-recorded").await;
+    let second = store.create("/v2/transcription").await;
+    assert!(store.status(&first, "processing").await["file"].is_object());
+    assert_eq!(store.status(&second, "queued").await["result"], Value::Null);
+    assert_eq!(store.ask("delete", "/v2/pre-recorded/{id}", &second, |r| r).await["statusCode"], 403);
     for path in ["/v2/pre-recorded/{id}/file", "/v2/transcription/{id}/file"] {
-        assert_eq!(desk.get(path, &second).await, Value::Null, "audio");
+        assert_eq!(store.get(path, &second).await, Value::Null, "audio");
     }
-    let upload = desk.upload().await;
-    let again = desk.post("/v2/upload", &json!({ "audio_url": upload["audio_url"] })).await;
+    let upload = store.upload().await;
+    let again = store.post("/v2/upload", &json!({ "audio_url": upload["audio_url"] })).await;
     assert_eq!(again, upload, "what is here already");
-    desk.get("/file/{id}", upload["audio_metadata"]["id"].as_str().unwrap()).await;
+    store.get("/file/{id}", upload["audio_metadata"]["id"].as_str().unwrap()).await;
 
     canned.set(Mood::Fail);
-    assert_eq!(desk.status(&first, "error").await["error_code"], 500);
+    assert_eq!(store.status(&first, "error").await["error_code"], 500);
     canned.set(Mood::Hear);
-    let third = desk.create("/v2/pre-recorded").await;
-    let done = desk.status(&third, "done").await;
+    let third = store.create("/v2/pre-recorded").await;
+    let done = store.status(&third, "done").await;
     // Good or bad, as it came before the mood changed or after.
-    desk.service.ended(&second).await;
-    desk.get("/v2/transcription/{id}", &third).await;
-    desk.get("/v2/live/{id}", "live-1").await;
-    let elsewhere = desk.post("/v2/pre-recorded", &json!({ "audio_url": "http://127.0.0.1:1/a.wav" })).await;
-    assert_eq!(desk.status(elsewhere["id"].as_str().unwrap(), "error").await["file"], Value::Null);
+    store.service.ended(&second).await;
+    store.get("/v2/transcription/{id}", &third).await;
+    store.get("/v2/live/{id}", "live-1").await;
+    let elsewhere = store.post("/v2/pre-recorded", &json!({ "audio_url": "http://127.0.0.1:1/a.wav" })).await;
+    assert_eq!(store.status(elsewhere["id"].as_str().unwrap(), "error").await["file"], Value::Null);
     for (path, items) in [("/v2/pre-recorded", 4), ("/v2/transcription", 5), ("/v2/live", 1)] {
-        assert_eq!(desk.get(path, "").await["items"].as_array().unwrap().len(), items, "{path}");
-        assert!(desk.get(&format!("{path}?limit=1"), "").await["next"].is_string() || items == 1);
+        assert_eq!(store.get(path, "").await["items"].as_array().unwrap().len(), items, "{path}");
+        assert!(store.get(&format!("{path}?limit=1"), "").await["next"].is_string() || items == 1);
     }
-    desk.refusals().await;
-    desk.first_version().await;
+    store.refusals().await;
+    store.first_version().await;
     for (path, id) in [("/v2/pre-recorded/{id}", &first), ("/v2/transcription/{id}", &second)] {
-        desk.ask("delete", path, id, |request| request).await;
-        assert_eq!(desk.get(path, id).await["statusCode"], 404);
+        store.ask("delete", path, id, |request| request).await;
+        assert_eq!(store.get(path, id).await["statusCode"], 404);
     }
-    assert_eq!(desk.document.unseen(), [""; 0]);
-    able_to_say_no(&mut desk.document, &done);
+    assert_eq!(store.document.unseen(), [""; 0]);
+    able_to_say_no(&mut store.document, &done);
 }
 
 fn able_to_say_no(document: &mut Document, done: &Value) {

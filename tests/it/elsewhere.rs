@@ -5,22 +5,22 @@ use crate::service::{Canned, Mood as Hearing, TestService, answer, eventually, n
 use crate::support::bed::Bed;
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::{Method, StatusCode};
-use scribed::server::address::Reach;
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use tempfile::TempDir;
 
 /// A service that may go to these addresses.
-async fn reaching(data: &TempDir, reach: Reach) -> TestService {
+async fn reaching(data: &TempDir, reach: AddressPolicy) -> TestService {
     let mut options = options(data.path());
     (options.reach, options.upload_limit) = (reach, 2_000_000);
     TestService::with(options, Canned::new(Hearing::Hear)).await
 }
 
 /// The first loopback address stands for the public internet, the others for the house.
-fn first_only() -> Reach {
+fn first_only() -> AddressPolicy {
     let public: IpAddr = "127.0.0.1".parse().unwrap();
-    Reach::only(move |address| address == public)
+    AddressPolicy::only(move |address| address == public)
 }
 
 async fn created(service: &TestService, url: &str) -> Value {
@@ -102,7 +102,7 @@ async fn redirects_are_followed_within_reach_only() {
 #[tokio::test]
 async fn by_default_nothing_inside_is_reached() {
     let data = TempDir::new().unwrap();
-    let service = reaching(&data, Reach::public()).await;
+    let service = reaching(&data, AddressPolicy::public()).await;
     let inside = Receiver::start(Mood::Body(speech().into())).await;
     let port = inside.address.port();
     for host in ["127.0.0.1", "localhost", "2130706433", "[::1]", "169.254.169.254", "10.0.0.1", "0.0.0.0"] {
@@ -116,7 +116,7 @@ async fn by_default_nothing_inside_is_reached() {
 #[tokio::test]
 async fn what_does_not_come_or_is_no_audio_ends_the_transcription() {
     let data = TempDir::new().unwrap();
-    let service = reaching(&data, Reach::everywhere()).await;
+    let service = reaching(&data, AddressPolicy::everywhere()).await;
     let archive = Receiver::start(Mood::Status(404)).await;
     let code = async || created(&service, &archive.url("/talk.wav")).await["error_code"].as_u64().unwrap();
     assert_eq!(code().await, 404);

@@ -9,8 +9,8 @@ use crate::support::bed::ffmpeg;
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
-use scribed::server::address::Reach;
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +73,7 @@ async fn the_only_file_of_one_key_begins_while_another_key_holds_all_workers() {
 async fn slow_addresses_of_one_key_do_not_hold_up_the_fetch_of_another() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.reach = Reach::everywhere();
+    options.reach = AddressPolicy::everywhere();
     let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
     let slow = Receiver::start(Mood::Silent).await;
     let archive = Receiver::start(Mood::Body(speech().into())).await;
@@ -90,7 +90,7 @@ async fn slow_addresses_of_one_key_do_not_hold_up_the_fetch_of_another() {
 async fn slow_receivers_of_one_key_do_not_hold_up_the_calls_of_another() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.reach = Reach::everywhere();
+    options.reach = AddressPolicy::everywhere();
     let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
     let slow = Receiver::start(Mood::Silent).await;
     let quick = Receiver::start(Mood::Status(200)).await;
@@ -133,10 +133,11 @@ impl Recogniser for Slow {
         &["en"]
     }
 
-    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, _: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(30));
-        let heard = |word: &str, start: f64| Heard { word: word.to_owned(), start, end: start + 0.2, confidence: 0.5 };
+        let heard =
+            |word: &str, start: f64| RecognisedWord { word: word.to_owned(), start, end: start + 0.2, confidence: 0.5 };
         Ok(vec![heard("hello", 0.1), heard("world", 0.4)])
     }
 }
@@ -228,7 +229,7 @@ async fn delete(service: &TestService, id: &str, query: &str) -> StatusCode {
 async fn what_waits_or_is_in_progress_can_be_cancelled() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    (options.workers, options.reach) = (1, Reach::everywhere());
+    (options.workers, options.reach) = (1, AddressPolicy::everywhere());
     let canned = Canned::new(Hearing::Wait);
     let service = TestService::with(options, canned.clone()).await;
     let slow = Receiver::start(Mood::Silent).await;

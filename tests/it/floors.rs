@@ -1,44 +1,44 @@
-//! The house of `src/lib.rs` stands: a file uses what is below it, or beside it in the same room, and
-//! what only one file may do only that one does.
+//! The map in `src/lib.rs` holds: a file uses what is on a lower floor, or beside it in the same room, and what only one
+//! file may do, no other does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
 const WANTED: [(&str, &str); 23] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
-    ("source/choice", "config/meant"),
-    ("source/place", "config/meant"),
-    ("source/manifest/columns", "config/meant"),
+    ("source/filter/rules", "config/model"),
+    ("source/place", "config/model"),
+    ("manifests/format/columns", "config/model"),
     // What a row may name is said by all sections together.
-    ("source/path_policy", "config/meant"),
-    ("source/path_policy", "config/places"),
-    ("source/path_policy", "config/path_rules"),
-    ("source/manifest/cells", "config/path_rules"),
-    ("source/manifest/find", "config/meant"),
+    ("source/path_policy", "config/model"),
+    ("source/path_policy", "config/paths/places"),
+    ("source/path_policy", "config/paths/rules"),
+    ("manifests/format/cells", "config/paths/rules"),
+    ("manifests/format/find", "config/model"),
     // Which files are lists is said by their endings, in one place.
-    ("config/lists", "source/manifest"),
-    ("source/tree", "config/meant"),
-    ("source/reopen", "config/meant"),
-    ("source/mount", "config/meant"),
+    ("config/sections/manifests", "manifests/format/kind"),
+    ("source/scan/traverse", "config/model"),
+    ("source/scan/reopen", "config/model"),
+    ("source/mount/source_mount", "config/model"),
     // As often as a folder is scanned a sign of life is given there.
-    ("source/mount", "config/schedule"),
-    ("source/scans", "config/meant"),
-    ("source/watch", "config/meant"),
-    ("source/survey", "config/meant"),
-    ("source/intake", "config/schedule"),
+    ("source/mount/source_mount", "config/sections/schedule"),
+    ("source/scan/schedule", "config/model"),
+    ("source/scan/watch", "config/model"),
+    ("source/scan/inventory", "config/model"),
+    ("source/scan/watch_loop", "config/sections/schedule"),
     // A bucket is spoken to as its section says.
-    ("source/bucket", "config/meant"),
-    ("source/objects", "config/meant"),
-    ("source/s3", "config/meant"),
+    ("source/bucket/bucket_view", "config/model"),
+    ("source/bucket/objects", "config/model"),
+    ("source/bucket/s3", "config/model"),
     // Connections are taken and bounded in one way.
-    ("web/receiver", "server/listening"),
-    ("web/receiver", "server/connections"),
-    ("web/receiver", "server/tls"),
+    ("web/receiver", "server/http/listener"),
+    ("web/receiver", "server/http/connections"),
+    ("web/receiver", "server/http/tls"),
 ];
 
 /// Files that measure what a person sees pass, and decide nothing by it.
-const TIME_FOR_THE_EYE: [&str; 2] = ["cli/once", "cli/progress"];
+const TIME_FOR_THE_EYE: [&str; 2] = ["cli/commands/once", "cli/render/progress"];
 
 struct File {
     /// Below `src/`, without its extension.
@@ -67,6 +67,7 @@ fn files() -> Vec<File> {
 
 fn file(root: &Path, path: &PathBuf) -> File {
     let name = path.strip_prefix(root).unwrap().with_extension("").to_str().unwrap().to_owned();
+    let name = name.strip_suffix("/mod").map(str::to_owned).unwrap_or(name);
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code = |line: &&str| !line.trim_start().starts_with("//");
@@ -85,46 +86,56 @@ fn floor(name: &str) -> Option<u32> {
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
+        (_, "manifests") if name.starts_with("manifests/passes") => 3,
         ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission", _)
         | (_, "wire" | "tls") => 1,
-        (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
+        (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),
     })
 }
 
-/// What a file names of this crate, as names of files where they are that.
-fn uses(file: &File) -> BTreeSet<String> {
+/// The files of this crate that a file names: of a path the longest start that is a file.
+fn uses(file: &File, known: &BTreeSet<String>) -> BTreeSet<String> {
     // Not the end of a longer name, such as `Described::`.
     let text = file.text.replace(|c: char| c.is_whitespace() || "({<&[,;!|=".contains(c), " ");
     let names = text.split(" crate::").skip(1).chain(text.split(" scribed::").skip(1));
     let one = |rest: &str| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
-        let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
-        let room = parts.next().unwrap_or_default().to_owned();
-        match parts.next() {
-            Some(part) if !["clock", "daemon", "beneath", "permission"].contains(&&*room) => format!("{room}/{part}"),
-            _ => room,
-        }
+        let parts: Vec<&str> = rest[..end].split("::").filter(|part| !part.is_empty()).collect();
+        let starts = (1..=parts.len()).rev().map(|many| parts[..many].join("/"));
+        starts.clone().find(|start| known.contains(start)).or_else(|| starts.last()).unwrap_or_default()
     };
     names.map(one).collect()
+}
+
+fn names(files: &[File]) -> BTreeSet<String> {
+    files.iter().map(|file| file.name.clone()).collect()
 }
 
 fn room(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// The doors of floor 1 and the bodies that go through them are one room.
+/// Files of one room, or of two that are neighbours: the interfaces and helpers of floor 1; manifests beside the sources
+/// that they are found in, and beside the pipeline that takes their rows.
 fn beside(user: &str, used: &str) -> bool {
-    room(user) == room(used) || (floor(user) == Some(1) && floor(used) == Some(1))
+    let neighbourhood = |name: &str| match room(name) {
+        "manifests" if name.starts_with("manifests/format") => "source".to_owned(),
+        "manifests" => "pipeline".to_owned(),
+        other => other.to_owned(),
+    };
+    neighbourhood(user) == neighbourhood(used) || (floor(user) == Some(1) && floor(used) == Some(1))
 }
 
 #[test]
 fn imports_go_down() {
     let mut wrong = Vec::new();
-    for file in files() {
+    let files = files();
+    let known = names(&files);
+    for file in files {
         let Some(own) = floor(&file.name) else { continue };
-        for used in uses(&file) {
+        for used in uses(&file, &known) {
             let Some(other) = floor(&used) else { continue };
             let wanted = WANTED.iter().any(|(user, what)| file.name == *user && used == *what);
             let fits = other < own || (other == own && beside(&file.name, &used));
@@ -139,8 +150,10 @@ fn imports_go_down() {
 #[test]
 fn a_wanted_use_that_is_gone_is_taken_out_of_the_list() {
     let files = files();
+    let known = names(&files);
     for (user, used) in WANTED {
-        assert!(files.iter().any(|file| file.name == user && uses(file).contains(used)), "{user} uses no {used}");
+        let does = files.iter().any(|file| file.name == user && uses(file, &known).contains(used));
+        assert!(does, "{user} uses no {used}");
     }
 }
 
@@ -166,7 +179,7 @@ fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
     // The composition root means the file, not the crate.
     let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
     assert_eq!(knows, ["store/sled"], "only store/sled.rs knows sled");
-    assert_eq!(naming(&["backoff::"]), ["client/again"], "only client/again.rs repeats");
+    assert_eq!(naming(&["backoff::"]), ["client/retry"], "only client/retry.rs repeats");
 }
 
 /// All that is printed passes one file, which escapes it. (Log lines and the bar of progress lead there too.)
@@ -174,18 +187,24 @@ fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
 fn one_file_writes_to_the_terminal() {
     let words = ["io::stdout", "io::stderr", "std::io::stdout", "std::io::stderr", "stdout()", "stderr()"];
     let macros = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
-    assert_eq!(naming(&[&words[..], &macros].concat()), ["cli/terminal"], "only cli/terminal.rs prints");
-    assert_eq!(naming(&["set_message", "set_prefix"]), ["cli/progress"], "only there bars get words");
-    assert_eq!(naming(&["fmt::layer()", "tracing_subscriber::fmt::layer()"]), ["cli/entry"], "there is one log");
+    assert_eq!(naming(&[&words[..], &macros].concat()), ["cli/render/terminal"], "only cli/render/terminal.rs prints");
+    assert_eq!(naming(&["set_message", "set_prefix"]), ["cli/render/progress"], "only there bars get words");
+    assert_eq!(
+        naming(&["fmt::layer()", "tracing_subscriber::fmt::layer()"]),
+        ["cli/runtime/entry"],
+        "there is one log"
+    );
 }
 
 #[test]
 fn the_server_sees_nothing_of_the_queue() {
     let queue = ["store", "pipeline", "config", "source", "client", "cli", "daemon"];
     let mut wrong = Vec::new();
-    for file in files().into_iter().filter(|file| room(&file.name) == "server") {
+    let files = files();
+    let known = names(&files);
+    for file in files.iter().filter(|file| room(&file.name) == "server") {
         wrong.extend(
-            uses(&file)
+            uses(file, &known)
                 .into_iter()
                 .filter(|used| queue.contains(&room(used)))
                 .map(|used| format!("{} uses {used}", file.name)),
@@ -229,4 +248,23 @@ fn the_tests_of_the_threats_exist() {
         let missing: Vec<&&str> = names.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
         assert!(missing.is_empty(), "{missing:?} in: {row}");
     }
+}
+
+/// A public type of this name is one thing.
+#[test]
+fn no_public_type_name_is_defined_twice() {
+    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files() {
+        for line in file.text.lines() {
+            let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+            let is_public = words.next() == Some("pub");
+            let mut words = words.skip_while(|word| ["crate", "super", "in", "unsafe"].contains(word));
+            let kind = words.next().unwrap_or_default();
+            if is_public && ["struct", "enum", "trait", "type", "union"].contains(&kind) {
+                defined.entry(words.next().unwrap_or_default().to_owned()).or_default().push(file.name.clone());
+            }
+        }
+    }
+    let twice: Vec<_> = defined.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
 }

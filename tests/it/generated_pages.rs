@@ -4,9 +4,9 @@
 
 use clap::{Arg, Command, CommandFactory};
 use scribed::cli::args::Arguments;
-use scribed::config::keys::{FILE, Holds, Key};
-use scribed::config::schema::{MANUAL, Manual};
-use scribed::config::shape::{Shape, shape};
+use scribed::config::load::keys::{ConfigKey, FILE, Holds};
+use scribed::config::load::schema::{MANUAL, Manual};
+use scribed::config::load::shape::{Shape, shape};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
@@ -60,7 +60,7 @@ fn every_detail_is_of_something_that_is_there() {
     assert_eq!(strange, [""; 0], "{DETAILS} has details of settings that there are not");
 }
 
-fn paths(keys: &[Key], path: &str, found: &mut Vec<String>) {
+fn paths(keys: &[ConfigKey], path: &str, found: &mut Vec<String>) {
     for key in keys {
         let path = join(path, key.name);
         found.push(path.clone());
@@ -87,7 +87,7 @@ struct Settings {
 struct Section {
     header: String,
     path: String,
-    keys: &'static [Key],
+    keys: &'static [ConfigKey],
 }
 
 impl Settings {
@@ -101,7 +101,7 @@ impl Settings {
     }
 
     fn page(&self) -> String {
-        let sources = format!("src/config/keys.rs, src/config/shape.rs, jobs.example.toml and {DETAILS}");
+        let sources = format!("src/config/load/keys.rs, src/config/load/shape.rs, jobs.example.toml and {DETAILS}");
         let mut page = note(&sources);
         page.push_str(
             "# Settings\n\nEvery setting of `jobs.toml`. `scribed init --full` writes all of them with their defaults. A setting that is \
@@ -142,7 +142,7 @@ impl Settings {
     }
 
     /// A setting, and those of the table that may stand in its place.
-    fn rows(&self, table: &str, key: &Key) -> Vec<String> {
+    fn rows(&self, table: &str, key: &ConfigKey) -> Vec<String> {
         if !is_value(key) {
             return Vec::new();
         }
@@ -169,7 +169,7 @@ impl Settings {
     }
 }
 
-fn is_value(key: &Key) -> bool {
+fn is_value(key: &ConfigKey) -> bool {
     matches!(key.holds, Holds::Value | Holds::ValueOrTable(_))
 }
 
@@ -191,10 +191,10 @@ fn sections() -> Vec<Section> {
     found
 }
 
-fn tables(keys: &'static [Key], path: &str, found: &mut Vec<Section>) {
+fn tables(keys: &'static [ConfigKey], path: &str, found: &mut Vec<Section>) {
     for key in keys {
         let path = join(path, key.name);
-        let (header, inner): (String, &[Key]) = match &key.holds {
+        let (header, inner): (String, &[ConfigKey]) = match &key.holds {
             Holds::Table(inner) => (format!("`[{path}]`"), inner),
             Holds::Tables(inner) => (format!("`[[{path}]]`"), inner),
             Holds::TableOrTables(inner) => (format!("`[{path}]` or `[[{path}]]`"), inner),

@@ -4,7 +4,7 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
-use scribed::wire::iso;
+use scribed::wire::timestamps;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
@@ -107,8 +107,8 @@ fn borne(ended: fn(&mut Value)) -> (u64, u64) {
 }
 
 fn after(answer: &mut Value, millis: u64) {
-    let created = iso::read(answer["created_at"].as_str().unwrap()).unwrap();
-    answer["completed_at"] = json!(iso::write(created.after(Duration::from_millis(millis))));
+    let created = timestamps::read(answer["created_at"].as_str().unwrap()).unwrap();
+    answer["completed_at"] = json!(timestamps::write(created.after(Duration::from_millis(millis))));
 }
 
 fn at_once(answer: &mut Value) {

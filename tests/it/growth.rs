@@ -5,7 +5,7 @@ use crate::support::bed::{SERVICE_KEY, Service, ffmpeg};
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, StatusCode};
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -21,9 +21,9 @@ impl Recogniser for Chatter {
         &["en"]
     }
 
-    fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         let each = samples.len() as f64 / 16e3 / self.0 as f64;
-        let word = |n: usize| Heard {
+        let word = |n: usize| RecognisedWord {
             word: if n.is_multiple_of(20) { "word" } else { "chatter" }.to_owned(),
             start: each * n as f64,
             end: each * (n + 1) as f64,

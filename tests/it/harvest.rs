@@ -3,15 +3,15 @@
 use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, Service, eventually, files};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn, UploadFile,
-    WholePage,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListKind,
+    ListPage, PageFault, RecordState, UploadFile,
 };
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::format::Format;
 use scribed::domain::names::{ServiceName, Timestamp, TranscriptionId};
-use scribed::harvest::folder::Folder;
-use scribed::harvest::gather::{Became, Gather, Gathered};
+use scribed::harvest::folder::HarvestFolder;
+use scribed::harvest::gather::{HarvestedRecord, Harvester, RecordOutcome};
 use scribed::wire::page::ListQuery;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,11 +237,11 @@ impl Heavy {
     }
 }
 
-fn folder(dir: &Path) -> Folder {
-    Folder {
+fn folder(dir: &Path) -> HarvestFolder {
+    HarvestFolder {
         to: dir.join("out"),
         service: ServiceName::new("s"),
-        kind: Kind::PreRecorded,
+        kind: ListKind::PreRecorded,
         outputs: vec![Format::Txt],
         name_by: None,
         syncs: Default::default(),
@@ -260,19 +260,19 @@ impl Client for Heavy {
         None
     }
 
-    async fn upload(&self, _: UploadFile) -> Result<Sent, Fault> {
+    async fn upload(&self, _: UploadFile) -> Result<AcceptedUpload, Fault> {
         unreachable!("nothing is bought")
     }
 
-    async fn turn(&self) -> Turn {
+    async fn turn(&self) -> CreatePermit {
         unreachable!("nothing is bought")
     }
 
-    async fn create(&self, _: Turn, _: CreateRequest) -> Creation {
+    async fn create(&self, _: CreatePermit, _: CreateRequest) -> Creation {
         unreachable!("nothing is bought")
     }
 
-    async fn read(&self, _: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read(&self, _: &TranscriptionId) -> Result<RecordState, Fault> {
         unreachable!("all is on the list")
     }
 
@@ -280,7 +280,7 @@ impl Client for Heavy {
         unreachable!("without results it is of no use")
     }
 
-    async fn whole_page(&self, _: Kind, query: &ListQuery) -> Result<WholePage, PageFault> {
+    async fn whole_page(&self, _: ListKind, query: &ListQuery) -> Result<FullListPage, PageFault> {
         if let Some(fault) = &self.out {
             return Err(PageFault::List(ListFault::Now(fault.clone())));
         }
@@ -293,7 +293,7 @@ impl Client for Heavy {
             let record = json!({ "id": format!("t-{n}"), "status": "done", "result": text });
             scribed::client::answer::whole(record.to_string().as_bytes())
         };
-        Ok(WholePage { more: wanted.end < HEAVY, items: wanted.map(item).collect() })
+        Ok(FullListPage { more: wanted.end < HEAVY, items: wanted.map(item).collect() })
     }
 }
 
@@ -301,12 +301,12 @@ impl Client for Heavy {
 async fn a_page_that_is_too_long_is_read_in_parts() {
     let dir = tempfile::tempdir().unwrap();
     let (client, folder, query) = (Heavy::new(None), folder(dir.path()), ListQuery::default());
-    let gather = Gather { client: &client, clock: &SystemClock, folder, query, patience: Duration::ZERO };
+    let gather = Harvester { client: &client, clock: &SystemClock, folder, query, patience: Duration::ZERO };
     let (mut written, mut failed) = (BTreeSet::new(), 0);
-    let mut tell = |gathered: Gathered| {
+    let mut tell = |gathered: HarvestedRecord| {
         match gathered.became {
-            Became::Written(_) => assert!(written.insert(gathered.id.unwrap()), "each once"),
-            Became::Failed(words) => {
+            RecordOutcome::Written(_) => assert!(written.insert(gathered.id.unwrap()), "each once"),
+            RecordOutcome::Failed(words) => {
                 assert!(words.contains("item 5"), "{words}");
                 failed += 1;
             }
@@ -344,7 +344,7 @@ async fn a_retry_after_lengthens_the_wait_and_never_shortens_it() {
         let fault = Fault::new(FaultKind::Throttled { retry_after_ms: asked }, "later", Timestamp(0));
         let (client, clock, query) = (Heavy::new(Some(fault)), Slept::default(), ListQuery::default());
         let folder = folder(dir.path());
-        let gather = Gather { client: &client, clock: &clock, folder, query, patience: Duration::from_secs(20) };
+        let gather = Harvester { client: &client, clock: &clock, folder, query, patience: Duration::from_secs(20) };
         assert!(gather.run(&mut |_| Ok(())).await.is_err());
         assert_eq!(*clock.0.lock().unwrap(), slept, "{asked:?}");
     }

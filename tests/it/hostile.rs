@@ -40,7 +40,7 @@ fn names_of_every_kind_get_their_outputs() {
     for name in names.iter().filter(|name| name.len() < 255) {
         bed.assert_written(name);
     }
-    assert_eq!(bed.desk().bought(), 1, "they are copies");
+    assert_eq!(bed.store().bought(), 1, "they are copies");
     let odd = bed.jobs().into_values().find(|row| row["path_b64"].is_string()).expect("the exact bytes of the name");
     assert_eq!(odd["path_b64"], "bm90LXV0Zjgt//4ud2F2");
     for name in &names {
@@ -95,22 +95,22 @@ fn a_file_that_is_replaced_by_a_folder_or_taken_away_is_skipped() {
     fs::remove_file(&gone).unwrap();
     let ran = running.wait();
     assert_eq!((ran.code, &ran.last_object()["skipped"]), (0, &json!(2)), "{ran:?}");
-    assert_eq!(bed.desk().bought(), 0);
+    assert_eq!(bed.store().bought(), 0);
 }
 
 #[test]
 fn what_may_not_be_read_or_written_waits_with_its_reason_and_goes_on_when_it_may() {
     let bed = Bed::unprivileged(QUICK);
     let secret = bed.drop_in(0, "secret.wav");
-    let shelf = bed.drop_in(1, "shelf/talk.wav").parent().unwrap().to_owned();
+    let upload_store = bed.drop_in(1, "shelf/talk.wav").parent().unwrap().to_owned();
     bed.drop_in(2, "good.wav");
     set_mode(&secret, 0o000);
-    set_mode(&shelf, 0o555);
+    set_mode(&upload_store, 0o555);
     let summary = bed.once(1);
     assert_eq!(summary["done"], 1, "{summary} {:?}", bed.jobs());
     let jobs = bed.jobs();
     assert_eq!(
-        (&jobs["shelf/talk.wav"]["stage"], bed.desk().bought()),
+        (&jobs["shelf/talk.wav"]["stage"], bed.store().bought()),
         (&json!("probed"), 1),
         "nothing is bought for it"
     );
@@ -119,10 +119,10 @@ fn what_may_not_be_read_or_written_waits_with_its_reason_and_goes_on_when_it_may
     assert!(reason("secret.wav").contains("ermission"), "{}", reason("secret.wav"));
 
     set_mode(&secret, 0o644);
-    set_mode(&shelf, 0o777);
+    set_mode(&upload_store, 0o777);
     bed.once(0);
     bed.assert_written("shelf/talk.wav");
-    assert_eq!(bed.desk().bought() as u64, bed.jobs().values().filter(|job| job["stage"] == "written").count() as u64);
+    assert_eq!(bed.store().bought() as u64, bed.jobs().values().filter(|job| job["stage"] == "written").count() as u64);
 }
 
 /// A pass whose disk is filled up after it has bought. Returns what it came to, and what fills the disk.
@@ -152,7 +152,7 @@ fn a_full_disk_keeps_the_result_and_the_next_pass_writes_it_without_buying() {
     fs::remove_file(filler).unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     bed.assert_written("talk.wav");
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
 }
 
 /// Writes down in the queue that this was about to be placed too, as a killed process would have.
@@ -202,7 +202,7 @@ fn a_folder_that_is_away_changes_nothing_and_is_said_once() {
     assert_eq!(bed.jobs(), jobs);
     fs::rename(bed.path("away"), bed.path("inbox")).unwrap();
     assert_eq!(bed.once(0)["done"], 0);
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_file_that_grows_is_not_sent_before_it_is_whole() {
     let ran = running.wait();
     assert_eq!((ran.code, &ran.last_object()["audio_seconds"]), (0, &json!(1.4)), "{ran:?}");
     bed.assert_written("growing.wav");
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_file_that_promises_more_than_is_there_waits_and_goes_on_when_it_is_whole() 
     assert!(reason.contains("its header promises") && reason.contains("has not changed for 1day"), "{reason}");
     fs::write(bed.path("inbox/cut.wav"), &whole).unwrap();
     assert_eq!(bed.once(0)["audio_seconds"], 1.4);
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
 }
 
 #[test]
@@ -306,7 +306,8 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
     fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
     let sparse = fs::File::create(bed.path("inbox/sparse.wav")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    let honest = scribed::source::disk::Disk::of(&bed.path("inbox")).unwrap() == scribed::source::disk::Disk::Honest;
+    let honest = scribed::source::mount::disk::Disk::of(&bed.path("inbox")).unwrap()
+        == scribed::source::mount::disk::Disk::Honest;
     assert!(honest, "this test needs its temporary folder on ext4, xfs or btrfs, which count blocks as they are");
     let mut said = String::new();
     eventually("both end", || {
@@ -318,5 +319,5 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
     let jobs = bed.jobs();
     assert_eq!((&jobs["cut.wav"]["stage"], &jobs["sparse.wav"]["stage"]), (&json!("written"), &json!("skipped")));
     assert!(jobs["sparse.wav"]["reason"].as_str().unwrap().contains("holes"));
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
 }

@@ -61,7 +61,7 @@ fn an_edited_output_stays_and_the_new_one_goes_beside_it() {
     assert!(read(&bed, "talk.en.srt").ends_with("put right by a person\n"));
     assert_ne!(read(&bed, "talk.wav.en.srt"), second, "our own is replaced, wherever it lies");
     assert_eq!(names(&bed).len(), 1 + OUTPUTS.len() + 1, "{:?}", names(&bed));
-    assert_eq!(bed.desk().bought(), 3);
+    assert_eq!(bed.store().bought(), 3);
 }
 
 #[test]
@@ -128,17 +128,17 @@ fn two_recordings_of_one_stem_have_outputs_of_their_own() {
 fn names_that_differ_in_case_or_form_only_have_outputs_of_their_own() {
     let bed = Bed::new(SOON);
     // The same word in composed and in decomposed Unicode; the same name in two cases.
-    let twins = ["caf\u{e9}.wav", "cafe\u{301}.wav", "Talk.wav", "talk.wav"];
-    for (n, name) in twins.into_iter().enumerate() {
+    let duplicates = ["caf\u{e9}.wav", "cafe\u{301}.wav", "Talk.wav", "talk.wav"];
+    for (n, name) in duplicates.into_iter().enumerate() {
         bed.drop_in(n, name);
     }
-    assert_eq!(bed.once(0)["done"], twins.len());
+    assert_eq!(bed.once(0)["done"], duplicates.len());
     let mut texts = BTreeSet::new();
-    for name in twins {
+    for name in duplicates {
         bed.assert_written(name);
         texts.insert(read(&bed, &format!("{}.en.txt", Path::new(name).with_extension("").display())));
     }
-    assert_eq!(texts.len(), twins.len(), "each hears its own words");
+    assert_eq!(texts.len(), duplicates.len(), "each hears its own words");
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
 
     let summary = bed.run(["once", "--json"]).last_object();
     assert_eq!(summary["missing"], json!({ "diarization": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
-    assert_eq!((bed.desk().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
+    assert_eq!((bed.store().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
     assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], WITHOUT);
 }
 

@@ -2,8 +2,8 @@
 //! scribed wrote itself. The periodic scan is an hour away: whatever is found, the watch has found.
 
 use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
-use scribed::config::reading;
-use scribed::daemon::House;
+use scribed::config::load::read;
+use scribed::daemon::Daemon;
 use scribed::domain::job::Job;
 use scribed::store::contract::Filter;
 use std::fs;
@@ -16,15 +16,15 @@ const RARELY: &str = "scan = \"1h\"\n";
 
 /// A house that takes in, without an engine that would move what is found.
 pub struct Watching {
-    pub house: Arc<House>,
+    pub house: Arc<Daemon>,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Watching {
     pub async fn start(bed: &Bed) -> Self {
-        let config = reading::load_with(&bed.path("jobs.toml"), &|_| Some(SERVICE_KEY.into())).unwrap();
-        let house = Arc::new(House::open(&config, false).await.unwrap());
+        let config = read::load_with(&bed.path("jobs.toml"), &|_| Some(SERVICE_KEY.into())).unwrap();
+        let house = Arc::new(Daemon::open(&config, false).await.unwrap());
         let stop = CancellationToken::new();
         let (watched, stopped) = (Arc::clone(&house), stop.clone());
         let task = tokio::spawn(async move { watched.watch(&stopped).await.unwrap() });
@@ -169,7 +169,7 @@ fn what_scribed_wrote_is_never_taken_in() {
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
     bed.run(["once"]);
     assert_eq!(bed.jobs().len(), 2);
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
 }
 
 #[test]
@@ -188,14 +188,14 @@ fn somebody_elses_subtitle_saves_the_money_and_ours_does_not_count() {
     bed.drop_in(4, "alone.wav");
     bed.configure(&format!("{QUICK}hold = \"100ms\"\n"));
     eventually("its new content is bought", || bed.once(0)["waiting"] == 0);
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
     fs::rename(bed.path("state/service"), bed.path("kept")).unwrap();
     fs::remove_dir_all(bed.path("state")).unwrap();
     fs::create_dir(bed.path("state")).unwrap();
     fs::rename(bed.path("kept"), bed.path("state/service")).unwrap();
     bed.once(0);
     assert_eq!(bed.jobs()["alone.wav"]["stage"], "written");
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
 
     // Who says otherwise later gets what was skipped.
     bed.configure(&format!("{QUICK}existing = \"transcribe\"\n"));

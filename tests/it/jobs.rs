@@ -2,11 +2,11 @@
 
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::domain::manifest_row::{ManifestRow, RowMedia};
 use scribed::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
-use scribed::domain::row::{Row, RowMedia};
-use scribed::domain::stage::{Audio, AudioAt, Event, Intent, Skip, StageKind, Upload};
-use scribed::domain::token::{Order, Token};
+use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, Skip, StageKind, UploadedAudio};
+use scribed::domain::token::{PurchaseKey, Token};
 
 /// The moment at which tests begin: 2026-11-18.
 pub const START: Timestamp = Timestamp(1_795_000_000_000);
@@ -39,9 +39,9 @@ pub fn service() -> ServiceName {
 }
 
 /// What the n-th content costs money as.
-pub fn order(n: u64) -> Order {
+pub fn order(n: u64) -> PurchaseKey {
     let content = Hash::of(format!("content {n}").as_bytes());
-    Order { service: service(), content, params: Hash::of(b"parameters") }
+    PurchaseKey { service: service(), content, params: Hash::of(b"parameters") }
 }
 
 /// The n-th id at the service.
@@ -49,29 +49,29 @@ pub fn transcription(n: u64) -> TranscriptionId {
     TranscriptionId::new(format!("45463597-20b7-4af7-b3b3-f5fb778203{n:04}"))
 }
 
-pub const AUDIO: Audio = Audio { millis: 61_500, channels: 1, billed: None };
+pub const AUDIO: AudioAmount = AudioAmount { millis: 61_500, channels: 1, billed: None };
 
 pub fn fault(kind: FaultKind, words: &str) -> Fault {
     Fault::new(kind, words, at(5))
 }
 
-pub fn uploaded(n: u64) -> Event {
-    Event::Uploaded {
+pub fn uploaded(n: u64) -> JobEvent {
+    JobEvent::Uploaded {
         order: order(n),
         audio: AUDIO,
-        upload: AudioAt::Upload(Upload { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
+        upload: AudioAt::Upload(UploadedAudio { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
         sent: None,
     }
 }
 
-pub fn intended(job: &Job, n: u64) -> Event {
+pub fn intended(job: &Job, n: u64) -> JobEvent {
     let token = Token::new(&order(n), job.key.tag(), job.round);
     let intent = Intent { token, origin: ORIGIN.into(), key: "k3y".into(), service_date: Some(at(-1)), sent_at: START };
-    Event::Intended { intent }
+    JobEvent::Intended { intent }
 }
 
-pub fn created(n: u64) -> Event {
-    Event::Created { transcription: transcription(n) }
+pub fn created(n: u64) -> JobEvent {
+    JobEvent::Created { transcription: transcription(n) }
 }
 
 pub fn outputs() -> Vec<Output> {
@@ -80,16 +80,18 @@ pub fn outputs() -> Vec<Output> {
 }
 
 /// The event that leads from this stage one step down the straight way.
-pub fn next(job: &Job, n: u64) -> Option<Event> {
+pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
     Some(match job.stage.kind() {
-        StageKind::Found => Event::Settled,
-        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None, making: None },
+        StageKind::Found => JobEvent::Settled,
+        StageKind::Settled => JobEvent::Probed { params: Hash::of(b"parameters"), content: None, making: None },
         StageKind::Probed => uploaded(n),
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),
-        StageKind::Submitted => Event::Fetched { audio: AUDIO },
-        StageKind::Fetched => Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
-        StageKind::Following => Event::TookOver,
+        StageKind::Submitted => JobEvent::Fetched { audio: AUDIO },
+        StageKind::Fetched => {
+            JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None }
+        }
+        StageKind::Following => JobEvent::TookOver,
         StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,
     })
 }
@@ -98,13 +100,13 @@ pub fn next(job: &Job, n: u64) -> Option<Event> {
 pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
     while job.stage.kind() != kind {
         let event = match (kind, job.stage.kind()) {
-            (StageKind::Skipped, _) => Event::Skipped { why: Skip::Empty },
-            (StageKind::Cancelled, _) => Event::Cancelled,
+            (StageKind::Skipped, _) => JobEvent::Skipped { why: Skip::Empty },
+            (StageKind::Cancelled, _) => JobEvent::Cancelled,
             (StageKind::Failed, StageKind::Submitted) => {
-                Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
+                JobEvent::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
             }
             (StageKind::Following, StageKind::Probed) => {
-                Event::Followed { order: order(n), owner: scribed::domain::names::JobId(1) }
+                JobEvent::Followed { order: order(n), owner: scribed::domain::names::JobId(1) }
             }
             _ => next(&job, n).unwrap(),
         };
@@ -114,6 +116,6 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
 }
 
 /// A row that names the first file.
-pub fn row() -> Row {
-    Row::bare(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
+pub fn row() -> ManifestRow {
+    ManifestRow::bare(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
 }

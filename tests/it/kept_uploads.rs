@@ -4,9 +4,11 @@ use crate::service::{Canned, Mood, TestService, answer, names, options, speech};
 use reqwest::{Method, StatusCode};
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::calls::Patience;
-use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Removal, Request, Rules};
-use scribed::server::shelf::{A_DAY, Keeping, Limits, Sharing, ShelfError};
+use scribed::server::storage::transcriptions::{
+    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
+};
+use scribed::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -20,7 +22,7 @@ use uuid::Uuid;
 async fn service() -> (TestService, TempDir) {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.uploads = Keeping::for_span(A_DAY);
+    options.uploads = UploadRetention::for_span(A_DAY);
     (TestService::with(options, Canned::new(Mood::Hear)).await, data)
 }
 
@@ -113,21 +115,21 @@ impl Bed {
         Self { root: TempDir::new().unwrap(), clock: Hand::default(), disk, keys }
     }
 
-    fn open(&self) -> Arc<Desk> {
-        let rules = Rules {
-            limits: Limits { upload: 1_000_000, disk: self.disk },
+    fn open(&self) -> Arc<TranscriptionStore> {
+        let rules = StoreRules {
+            limits: UploadLimits { upload: 1_000_000, disk: self.disk },
             first_owner: OWNER,
             running: 10,
             queue: 10,
             retention: Duration::from_secs(365 * 24 * HOUR),
-            uploads: Keeping::for_span(A_DAY),
+            uploads: UploadRetention::for_span(A_DAY),
             webhook: false,
-            patience: Patience::default(),
+            patience: DeliveryRetries::default(),
             volume: 4 << 20,
         };
-        let desk = Desk::open(self.root.path(), rules, Arc::new(self.clock.clone())).unwrap();
-        desk.shelf.share(Sharing { keys: self.keys, ..Sharing::default() });
-        Arc::new(desk)
+        let store = TranscriptionStore::open(self.root.path(), rules, Arc::new(self.clock.clone())).unwrap();
+        store.upload_store.share(UploadRules { keys: self.keys, ..UploadRules::default() });
+        Arc::new(store)
     }
 
     fn root(&self) -> &Path {
@@ -135,61 +137,61 @@ impl Bed {
     }
 
     /// An upload of so many bytes, now.
-    async fn upload(&self, desk: &Desk, bytes: usize, owner: Hash) -> Result<Uuid, ShelfError> {
-        let mut incoming = desk.shelf.begin(owner, bytes as u64)?;
+    async fn upload(&self, store: &TranscriptionStore, bytes: usize, owner: Hash) -> Result<Uuid, UploadStoreError> {
+        let mut incoming = store.upload_store.begin(owner, bytes as u64)?;
         incoming.write(&vec![0; bytes]).await?;
         incoming.finish().await.unwrap();
         let id = Uuid::new_v4();
         let file = File { id: Some(id.to_string()), ..File::default() };
-        desk.shelf.keep(incoming, self.clock.now(), file).unwrap();
+        store.upload_store.keep(incoming, self.clock.now(), file).unwrap();
         Ok(id)
     }
 
     /// Creates and ends one of this upload now; its id.
-    async fn transcribed(&self, desk: &Arc<Desk>, upload: Uuid, owner: Hash) -> Option<Uuid> {
-        let id = created(desk, upload, owner).await?;
-        let taken = desk.take().unwrap();
+    async fn transcribed(&self, store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
+        let id = created(store, upload, owner).await?;
+        let taken = store.take().unwrap();
         assert_eq!(taken.id, id);
-        desk.end(&taken, Ended { at: self.clock.now(), failure: None }, Some("{}")).unwrap();
+        store.end(&taken, TranscriptionEnd { at: self.clock.now(), failure: None }, Some("{}")).unwrap();
         Some(id)
     }
 }
 
-async fn created(desk: &Arc<Desk>, upload: Uuid, owner: Hash) -> Option<Uuid> {
+async fn created(store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    let request = Request { owner, audio: Audio::Upload(upload), params, metadata: None, callback: None };
-    match desk.accept(request, ()).await.unwrap() {
+    let request = CreateOrder { owner, audio: CreateAudio::Upload(upload), params, metadata: None, callback: None };
+    match store.accept(request, ()).await.unwrap() {
         Acceptance::Accepted(id) => Some(id),
         _ => None,
     }
 }
 
-fn is_kept(desk: &Desk, upload: Uuid) -> bool {
-    desk.shelf.media(upload).exists() && desk.shelf.owned(upload, &OWNER).is_some()
+fn is_kept(store: &TranscriptionStore, upload: Uuid) -> bool {
+    store.upload_store.media(upload).exists() && store.upload_store.owned(upload, &OWNER).is_some()
 }
 
 #[tokio::test]
 async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_started_again() {
     let bed = Bed::new(1_000_000_000, 1);
-    let desk = bed.open();
+    let store = bed.open();
     let [unused, transcribed, read, outlived] =
-        futures_util::future::join_all((0..4).map(|_| bed.upload(&desk, 100, OWNER)))
+        futures_util::future::join_all((0..4).map(|_| bed.upload(&store, 100, OWNER)))
             .await
             .try_into()
             .unwrap_or_else(|_| panic!());
     let [unused, transcribed, read, outlived] = [unused, transcribed, read, outlived].map(Result::unwrap);
     bed.clock.set(10 * HOUR);
-    bed.transcribed(&desk, transcribed, OWNER).await.unwrap();
-    let one = bed.transcribed(&desk, outlived, OWNER).await.unwrap();
-    bed.transcribed(&desk, outlived, OWNER).await.unwrap();
+    bed.transcribed(&store, transcribed, OWNER).await.unwrap();
+    let one = bed.transcribed(&store, outlived, OWNER).await.unwrap();
+    bed.transcribed(&store, outlived, OWNER).await.unwrap();
     bed.clock.set(20 * HOUR);
-    desk.shelf.use_now(read);
-    let last = bed.transcribed(&desk, outlived, OWNER).await.unwrap();
+    store.upload_store.use_now(read);
+    let last = bed.transcribed(&store, outlived, OWNER).await.unwrap();
     for id in [last, one] {
-        assert_eq!(desk.delete(id, &OWNER).unwrap(), Removal::Removed);
+        assert_eq!(store.delete(id, &OWNER).unwrap(), DeleteResult::Removed);
     }
     let all = [unused, transcribed, read, outlived];
-    let mut desk = desk;
+    let mut store = store;
     for (at, left) in [
         (24 * HOUR, [true; 4]),
         (24 * HOUR + 1, [false, true, true, true]),
@@ -199,103 +201,103 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
         (44 * HOUR + 1, [false; 4]),
     ] {
         bed.clock.set(at);
-        desk.sweep();
-        assert_eq!(all.map(|id| is_kept(&desk, id)), left, "after {at} s");
-        drop(desk);
-        desk = bed.open();
-        assert_eq!(all.map(|id| is_kept(&desk, id)), left, "after {at} s and a restart");
+        store.sweep();
+        assert_eq!(all.map(|id| is_kept(&store, id)), left, "after {at} s");
+        drop(store);
+        store = bed.open();
+        assert_eq!(all.map(|id| is_kept(&store, id)), left, "after {at} s and a restart");
     }
-    assert_eq!((desk.shelf.bytes(), names(bed.root(), "uploads")), (0, Vec::new()));
+    assert_eq!((store.upload_store.bytes(), names(bed.root(), "uploads")), (0, Vec::new()));
 }
 
 #[tokio::test]
 async fn an_upload_that_a_transcription_waits_for_stays() {
     let bed = Bed::new(1_000_000_000, 1);
-    let desk = bed.open();
-    let upload = bed.upload(&desk, 100, OWNER).await.unwrap();
-    bed.transcribed(&desk, upload, OWNER).await.unwrap();
-    created(&desk, upload, OWNER).await.unwrap();
-    drop(desk);
+    let store = bed.open();
+    let upload = bed.upload(&store, 100, OWNER).await.unwrap();
+    bed.transcribed(&store, upload, OWNER).await.unwrap();
+    created(&store, upload, OWNER).await.unwrap();
+    drop(store);
     bed.clock.set(100 * HOUR);
-    let desk = bed.open();
-    desk.sweep();
-    assert!(is_kept(&desk, upload));
-    desk.end(&desk.take().unwrap(), Ended { at: bed.clock.now(), failure: None }, Some("{}")).unwrap();
+    let store = bed.open();
+    store.sweep();
+    assert!(is_kept(&store, upload));
+    store.end(&store.take().unwrap(), TranscriptionEnd { at: bed.clock.now(), failure: None }, Some("{}")).unwrap();
     bed.clock.set(124 * HOUR + 1);
-    desk.sweep();
-    assert!(!is_kept(&desk, upload));
+    store.sweep();
+    assert!(!is_kept(&store, upload));
 }
 
 #[tokio::test]
 async fn when_the_disk_is_short_the_upload_whose_last_use_is_the_oldest_goes_first() {
     // Eight tenths of it are eight uploads and their records.
     let bed = Bed::new(10_100_000, 1);
-    let desk = bed.open();
+    let store = bed.open();
     let mut uploads = Vec::new();
     for hour in 0..8 {
         bed.clock.set(hour * HOUR);
-        uploads.push(bed.upload(&desk, 1_000_000, OWNER).await.unwrap());
+        uploads.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
         if hour < 6 {
-            bed.transcribed(&desk, uploads[hour as usize], OWNER).await.unwrap();
+            bed.transcribed(&store, uploads[hour as usize], OWNER).await.unwrap();
         }
     }
     // The first one is used again, the second one is waited for.
     bed.clock.set(8 * HOUR);
-    bed.transcribed(&desk, uploads[0], OWNER).await.unwrap();
-    let waits = created(&desk, uploads[1], OWNER).await.unwrap();
-    assert!(uploads.iter().all(|upload| is_kept(&desk, *upload)), "eight tenths may be used");
+    bed.transcribed(&store, uploads[0], OWNER).await.unwrap();
+    let waits = created(&store, uploads[1], OWNER).await.unwrap();
+    assert!(uploads.iter().all(|upload| is_kept(&store, *upload)), "eight tenths may be used");
     bed.clock.set(9 * HOUR);
     let mut came = Vec::new();
     for _ in 0..6 {
-        came.push(bed.upload(&desk, 1_000_000, OWNER).await.unwrap());
+        came.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
     }
-    let left: Vec<bool> = uploads.iter().map(|upload| is_kept(&desk, *upload)).collect();
+    let left: Vec<bool> = uploads.iter().map(|upload| is_kept(&store, *upload)).collect();
     // Those from 2 to 5 by their use; what was never used went before them only if it was older.
     assert_eq!(left, [true, true, false, false, false, false, true, true]);
-    assert!(came.iter().all(|upload| is_kept(&desk, *upload)), "what has just come waits for its create");
+    assert!(came.iter().all(|upload| is_kept(&store, *upload)), "what has just come waits for its create");
     for _ in 0..2 {
-        bed.upload(&desk, 1_000_000, OWNER).await.ok();
+        bed.upload(&store, 1_000_000, OWNER).await.ok();
     }
-    let left = [0, 1, 6, 7].map(|n| is_kept(&desk, uploads[n]));
+    let left = [0, 1, 6, 7].map(|n| is_kept(&store, uploads[n]));
     assert_eq!(left, [true, true, false, false]);
-    bed.upload(&desk, 1_000_000, OWNER).await.unwrap();
-    assert!(!is_kept(&desk, uploads[0]));
-    let full = bed.upload(&desk, 1_000_000, OWNER).await;
-    assert!(matches!(full, Err(ShelfError::Full { .. })), "what is waited for stays: {full:?}");
-    assert!(is_kept(&desk, uploads[1]) && desk.status(waits, &OWNER).is_some());
+    bed.upload(&store, 1_000_000, OWNER).await.unwrap();
+    assert!(!is_kept(&store, uploads[0]));
+    let full = bed.upload(&store, 1_000_000, OWNER).await;
+    assert!(matches!(full, Err(UploadStoreError::Full { .. })), "what is waited for stays: {full:?}");
+    assert!(is_kept(&store, uploads[1]) && store.status(waits, &OWNER).is_some());
 }
 
 #[tokio::test]
 async fn announcing_an_upload_removes_nothing() {
     let bed = Bed::new(2_000_000, 1);
-    let desk = bed.open();
-    let upload = bed.upload(&desk, 1_000_000, OWNER).await.unwrap();
-    bed.transcribed(&desk, upload, OWNER).await.unwrap();
-    let mut incoming = desk.shelf.begin(OWNER, 1_000_000).unwrap();
-    assert!(is_kept(&desk, upload));
+    let store = bed.open();
+    let upload = bed.upload(&store, 1_000_000, OWNER).await.unwrap();
+    bed.transcribed(&store, upload, OWNER).await.unwrap();
+    let mut incoming = store.upload_store.begin(OWNER, 1_000_000).unwrap();
+    assert!(is_kept(&store, upload));
     incoming.write(&[0; 1_000_000]).await.unwrap();
-    assert!(!is_kept(&desk, upload), "its bytes have come");
+    assert!(!is_kept(&store, upload), "its bytes have come");
 }
 
 #[tokio::test]
 async fn a_key_over_its_share_costs_others_no_upload() {
     let bed = Bed::new(10_000_000, 2);
-    let desk = bed.open();
-    let theirs = bed.upload(&desk, 1_000_000, OTHER).await.unwrap();
-    bed.transcribed(&desk, theirs, OTHER).await.unwrap();
+    let store = bed.open();
+    let theirs = bed.upload(&store, 1_000_000, OTHER).await.unwrap();
+    bed.transcribed(&store, theirs, OTHER).await.unwrap();
     bed.clock.set(HOUR);
     let mut own = Vec::new();
     for hour in 1..20 {
         bed.clock.set(hour * HOUR);
-        own.push(bed.upload(&desk, 1_000_000, OWNER).await.unwrap());
-        bed.transcribed(&desk, own[own.len() - 1], OWNER).await.unwrap();
+        own.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
+        bed.transcribed(&store, own[own.len() - 1], OWNER).await.unwrap();
     }
-    assert!(desk.shelf.owned(theirs, &OTHER).is_some(), "the oldest of all, and less than a share");
-    let kept = own.iter().filter(|upload| is_kept(&desk, **upload)).count();
+    assert!(store.upload_store.owned(theirs, &OTHER).is_some(), "the oldest of all, and less than a share");
+    let kept = own.iter().filter(|upload| is_kept(&store, **upload)).count();
     assert!((5..9).contains(&kept), "{kept}");
     // Whoever holds less than a share gets room from the one that holds more.
     for _ in 0..3 {
-        bed.upload(&desk, 1_000_000, OTHER).await.unwrap();
+        bed.upload(&store, 1_000_000, OTHER).await.unwrap();
     }
-    assert!(desk.shelf.owned(theirs, &OTHER).is_some());
+    assert!(store.upload_store.owned(theirs, &OTHER).is_some());
 }

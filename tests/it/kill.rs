@@ -6,7 +6,7 @@ use crate::jobs::{START, key, next, stamp};
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Stage, StageKind};
-use scribed::store::contract::{ALL, Bought, Claimed, Filter, Hold, Note, Store, StoreError};
+use scribed::store::contract::{ALL, Bought, Claimed, Filter, HistoryEntry, Hold, Store, StoreError};
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Journal, QueueStore, Rows};
 use scribed::store::sled;
@@ -119,13 +119,13 @@ async fn whole(store: &dyn Store, job: &Job) {
 struct HearsFirst(MemoryDisk);
 
 impl Journal for HearsFirst {
-    fn note(&self, note: &Note) -> Result<(), StoreError> {
+    fn note(&self, note: &HistoryEntry) -> Result<(), StoreError> {
         let kept = self.0.load(note.job)?;
         assert_ne!(kept.map(|job| job.stage.kind()), Some(note.stage), "killed here, nobody would have heard of it");
         Journal::note(&self.0, note)
     }
 
-    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+    fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         self.0.history(job)
     }
 }

@@ -38,7 +38,7 @@ fn moment(chance: &mut fastrand::Rng, running: &mut Running, aimed_at: Option<&P
     const LONGEST_MS: u64 = 2_000;
     let wait = if aimed_at.is_some() { LONGEST_MS } else { chance.u64(..LONGEST_MS) };
     let until = Instant::now() + Duration::from_millis(wait);
-    let accepted = || aimed_at.map_or(0, |desk| Desk::read(desk).bought());
+    let accepted = || aimed_at.map_or(0, |store| Desk::read(store).bought());
     let before = accepted();
     while Instant::now() < until && accepted() == before && !running.has_ended() {
         std::thread::sleep(Duration::from_micros(200));
@@ -58,29 +58,29 @@ impl Seen {
     }
 }
 
-fn assert_all_written(bed: &Bed, desk: &Desk) {
+fn assert_all_written(bed: &Bed, store: &Desk) {
     for (_, name) in NAMES {
         bed.assert_written(name);
     }
     assert_eq!(bed.outputs().len(), NAMES.len() * 4, "{:?}", bed.outputs().keys());
-    desk.assert_each_once(CONTENTS);
+    store.assert_each_once(CONTENTS);
 }
 
 #[test]
 fn killed_again_and_again_everything_is_written_and_nothing_is_paid_twice() {
     let bed = bed_of_recordings(QUICK);
     let (mut chance, mut seen) = (chance(), Seen::default());
-    let desk = bed.path("state/service");
+    let store = bed.path("state/service");
     for round in 0..ROUNDS {
         let mut running = Running::start(bed.command(["once"]));
-        moment(&mut chance, &mut running, (round < ROUNDS / 2).then_some(desk.as_path()));
+        moment(&mut chance, &mut running, (round < ROUNDS / 2).then_some(store.as_path()));
         let ran = running.kill();
         assert!([0, -9].contains(&ran.code), "{ran:?}");
         seen.look(&bed);
     }
     bed.once(0);
     seen.look(&bed);
-    assert_all_written(&bed, &bed.desk());
+    assert_all_written(&bed, &bed.store());
     bed.once(0);
     assert_eq!(bed.temporaries(), Vec::<PathBuf>::new());
 }
@@ -97,10 +97,10 @@ fn client_server_or_both_killed_the_accepted_transcriptions_end_and_none_is_paid
     let mut service = Service::start();
     let bed = bed_of_recordings(&service.client_config());
     let (mut chance, mut seen) = (chance(), Seen::default());
-    let desk = service.data();
+    let store = service.data();
     for round in 0..9 {
         let mut running = pass(&bed);
-        moment(&mut chance, &mut running, (round < 6).then_some(desk.as_path()));
+        moment(&mut chance, &mut running, (round < 6).then_some(store.as_path()));
         let (client_dies, server_dies) = (round % 3 != 1, round % 3 != 0);
         if server_dies {
             service.kill();
@@ -116,7 +116,7 @@ fn client_server_or_both_killed_the_accepted_transcriptions_end_and_none_is_paid
     let last = pass(&bed).wait();
     assert_eq!(last.code, 0, "{last:?}");
     seen.look(&bed);
-    assert_all_written(&bed, &service.desk());
+    assert_all_written(&bed, &service.store());
 }
 
 #[test]
@@ -124,12 +124,12 @@ fn a_client_that_outlives_its_server_finishes_when_it_is_back() {
     let mut service = Service::start();
     let bed = bed_of_recordings(&service.client_config());
     let running = pass(&bed);
-    eventually("something is accepted", || service.desk().bought() > 0);
+    eventually("something is accepted", || service.store().bought() > 0);
     service.kill();
     service.revive();
     let ran = running.wait();
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_all_written(&bed, &service.desk());
+    assert_all_written(&bed, &service.store());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_order_to_stop_leaves_everything_for_the_next_pass() {
     for signal in [Signal::INT, Signal::TERM] {
         let bed = bed_of_recordings(QUICK);
         let running = Running::start(bed.command(["once", "--json"]));
-        eventually("something is accepted", || bed.desk().bought() > 0);
+        eventually("something is accepted", || bed.store().bought() > 0);
         let begun = Instant::now();
         running.signal(signal);
         let ran = running.wait();
@@ -145,8 +145,8 @@ fn an_order_to_stop_leaves_everything_for_the_next_pass() {
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.last_object()["waiting"].as_u64().unwrap() > 0, "{ran:?}");
         assert_eq!(bed.once(0)["failed"], 0);
-        assert_all_written(&bed, &bed.desk());
-        assert_eq!(bed.desk().bought(), CONTENTS, "nothing died at the desk");
+        assert_all_written(&bed, &bed.store());
+        assert_eq!(bed.store().bought(), CONTENTS, "nothing died at the desk");
     }
 }
 

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::format::Format;
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
-use scribed::domain::making::Making;
+use scribed::domain::manifest_row::{ManifestRow, RowMedia, RowSight};
 use scribed::domain::names::{Hash, JobId, SourceName, Timestamp};
 use scribed::domain::path::RelPath;
-use scribed::domain::row::{Row, RowMedia, Sight};
+use scribed::domain::request_record::RequestRecord;
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Admission, Hold, Room, Store};
+use scribed::store::contract::{Admission, ClaimLimit, Hold, Store};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::collections::BTreeMap;
@@ -61,17 +61,17 @@ fn key(path: &str) -> JobKey {
     JobKey { source: SourceName::new("lists"), path: RelPath::new(path) }
 }
 
-fn row(path: &str, words: u64) -> Row {
-    Row {
+fn row(path: &str, words: u64) -> ManifestRow {
+    ManifestRow {
         vocabulary: (0..words).map(|n| noise(n, 20)).collect(),
-        ..Row::bare(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new(path)))
+        ..ManifestRow::bare(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new(path)))
     }
 }
 
 const STAMP: Stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
 
-async fn admitted(store: &QueueStore, path: &str, row: &Row) -> (JobId, Admission) {
-    let admission = store.admit_row(&key(path), row, Sight::File(STAMP), NOW, NOW).await.unwrap();
+async fn admitted(store: &QueueStore, path: &str, row: &ManifestRow) -> (JobId, Admission) {
+    let admission = store.admit_row(&key(path), row, RowSight::File(STAMP), NOW, NOW).await.unwrap();
     (admission.id(), admission)
 }
 
@@ -131,7 +131,7 @@ fn grown(job: &Job, lengths: &[usize; 6]) -> Job {
         at: Some(RelPath::new(noise(7, path))),
     };
     let metadata = [("note".to_owned(), noise(1, metadata).into())].into_iter().collect();
-    let making = Making { metadata, outputs: Format::ALL.to_vec(), ..Making::default() };
+    let making = RequestRecord { metadata, outputs: Format::ALL.to_vec(), ..RequestRecord::default() };
     Job {
         making: Some(Box::new(making)),
         outputs: (0..outputs).map(output).collect(),
@@ -160,12 +160,12 @@ proptest! {
         let path = noise(4, path);
         let columns: BTreeMap<String, String> =
             columns.into_iter().enumerate().map(|(n, length)| (format!("c{n}"), noise(n as u64, length))).collect();
-        let row = Row { columns, ..row(&path, vocabulary) };
+        let row = ManifestRow { columns, ..row(&path, vocabulary) };
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let store = sled::open(state.path()).unwrap();
             let (id, _) = admitted(&store, &path, &row).await;
-            let claims = store.claim_within(&[StageKind::Found], &|_| true, NOW, Timestamp(i64::MAX), Room { all: 1, backlog: 1 });
+            let claims = store.claim_within(&[StageKind::Found], &|_| true, NOW, Timestamp(i64::MAX), ClaimLimit { all: 1, backlog: 1 });
             let claimed = claims.await.unwrap().remove(0);
             let job = grown(&claimed.job, &lengths);
             store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();

@@ -2,20 +2,20 @@
 //! again and has to tell the same.
 
 use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
-use scribed::domain::budget::{Limit, Period, Span};
+use scribed::domain::budget::{BudgetLimit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::missing::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
-use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::pause::{Pause, PauseScope, Pauses};
 use scribed::domain::reason::waits_for;
-use scribed::domain::stage::{Audio, Event, Skip, StageKind};
-use scribed::domain::standing::{Lane, Order, Standing};
+use scribed::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
+use scribed::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Renamed, Room, Store,
-    StoreError, Those, Twin,
+    ALL, Admission, Bought, BudgetLine, ClaimLimit, Claimed, DuplicateCheck, Filter, HistoryEntry, Hold, JobCounts,
+    JobSubset, Lease, Renamed, Store, StoreError, WaitingGroup,
 };
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -129,8 +129,8 @@ fn minute() -> std::time::Duration {
 #[derive(Debug, PartialEq)]
 pub struct Told {
     pub jobs: Vec<Job>,
-    pub counts: Counts,
-    pub notes: Vec<Vec<Note>>,
+    pub counts: JobCounts,
+    pub notes: Vec<Vec<HistoryEntry>>,
     pub bought: Vec<Option<Bought>>,
     pub suspect: bool,
 }
@@ -158,8 +158,8 @@ pub async fn told(store: &dyn Store) -> Told {
 }
 
 /// Counted and searched the slow way.
-pub fn counted(jobs: &[Job]) -> Counts {
-    let mut counts = Counts::default();
+pub fn counted(jobs: &[Job]) -> JobCounts {
+    let mut counts = JobCounts::default();
     for job in jobs {
         *counts.of_mut(job.stage.kind()) += 1;
         counts.parked_in_flight += u64::from(job.is_parked());
@@ -178,18 +178,18 @@ pub fn earliest(jobs: &[Job]) -> Option<Timestamp> {
 pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     let is_away = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
     let away: Vec<Job> = jobs.iter().filter(is_away).filter(|job| !job.stage.is_end()).cloned().collect();
-    assert_eq!(store.those(Those::Away, None, 10_000).await.unwrap(), away);
+    assert_eq!(store.those(JobSubset::Away, None, 10_000).await.unwrap(), away);
     let has_cost = |job: &&Job| !job.charges.is_empty() || job.has_unknown_cost();
     let with_cost: Vec<Job> = jobs.iter().filter(has_cost).cloned().collect();
-    assert_eq!(store.those(Those::WithCost, None, 10_000).await.unwrap(), with_cost);
+    assert_eq!(store.those(JobSubset::WithCost, None, 10_000).await.unwrap(), with_cost);
     let incomplete: Vec<Job> = jobs.iter().filter(|job| job.is_incomplete()).cloned().collect();
-    assert_eq!(store.those(Those::Incomplete, None, 10_000).await.unwrap(), incomplete);
+    assert_eq!(store.those(JobSubset::Incomplete, None, 10_000).await.unwrap(), incomplete);
     let mut waiting = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.stage.is_end()) {
         *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
     }
     let alike = store.waiting().await.unwrap();
-    let told = alike.iter().map(|Alike { one, jobs }| ((one.group(), one.stage.kind(), waits_for(one)), *jobs));
+    let told = alike.iter().map(|WaitingGroup { one, jobs }| ((one.group(), one.stage.kind(), waits_for(one)), *jobs));
     assert_eq!(told.collect::<BTreeMap<_, u64>>(), waiting);
     assert!(alike.iter().all(|alike| jobs.contains(&alike.one)));
     for kind in StageKind::ALL {
@@ -344,7 +344,7 @@ async fn a_file_that_is_known_and_unchanged_is_no_news(case: &mut Case) {
     case.commit(&claimed.lease, &claimed.job.resting(Some(at(600)), Some(fault)), Hold::Release).await.unwrap();
     let away = claimed.lease.job.0;
     let claimed = case.claim_one(&[StageKind::Found], at(0)).await;
-    let gone = claimed.job.on(Event::Skipped { why: Skip::Vanished }, at(0)).unwrap();
+    let gone = claimed.job.on(JobEvent::Skipped { why: Skip::Vanished }, at(0)).unwrap();
     case.commit(&claimed.lease, &gone, Hold::Release).await.unwrap();
     for reopened in [false, true] {
         let of = |n: u64, stamp| (key(n).path, stamp);
@@ -400,9 +400,9 @@ async fn seen(case: &Case, files: &[(&str, u64, i64)]) {
     }
 }
 
-async fn arranged(case: &Case, standings: &[(&str, Standing)]) {
-    let standings = standings.iter().map(|(source, standing)| (SourceName::new(*source), *standing));
-    case.arrange(standings.collect()).await.unwrap();
+async fn arranged(case: &Case, policies: &[(&str, SchedulingPolicy)]) {
+    let policies = policies.iter().map(|(source, standing)| (SourceName::new(*source), *standing));
+    case.arrange(policies.collect()).await.unwrap();
 }
 
 /// The sources of those that are claimed one after the other.
@@ -415,37 +415,38 @@ async fn in_turn(case: &Case, n: usize) -> Vec<String> {
     sources
 }
 
-fn backlog(priority: i16) -> Standing {
-    Standing { lane: Lane::Backlog, priority, ..Standing::default() }
+fn backlog(priority: i16) -> SchedulingPolicy {
+    SchedulingPolicy { lane: Lane::Backlog, priority, ..SchedulingPolicy::default() }
 }
 
 async fn the_live_lane_comes_first_then_priority_then_sources_in_turn(case: &mut Case) {
     seen(case, &[("a", 1, 1), ("a", 2, 2), ("a", 3, 3), ("b", 4, 9), ("b", 5, 9), ("c", 6, 9), ("clips", 7, 9)]).await;
-    arranged(case, &[("a", backlog(0)), ("b", backlog(0)), ("c", backlog(5)), ("clips", Standing::default())]).await;
+    arranged(case, &[("a", backlog(0)), ("b", backlog(0)), ("c", backlog(5)), ("clips", SchedulingPolicy::default())])
+        .await;
     let turns = in_turn(case, 7).await;
     assert_eq!(turns, ["clips", "c", "a", "b", "a", "b", "a"]);
 }
 
 async fn the_backlog_has_room_of_its_own(case: &mut Case) {
     seen(case, &[("a", 1, 1), ("a", 2, 2), ("clips", 3, 9)]).await;
-    arranged(case, &[("a", backlog(0)), ("clips", Standing::default())]).await;
+    arranged(case, &[("a", backlog(0)), ("clips", SchedulingPolicy::default())]).await;
     let claim = async |room| {
         let claimed = case.claim_within(&[StageKind::Found], ALL, at(1), at(60), room).await.unwrap();
         claimed.iter().map(|claimed| claimed.job.id.0).collect::<Vec<_>>()
     };
-    assert_eq!(claim(Room { all: 3, backlog: 1 }).await, [3, 1]);
-    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [0; 0]);
+    assert_eq!(claim(ClaimLimit { all: 3, backlog: 1 }).await, [3, 1]);
+    assert_eq!(claim(ClaimLimit { all: 3, backlog: 0 }).await, [0; 0]);
     case.bump(JobId(2), at(1)).await.unwrap();
-    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [2], "a person's word is live");
+    assert_eq!(claim(ClaimLimit { all: 3, backlog: 0 }).await, [2], "a person's word is live");
 }
 
 async fn a_source_has_an_order_of_its_own(case: &mut Case) {
     seen(case, &[("a", 1, 10), ("a", 2, 30), ("a", 3, 20), ("a", 4, 40)]).await;
-    let newest = Standing { order: Order::Newest, ..Standing::default() };
+    let newest = SchedulingPolicy { order: JobOrder::Newest, ..SchedulingPolicy::default() };
     arranged(case, &[("a", newest)]).await;
     assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(4));
     assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(2));
-    arranged(case, &[("a", Standing::default())]).await;
+    arranged(case, &[("a", SchedulingPolicy::default())]).await;
     assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(1), "another order counts at once");
 }
 
@@ -460,7 +461,7 @@ async fn what_a_person_bumped_comes_first_whoever_holds_it(case: &mut Case) {
     let turns = case.claim(&[StageKind::Found], ALL, at(1), at(60), 3).await.unwrap();
     let ids: Vec<u64> = turns.iter().map(|claimed| claimed.job.id.0).collect();
     assert_eq!(ids, [3, 1, 2], "the later order first, kept over the holder's step and a restart");
-    let ended = turns[0].job.clone().on(Event::Skipped { why: Skip::Vanished }, at(2)).unwrap();
+    let ended = turns[0].job.clone().on(JobEvent::Skipped { why: Skip::Vanished }, at(2)).unwrap();
     case.commit(&turns[0].lease, &ended, Hold::Release).await.unwrap();
     assert!(!case.bump(JobId(3), at(3)).await.unwrap(), "it has ended");
 }
@@ -579,62 +580,70 @@ async fn among_many_who_ask_one_buys(case: &mut Case) {
     let askers: Vec<_> = (1..=64)
         .map(|id| {
             let store = Arc::clone(case);
-            tokio::spawn(async move { (id, store.twin(&order(7), JobId(id)).await.unwrap()) })
+            tokio::spawn(async move { (id, store.duplicate(&order(7), JobId(id)).await.unwrap()) })
         })
         .collect();
     let mut owners = Vec::new();
     let mut followed = Vec::new();
     for asker in askers {
         match asker.await.unwrap() {
-            (id, Twin::Owner) => owners.push(id),
-            (_, Twin::Follows(owner)) => followed.push(owner.0),
+            (id, DuplicateCheck::Owner) => owners.push(id),
+            (_, DuplicateCheck::Follows(owner)) => followed.push(owner.0),
         }
     }
     assert_eq!(owners.len(), 1);
     assert!(followed.iter().all(|owner| *owner == owners[0]));
-    assert_eq!(case.twin(&order(7), JobId(owners[0])).await.unwrap(), Twin::Owner, "asked again, it still is");
-    assert_eq!(case.twin(&order(8), JobId(65)).await.unwrap(), Twin::Owner, "another order is another matter");
+    assert_eq!(
+        case.duplicate(&order(7), JobId(owners[0])).await.unwrap(),
+        DuplicateCheck::Owner,
+        "asked again, it still is"
+    );
+    assert_eq!(
+        case.duplicate(&order(8), JobId(65)).await.unwrap(),
+        DuplicateCheck::Owner,
+        "another order is another matter"
+    );
 }
 
 async fn the_owner_is_known_again_from_its_intent_on(case: &mut Case) {
     for (n, kind) in [(1, StageKind::Submitting), (2, StageKind::Submitted)] {
         let id = case.found(n).await;
-        assert_eq!(case.twin(&order(n), id).await.unwrap(), Twin::Owner);
+        assert_eq!(case.duplicate(&order(n), id).await.unwrap(), DuplicateCheck::Owner);
         case.brought(id, kind, n).await;
         case.reopen();
-        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Follows(id));
+        assert_eq!(case.duplicate(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(id));
     }
 }
 
 async fn an_owner_that_ends_or_starts_over_lets_go(case: &mut Case) {
-    let failed = Event::Failed { fault: fault(FaultKind::Template, "it does not render") };
-    let events = [failed, Event::Skipped { why: Skip::Vanished }, Event::Grew { stamp: stamp(5) }];
+    let failed = JobEvent::Failed { fault: fault(FaultKind::Template, "it does not render") };
+    let events = [failed, JobEvent::Skipped { why: Skip::Vanished }, JobEvent::Grew { stamp: stamp(5) }];
     for (n, event) in (1..).zip(events) {
         let job = case.standing_at(n, StageKind::Probed).await;
-        assert_eq!(case.twin(&order(n), job.id).await.unwrap(), Twin::Owner);
-        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Follows(job.id));
+        assert_eq!(case.duplicate(&order(n), job.id).await.unwrap(), DuplicateCheck::Owner);
+        assert_eq!(case.duplicate(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
         let held = case.claim_one(&[StageKind::Probed], at(0)).await;
         let moved = held.job.on(event, at(1)).unwrap();
         case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
-        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Owner);
+        assert_eq!(case.duplicate(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
     }
 }
 
 async fn an_owner_that_follows_lets_go(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Probed).await;
-    case.twin(&order(1), job.id).await.unwrap();
+    case.duplicate(&order(1), job.id).await.unwrap();
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let moved = held.job.on(Event::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
+    let moved = held.job.on(JobEvent::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
     case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
-    assert_eq!(case.twin(&order(1), JobId(9)).await.unwrap(), Twin::Owner);
+    assert_eq!(case.duplicate(&order(1), JobId(9)).await.unwrap(), DuplicateCheck::Owner);
 }
 
 async fn a_job_owns_one_order(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Probed).await;
-    assert_eq!(case.twin(&order(1), job.id).await.unwrap(), Twin::Owner);
-    assert_eq!(case.twin(&order(2), job.id).await.unwrap(), Twin::Owner);
-    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner);
-    assert_eq!(case.twin(&order(2), JobId(98)).await.unwrap(), Twin::Follows(job.id));
+    assert_eq!(case.duplicate(&order(1), job.id).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.duplicate(&order(2), job.id).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.duplicate(&order(1), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
+    assert_eq!(case.duplicate(&order(2), JobId(98)).await.unwrap(), DuplicateCheck::Follows(job.id));
 }
 
 async fn what_was_bought_is_known(case: &mut Case) {
@@ -659,10 +668,10 @@ async fn what_was_bought_is_known(case: &mut Case) {
 async fn a_dead_purchase_is_forgotten_for_the_next_round(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.on(Event::Anew, at(1)).unwrap();
+    let anew = held.job.on(JobEvent::Anew, at(1)).unwrap();
     case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
-    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Follows(anew.id), "it buys again");
+    assert_eq!(case.duplicate(&order(1), JobId(99)).await.unwrap(), DuplicateCheck::Follows(anew.id), "it buys again");
 }
 
 async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
@@ -680,7 +689,7 @@ async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None, sighted: None };
     case.sight(&order(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.on(Event::Anew, at(1)).unwrap();
+    let anew = held.job.on(JobEvent::Anew, at(1)).unwrap();
     case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
     assert_eq!(case.bought(&order(1)).await.unwrap(), Some(later));
 }
@@ -721,7 +730,7 @@ async fn files_of_one_size_are_alike(case: &mut Case) {
     case.reopen();
     assert!(case.alike(500, second).await.unwrap());
     let held = case.claim_one(&[StageKind::Found], at(0)).await;
-    let grown = held.job.on(Event::Grew { stamp: stamp(9) }, at(1)).unwrap();
+    let grown = held.job.on(JobEvent::Grew { stamp: stamp(9) }, at(1)).unwrap();
     case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
     assert!(!case.alike(500, second).await.unwrap(), "the other one has grown");
 }
@@ -764,7 +773,7 @@ async fn followers_look_again_when_their_leader_comes_to_something(case: &mut Ca
 async fn followers_of_a_leader_that_starts_over_look_again(case: &mut Case) {
     let follower = leader_and_follower(case, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let grown = held.job.on(Event::Grew { stamp: stamp(5) }, at(7)).unwrap();
+    let grown = held.job.on(JobEvent::Grew { stamp: stamp(5) }, at(7)).unwrap();
     case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
     assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(7)));
 }
@@ -802,7 +811,7 @@ async fn two_jobs_may_wait_for_one_transcription(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let second = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
     let adopted = held.job.on(adopted, at(0)).unwrap().resting(Some(at(600)), None);
     case.commit(&held.lease, &adopted, Hold::Release).await.unwrap();
     let first = case.claim_one(&[StageKind::Submitted], at(0)).await;
@@ -823,7 +832,7 @@ async fn a_failed_job_is_revived_once(case: &mut Case) {
 async fn a_cancelled_job_is_taken_from_its_holder(case: &mut Case) {
     let id = case.found(1).await;
     let held = case.claim_one(&StageKind::ALL, at(0)).await;
-    assert!(case.overrule(&held.job, Event::Cancelled, at(1)).await.unwrap());
+    assert!(case.overrule(&held.job, JobEvent::Cancelled, at(1)).await.unwrap());
     let settled = taken_to(held.job.clone(), StageKind::Settled, 1, at(2));
     for hold in [Hold::Keep, Hold::Release] {
         assert!(matches!(case.commit(&held.lease, &settled, hold).await, Err(StoreError::LeaseLost(_))));
@@ -837,10 +846,10 @@ async fn a_cancelled_job_is_taken_from_its_holder(case: &mut Case) {
 async fn an_order_about_what_is_no_longer_so_changes_nothing(case: &mut Case) {
     let seen = case.standing_at(1, StageKind::Settled).await;
     let moved = case.brought(seen.id, StageKind::Submitting, 1).await;
-    assert!(!case.overrule(&seen, Event::Cancelled, at(9)).await.unwrap(), "it was weighed before the intent");
-    assert!(!case.overrule(&moved, Event::Cancelled, at(9)).await.unwrap(), "nobody knows what was bought");
+    assert!(!case.overrule(&seen, JobEvent::Cancelled, at(9)).await.unwrap(), "it was weighed before the intent");
+    assert!(!case.overrule(&moved, JobEvent::Cancelled, at(9)).await.unwrap(), "nobody knows what was bought");
     let unknown = Job { id: JobId(99), ..moved.clone() };
-    assert!(!case.overrule(&unknown, Event::Cancelled, at(9)).await.unwrap());
+    assert!(!case.overrule(&unknown, JobEvent::Cancelled, at(9)).await.unwrap());
     assert_eq!(case.job(seen.id).await.unwrap(), Some(moved));
 }
 
@@ -852,7 +861,7 @@ async fn a_cancelled_file_comes_back_as_another_content_or_by_a_person(case: &mu
     assert_eq!(case.admit(&key(1), stamp(77), at(9), at(9)).await.unwrap(), Admission::Reopened(job.id));
 
     let uploaded = case.standing_at(2, StageKind::Uploaded).await;
-    assert!(case.overrule(&uploaded, Event::Cancelled, at(9)).await.unwrap());
+    assert!(case.overrule(&uploaded, JobEvent::Cancelled, at(9)).await.unwrap());
     assert!(case.revive(uploaded.id, at(10)).await.unwrap());
     assert_eq!(case.stage_of(uploaded.id).await, StageKind::Uploaded);
 }
@@ -861,17 +870,17 @@ async fn a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_known(case: &m
     let bought = case.standing_at(1, StageKind::Submitted).await;
     let job = case.brought(bought.id, StageKind::Written, 1).await;
     let open = case.standing_at(2, StageKind::Submitted).await;
-    assert!(!case.overrule(&open, Event::Forgotten, at(9)).await.unwrap(), "it has not ended");
-    assert!(case.overrule(&job, Event::Forgotten, at(9)).await.unwrap());
+    assert!(!case.overrule(&open, JobEvent::Forgotten, at(9)).await.unwrap(), "it has not ended");
+    assert!(case.overrule(&job, JobEvent::Forgotten, at(9)).await.unwrap());
     let forgotten = case.job(job.id).await.unwrap().unwrap();
-    assert!(!case.overrule(&forgotten, Event::Forgotten, at(10)).await.unwrap());
+    assert!(!case.overrule(&forgotten, JobEvent::Forgotten, at(10)).await.unwrap());
     case.settle().await.unwrap();
     case.reopen();
     assert_eq!(case.find(&key(1)).await.unwrap(), None);
     assert_eq!(case.ids(Filter { limit: 9, ..Filter::default() }).await, [open.id.0]);
     assert_eq!(case.ids(Filter { stages: vec![StageKind::Skipped], limit: 9, ..Filter::default() }).await, [0; 0]);
     assert_eq!(case.counts().await.unwrap().total(), 1);
-    let those = case.those(Those::Forgotten, None, 9).await.unwrap();
+    let those = case.those(JobSubset::Forgotten, None, 9).await.unwrap();
     assert_eq!(those.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
     assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(1));
     // Its file is back, just as it was.
@@ -887,7 +896,7 @@ async fn a_renamed_source_keeps_its_jobs(case: &mut Case) {
     case.found(2).await;
     let held = case.claim_one(&[StageKind::Found], at(0)).await;
     let (old, new) = (key(1).source, SourceName::new("renamed"));
-    case.set_pause(&Whose::Source(old.clone()), Some(Pause { since: at(0), until: None })).await.unwrap();
+    case.set_pause(&PauseScope::Source(old.clone()), Some(Pause { since: at(0), until: None })).await.unwrap();
     let renamed = case.rename_source(&old, &new, false, at(9)).await.unwrap();
     assert_eq!(renamed, Renamed { done: 1, held: 1, taken: 0 });
     let renamed = case.rename_source(&old, &new, true, at(9)).await.unwrap();
@@ -910,9 +919,9 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let owner = case.standing_at(1, StageKind::Submitted).await;
     let follower = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
+    let follows = held.job.on(JobEvent::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
-    assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
+    assert!(case.overrule(&owner, JobEvent::Cancelled, at(5)).await.unwrap());
     let expected = Some(Bought {
         transcription: transcription(1),
         round: 0,
@@ -921,7 +930,11 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
         sighted: None,
     });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
-    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
+    assert_eq!(
+        case.duplicate(&order(1), JobId(99)).await.unwrap(),
+        DuplicateCheck::Owner,
+        "whoever comes now adopts it"
+    );
     let woken = case.job(follower.id).await.unwrap().unwrap();
     assert_eq!(woken.due, Some(at(5)), "its follower looks at once");
     assert!(!case.hasten(&transcription(1), at(6)).await.unwrap(), "it waits for nothing any more");
@@ -929,13 +942,13 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
 
 async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut Case) {
     let given_up = case.standing_at(1, StageKind::Submitted).await;
-    case.overrule(&given_up, Event::Cancelled, at(5)).await.unwrap();
+    case.overrule(&given_up, JobEvent::Cancelled, at(5)).await.unwrap();
     case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
     let job = held.job.on(adopted, at(6)).unwrap();
     case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
-    let job = job.on(Event::Anew, at(7)).unwrap(); // it had died
+    let job = job.on(JobEvent::Anew, at(7)).unwrap(); // it had died
     case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
     let job = job.on(crate::jobs::uploaded(1), at(8)).unwrap();
     let intended = crate::jobs::intended(&job, 1);
@@ -951,7 +964,7 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();
-    assert!(case.overrule(&given_up, Event::Revived, at(9)).await.unwrap());
+    assert!(case.overrule(&given_up, JobEvent::Revived, at(9)).await.unwrap());
     assert_eq!(case.stage_of(given_up.id).await, StageKind::Submitted);
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 }
@@ -959,16 +972,16 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
 async fn paid_again_an_unknown_create_is_a_new_round_of_its_owner(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Submitting).await;
     let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
-    assert!(case.overrule(&job, Event::PaidAgain, at(5)).await.unwrap());
+    assert!(case.overrule(&job, JobEvent::PaidAgain, at(5)).await.unwrap());
     assert!(matches!(case.commit(&held.lease, &held.job, Hold::Release).await, Err(StoreError::LeaseLost(_))));
     let again = case.job(job.id).await.unwrap().unwrap();
     assert_eq!((again.stage.kind(), again.round, again.due), (StageKind::Probed, 1, Some(at(5))));
-    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Follows(job.id));
+    assert_eq!(case.duplicate(&order(1), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
 }
 
 async fn paid_again_a_stuck_purchase_is_forgotten(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Submitted).await;
-    assert!(case.overrule(&job, Event::PaidAgain, at(5)).await.unwrap());
+    assert!(case.overrule(&job, JobEvent::PaidAgain, at(5)).await.unwrap());
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
     let again = case.job(job.id).await.unwrap().unwrap();
     assert_eq!((again.stage.kind(), again.round), (StageKind::Probed, 1));
@@ -990,14 +1003,14 @@ async fn a_person_has_a_waiting_job_looked_at_again(case: &mut Case) {
 
 async fn a_pause_lasts(case: &mut Case) {
     assert_eq!(case.pauses().await.unwrap(), Pauses::default());
-    let one = Whose::Source(SourceName::new("a"));
+    let one = PauseScope::Source(SourceName::new("a"));
     let (now, for_ever) = (at(1), Pause { since: at(0), until: None });
     let for_a_while = Pause { since: at(0), until: Some(at(9)) };
     for (whose, pause, of_a) in [
         (&one, Some(for_a_while), true),
-        (&Whose::All, Some(for_ever), true),
+        (&PauseScope::All, Some(for_ever), true),
         (&one, None, true),
-        (&Whose::All, None, false),
+        (&PauseScope::All, None, false),
     ] {
         let told = case.set_pause(whose, pause).await.unwrap();
         case.reopen();
@@ -1095,7 +1108,7 @@ async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut C
     let kinds = [job.stage.kind()];
     let held = case.claim(&kinds, ALL, at(10), at(100), 9).await.unwrap();
     let held = held.into_iter().find(|held| held.job.id == failed).unwrap();
-    let again = held.job.on(Event::Failed { fault }, at(10)).unwrap();
+    let again = held.job.on(JobEvent::Failed { fault }, at(10)).unwrap();
     case.commit(&held.lease, &again, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_failures, 1, "it failed again");
 
@@ -1103,7 +1116,7 @@ async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut C
     let held = case.claim(&[StageKind::Fetched], ALL, at(10), at(100), 1).await.unwrap().remove(0);
     let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
     let written =
-        held.job.on(Event::Written { outputs: outputs(), language: None, missing, unread: None }, at(11)).unwrap();
+        held.job.on(JobEvent::Written { outputs: outputs(), language: None, missing, unread: None }, at(11)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);
     assert!(case.acknowledge(written.id, at(12)).await.unwrap(), "written, without a part");
@@ -1122,25 +1135,25 @@ async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
-    let written = Event::Written { outputs: outputs(), language: None, missing: missing.clone(), unread: None };
+    let written = JobEvent::Written { outputs: outputs(), language: None, missing: missing.clone(), unread: None };
     let written = held.job.on(written, at(5)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     case.reopen();
     let job = case.find(&key(2)).await.unwrap().unwrap();
     assert_eq!((&job.missing, job.without().as_deref()), (&missing, Some("diarization, translation fr")));
     assert_eq!(case.counts().await.unwrap().incomplete, 1);
-    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
+    assert_eq!(case.those(JobSubset::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
     let last = case.history(job.id).await.unwrap().pop().unwrap();
     assert_eq!(last.words.as_deref(), Some("without: diarization, translation fr"));
     case.admit(&key(2), stamp(9), at(6), at(6)).await.unwrap();
     assert_eq!(case.counts().await.unwrap().incomplete, 0, "it starts over");
-    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), []);
+    assert_eq!(case.those(JobSubset::Incomplete, None, 10).await.unwrap(), []);
 }
 
 async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_again(case: &mut Case) {
     let written = |unread: Option<&str>| {
         let unread = unread.map(str::to_owned);
-        Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread }
+        JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), unread }
     };
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;
@@ -1152,13 +1165,13 @@ async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_again(case:
     assert_eq!((job.unread(), job.without()), (Some("languages, utterances.start (3)"), None));
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.incomplete, counts.unhandled_incomplete), (1, 1));
-    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
+    assert_eq!(case.those(JobSubset::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
     let last = case.history(job.id).await.unwrap().pop().unwrap();
     let words = "not readable in the service's answer: languages, utterances.start (3)";
     assert_eq!(last.words.as_deref(), Some(words));
 
     let spent = job.charges.clone();
-    assert!(case.overrule(&job, Event::Revived, at(6)).await.unwrap());
+    assert!(case.overrule(&job, JobEvent::Revived, at(6)).await.unwrap());
     assert_eq!(case.counts().await.unwrap().incomplete, 0);
     let held = case.claim_one(&[StageKind::Fetched], at(7)).await;
     assert_eq!(held.job.stage.transcription(), job.stage.transcription(), "what was bought is read again");
@@ -1204,7 +1217,7 @@ async fn an_unknown_job_is_none(case: &mut Case) {
     assert_eq!(case.job(JobId(1)).await.unwrap(), None);
     assert_eq!(case.find(&key(1)).await.unwrap(), None);
     assert_eq!(case.history(JobId(1)).await.unwrap(), []);
-    assert_eq!(case.counts().await.unwrap(), Counts::default());
+    assert_eq!(case.counts().await.unwrap(), JobCounts::default());
 }
 
 async fn any_path_comes_back(case: &mut Case) {
@@ -1228,9 +1241,9 @@ async fn any_path_comes_back(case: &mut Case) {
 const MINUTE: u64 = 60_000;
 
 /// From the start of the tests on, so many seconds.
-pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Limit {
+pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> BudgetLimit {
     let span = Span { from: at(seconds.start), until: at(seconds.end) };
-    Limit { source: None, period, span, allowed: minutes * MINUTE }
+    BudgetLimit { source: None, period, span, allowed: minutes * MINUTE }
 }
 
 /// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
@@ -1238,7 +1251,7 @@ async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
     let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE), is_uncounted: false });
     let bought = Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted };
     let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
-    let of_source = Limit { source: Some(key(1).source), ..of_all[1].clone() };
+    let of_source = BudgetLimit { source: Some(key(1).source), ..of_all[1].clone() };
     for _ in 0..2 {
         case.sight(&order(1), &bought).await.unwrap();
         assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0]);
@@ -1248,7 +1261,7 @@ async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
     }
     case.standing_at(1, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
     case.commit(&held.lease, &held.job.on(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
     for _ in 0..2 {
         assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0], "once");
@@ -1257,7 +1270,7 @@ async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
     }
 }
 
-fn total(minutes: u64) -> Vec<Limit> {
+fn total(minutes: u64) -> Vec<BudgetLimit> {
     vec![limit(Period::Total, 0..0, minutes)]
 }
 
@@ -1277,7 +1290,7 @@ pub fn charge(minutes: u64, now: Timestamp) -> Charge {
     }
 }
 
-async fn used(case: &Case, limits: &[Limit]) -> Vec<u64> {
+async fn used(case: &Case, limits: &[BudgetLimit]) -> Vec<u64> {
     case.used(limits).await.unwrap().into_iter().map(|millis| millis / MINUTE).collect()
 }
 
@@ -1287,8 +1300,8 @@ async fn what_is_reserved_never_exceeds_a_limit(case: &mut Case) {
     }
     let held = case.claim(&[StageKind::Probed], ALL, at(0), at(60), 3).await.unwrap();
     let mut wall = total(10);
-    wall.push(Limit { source: Some(key(0).source), allowed: 9 * MINUTE, ..wall[0].clone() });
-    wall.push(Limit { source: Some(SourceName::new("another")), allowed: 1, ..wall[0].clone() });
+    wall.push(BudgetLimit { source: Some(key(0).source), allowed: 9 * MINUTE, ..wall[0].clone() });
+    wall.push(BudgetLimit { source: Some(SourceName::new("another")), allowed: 1, ..wall[0].clone() });
     let own = &wall[..2];
     assert_eq!(case.reserve(&held[0].lease, &charge(5, at(0)), own).await.unwrap(), Ok(()));
     let over = case.reserve(&held[1].lease, &charge(6, at(0)), own).await.unwrap().unwrap_err();
@@ -1332,7 +1345,7 @@ async fn in_line(case: &Case, now: i64, being_scanned: &[&str], coming: bool) ->
         is_coming: &|_| coming,
         being_scanned: &being_scanned,
     };
-    let room = Room { all: 9, backlog: 9 };
+    let room = ClaimLimit { all: 9, backlog: 9 };
     let found = case.claim_in_line(ALL, at(now), at(now + 1000), room, &line).await.unwrap();
     (found.claimed, found.waits_for_others)
 }
@@ -1352,8 +1365,8 @@ async fn ready(case: &Case, source: &str, n: u64, now: i64) -> JobId {
 }
 
 async fn of_those_that_fit_the_first_in_line_reserves_first(case: &mut Case) {
-    let first = Standing { priority: 1000, ..Standing::default() };
-    arranged(case, &[("a", Standing::default()), ("b", first)]).await;
+    let first = SchedulingPolicy { priority: 1000, ..SchedulingPolicy::default() };
+    arranged(case, &[("a", SchedulingPolicy::default()), ("b", first)]).await;
     ready(case, "a", 1, 0).await;
     let high = ready(case, "b", 2, 0).await;
     let (claimed, waits) = in_line(case, 1, &[], true).await;
@@ -1366,8 +1379,8 @@ async fn of_those_that_fit_the_first_in_line_reserves_first(case: &mut Case) {
 }
 
 async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut Case) {
-    let first = Standing { priority: 1000, ..Standing::default() };
-    arranged(case, &[("a", Standing::default()), ("b", first)]).await;
+    let first = SchedulingPolicy { priority: 1000, ..SchedulingPolicy::default() };
+    arranged(case, &[("a", SchedulingPolicy::default()), ("b", first)]).await;
     let low = ready(case, "a", 1, 0).await;
     let release = async |claimed: Vec<Claimed>| {
         for one in claimed {
@@ -1399,8 +1412,8 @@ async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut Case) {
 async fn a_reservation_is_not_lost_to_what_others_were_billed(case: &mut Case) {
     let held = reserved(case, 0, StageKind::Uploaded).await;
     let other = reserved(case, 1, StageKind::Submitted).await;
-    let audio = Audio { billed: Some(9 * MINUTE), ..AUDIO };
-    let fetched = other.job.clone().on(Event::Fetched { audio }, at(1)).unwrap();
+    let audio = AudioAmount { billed: Some(9 * MINUTE), ..AUDIO };
+    let fetched = other.job.clone().on(JobEvent::Fetched { audio }, at(1)).unwrap();
     case.commit(&other.lease, &fetched, Hold::Release).await.unwrap();
     assert_eq!(used(case, &total(10)).await, [14], "more than is allowed");
     assert_eq!(case.reserve(&held.lease, &charge(5, at(1)), &total(10)).await.unwrap(), Ok(()), "it takes no more");
@@ -1420,23 +1433,23 @@ async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
 }
 
 async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
-    let refused = Event::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
-    let followed = Event::Followed { order: order(9), owner: JobId(1) };
-    let adopted = Event::Adopted { order: order(8), transcription: transcription(8), round: 0, origin: None };
+    let refused = JobEvent::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
+    let followed = JobEvent::Followed { order: order(9), owner: JobId(1) };
+    let adopted = JobEvent::Adopted { order: order(8), transcription: transcription(8), round: 0, origin: None };
     let ends = [
-        (StageKind::Probed, Event::Grew { stamp: stamp(3) }, 0),
-        (StageKind::Probed, Event::Skipped { why: Skip::Vanished }, 0),
+        (StageKind::Probed, JobEvent::Grew { stamp: stamp(3) }, 0),
+        (StageKind::Probed, JobEvent::Skipped { why: Skip::Vanished }, 0),
         (StageKind::Uploaded, refused, 0),
-        (StageKind::Uploaded, Event::Cancelled, 0),
+        (StageKind::Uploaded, JobEvent::Cancelled, 0),
         (StageKind::Uploaded, followed, 0),
         (StageKind::Uploaded, adopted.clone(), 0),
         // It may be sent again, and may not be known to be worthless: nothing is given back.
-        (StageKind::Uploaded, Event::UploadLost, 5),
-        (StageKind::Submitting, Event::NotAccepted, 5),
-        (StageKind::Submitting, Event::PaidAgain, 5),
+        (StageKind::Uploaded, JobEvent::UploadLost, 5),
+        (StageKind::Submitting, JobEvent::NotAccepted, 5),
+        (StageKind::Submitting, JobEvent::PaidAgain, 5),
         (StageKind::Submitting, adopted, 5),
-        (StageKind::Submitted, Event::Anew, 5),
-        (StageKind::Submitted, Event::Cancelled, 5),
+        (StageKind::Submitted, JobEvent::Anew, 5),
+        (StageKind::Submitted, JobEvent::Cancelled, 5),
     ];
     let mut sum = 0;
     for (n, (kind, event, left)) in (0..).zip(ends) {
@@ -1453,8 +1466,8 @@ async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
 async fn what_is_billed_counts_in_place_of_what_was_reserved(case: &mut Case) {
     for (n, minutes, sum) in [(0, 7, 7), (1, 2, 9)] {
         let held = reserved(case, n, StageKind::Submitted).await;
-        let audio = Audio { billed: Some(minutes * MINUTE), ..AUDIO };
-        let job = held.job.on(Event::Fetched { audio }, at(1)).unwrap();
+        let audio = AudioAmount { billed: Some(minutes * MINUTE), ..AUDIO };
+        let job = held.job.on(JobEvent::Fetched { audio }, at(1)).unwrap();
         case.commit(&held.lease, &job, Hold::Release).await.unwrap();
         assert_eq!(used(case, &total(0)).await, [sum]);
         let charges = case.job(job.id).await.unwrap().unwrap().charges;
@@ -1508,10 +1521,10 @@ async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_say
     // The third is a copy of the second, which was bought before this queue was begun.
     for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
         let held = reserved(case, n, StageKind::Probed).await;
-        let event = Event::Adopted { order: order(of), transcription: transcription(of), round: 0, origin: None };
+        let event = JobEvent::Adopted { order: order(of), transcription: transcription(of), round: 0, origin: None };
         let job = held.job.on(event, at(1)).unwrap();
         case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
-        let job = job.on(Event::Fetched { audio: AUDIO }, at(2)).unwrap();
+        let job = job.on(JobEvent::Fetched { audio: AUDIO }, at(2)).unwrap();
         case.commit(&held.lease, &job, Hold::Release).await.unwrap();
         let charges = case.job(job.id).await.unwrap().unwrap().charges;
         let expected = if state == State::Shared { Some(0) } else { Some(61_500) };

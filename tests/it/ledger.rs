@@ -5,19 +5,23 @@ use proptest::prelude::*;
 use scribed::clock::SystemClock;
 use scribed::crash::Point;
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::calls::Patience;
-use scribed::server::committer::Committer;
-use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Removal, Request, Rules, Taken};
-use scribed::server::head::Head;
-use scribed::server::hearing::LONGEST;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::ledger::Line;
-use scribed::server::recogniser::RecogniserError;
-use scribed::server::recognition::{Recognition, SLICE};
-use scribed::server::recovery;
-use scribed::server::sealed::{self, Piece};
-use scribed::server::shelf::Limits;
-use scribed::server::worker::Worker;
+use scribed::server::recognition::dispatcher::{Recognition, SLICE};
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::recogniser::RecogniserError;
+use scribed::server::recognition::run::Worker;
+use scribed::server::recognition::transcribe::LONGEST;
+use scribed::server::storage::log::framing;
+use scribed::server::storage::log::framing::Frame;
+use scribed::server::storage::log::group_commit::GroupCommit;
+use scribed::server::storage::log::ledger::LogLine;
+use scribed::server::storage::log::recovery;
+use scribed::server::storage::record_meta::RecordMeta;
+use scribed::server::storage::transcriptions::{
+    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
+    TranscriptionEnd, TranscriptionStore,
+};
+use scribed::server::storage::uploads::UploadLimits;
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
@@ -36,23 +40,23 @@ use uuid::Uuid;
 const OWNER: Hash = Hash([7; 32]);
 const VOLUME: u64 = 1_000;
 
-fn open(root: &Path) -> Arc<Desk> {
+fn open(root: &Path) -> Arc<TranscriptionStore> {
     open_with(root, VOLUME)
 }
 
-fn open_with(root: &Path, volume: u64) -> Arc<Desk> {
-    let rules = Rules {
-        limits: Limits { upload: 1 << 20, disk: 1 << 30 },
+fn open_with(root: &Path, volume: u64) -> Arc<TranscriptionStore> {
+    let rules = StoreRules {
+        limits: UploadLimits { upload: 1 << 20, disk: 1 << 30 },
         first_owner: OWNER,
         running: 1_000_000,
         queue: 1_000_000,
         retention: Duration::from_secs(1 << 30),
-        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
+        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         webhook: false,
-        patience: Patience::default(),
+        patience: DeliveryRetries::default(),
         volume,
     };
-    Arc::new(Desk::open(root, rules, Arc::new(SystemClock)).unwrap())
+    Arc::new(TranscriptionStore::open(root, rules, Arc::new(SystemClock)).unwrap())
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -60,26 +64,29 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A create of its own, told apart by its number. The audio lies elsewhere: nothing else is written for it.
-async fn accepted(desk: &Arc<Desk>, number: u64) -> Uuid {
-    let audio = Audio::Elsewhere("http://a/".to_owned());
+async fn accepted(store: &Arc<TranscriptionStore>, number: u64) -> Uuid {
+    let audio = CreateAudio::Elsewhere("http://a/".to_owned());
     let params = to_raw_value(&json!({ "number": number })).unwrap();
-    let asked = desk.accept(Request { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await;
+    let asked = store.accept(CreateOrder { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await;
     match asked.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
     }
 }
 
-fn end(desk: &Desk, taken: &Taken, well: bool) {
-    let failure = (!well).then(|| scribed::server::desk::Failure { code: 422, message: "no sound".to_owned() });
-    desk.end(taken, Ended { at: desk.ending(taken), failure }, well.then_some("{}")).unwrap();
+fn end(store: &TranscriptionStore, taken: &TakenTranscription, well: bool) {
+    let failure = (!well).then(|| scribed::server::storage::transcriptions::TranscriptionFailure {
+        code: 422,
+        message: "no sound".to_owned(),
+    });
+    store.end(taken, TranscriptionEnd { at: store.ending(taken), failure }, well.then_some("{}")).unwrap();
 }
 
 /// What is there: the number of each, and whether it has ended.
-fn found(desk: &Desk) -> BTreeMap<Uuid, (u64, bool)> {
-    let listed = desk.list(&OWNER, &Default::default(), usize::MAX);
+fn found(store: &TranscriptionStore) -> BTreeMap<Uuid, (u64, bool)> {
+    let listed = store.list(&OWNER, &Default::default(), usize::MAX);
     let one = |id: Uuid| {
-        let head = desk.read(id, &OWNER).unwrap().unwrap().head;
+        let head = store.read(id, &OWNER).unwrap().unwrap().head;
         (id, (head.params["number"].as_u64().unwrap(), head.ended.is_some()))
     };
     listed.into_iter().map(|(_, id)| one(id)).collect()
@@ -115,47 +122,47 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 /// The desk, and what must be there.
 struct Case {
     root: TempDir,
-    desk: Option<Arc<Desk>>,
+    store: Option<Arc<TranscriptionStore>>,
     model: BTreeMap<Uuid, (u64, bool)>,
-    taken: Vec<Taken>,
+    taken: Vec<TakenTranscription>,
     number: u64,
 }
 
 impl Case {
     fn new() -> Self {
         let root = TempDir::new_in("/dev/shm").unwrap();
-        let desk = Some(open(root.path()));
-        Self { root, desk, model: BTreeMap::new(), taken: Vec::new(), number: 0 }
+        let store = Some(open(root.path()));
+        Self { root, store, model: BTreeMap::new(), taken: Vec::new(), number: 0 }
     }
 
     async fn act(&mut self, act: Act) {
-        let desk = self.desk.as_ref().unwrap();
+        let store = self.store.as_ref().unwrap();
         match act {
             Act::Accept => {
                 self.number += 1;
-                self.model.insert(accepted(desk, self.number).await, (self.number, false));
+                self.model.insert(accepted(store, self.number).await, (self.number, false));
             }
-            Act::Take => self.taken.extend(desk.take_to_fetch()),
+            Act::Take => self.taken.extend(store.take_to_fetch()),
             Act::End(which, well) if !self.taken.is_empty() => {
                 let taken = self.taken.swap_remove(which.index(self.taken.len()));
-                end(desk, &taken, well);
+                end(store, &taken, well);
                 self.model.get_mut(&taken.id).unwrap().1 = true;
             }
             Act::Delete(which) if !self.model.is_empty() => {
                 let (id, (_, ended)) = self.model.iter().nth(which.index(self.model.len())).unwrap();
                 let (id, ended) = (*id, *ended);
-                let removal = desk.delete(id, &OWNER).unwrap();
-                assert_eq!(removal, if ended { Removal::Removed } else { Removal::Open });
+                let removal = store.delete(id, &OWNER).unwrap();
+                assert_eq!(removal, if ended { DeleteResult::Removed } else { DeleteResult::Open });
                 if ended {
                     self.model.remove(&id);
                 }
             }
             Act::Reopen => {
                 self.taken.clear();
-                self.desk = None;
-                let desk = open(self.root.path());
-                assert_eq!(found(&desk), self.model);
-                self.desk = Some(desk);
+                self.store = None;
+                let store = open(self.root.path());
+                assert_eq!(found(&store), self.model);
+                self.store = Some(store);
             }
             Act::End(..) | Act::Delete(_) => {}
         }
@@ -182,7 +189,7 @@ proptest! {
             for act in acts {
                 case.act(act).await;
             }
-            assert_eq!(found(case.desk.as_ref().unwrap()), case.model);
+            assert_eq!(found(case.store.as_ref().unwrap()), case.model);
             case.act(Act::Reopen).await;
             case.assert_bounded();
         });
@@ -199,22 +206,22 @@ fn say(word: &str, id: impl std::fmt::Display, number: u64) {
 
 /// Accepts, ends and deletes, so that every step of the ledger comes by.
 fn work(root: &Path) {
-    let desk = open(root);
+    let store = open(root);
     let runtime = runtime();
     let mut ended = Vec::new();
     for number in 0..60 {
         say("accepting", "-", number);
-        let id = runtime.block_on(accepted(&desk, number));
+        let id = runtime.block_on(accepted(&store, number));
         say("accepted", id, number);
         // Every tenth stays open: in its volume something is needed.
-        let Some(taken) = desk.take_to_fetch().filter(|taken| taken.id == id && number % 10 != 0) else { continue };
-        end(&desk, &taken, number % 2 == 0);
+        let Some(taken) = store.take_to_fetch().filter(|taken| taken.id == id && number % 10 != 0) else { continue };
+        end(&store, &taken, number % 2 == 0);
         say("ended", id, number);
         ended.push((id, number));
         if number % 3 == 0 {
             let (id, number) = ended.remove(0);
             say("deleting", id, number);
-            desk.delete(id, &OWNER).unwrap();
+            store.delete(id, &OWNER).unwrap();
             say("deleted", id, number);
         }
     }
@@ -241,8 +248,8 @@ fn killed_at(root: &Path, place: &str) -> Option<Vec<(String, String, u64)>> {
 }
 
 fn assert_all_there(root: &Path, said: &[(String, String, u64)], place: &str) {
-    let desk = open(root);
-    let found = found(&desk);
+    let store = open(root);
+    let found = found(&store);
     let of = |word: &str| -> BTreeSet<u64> {
         said.iter().filter(|(said, ..)| said == word).map(|(_, _, number)| *number).collect()
     };
@@ -256,7 +263,7 @@ fn assert_all_there(root: &Path, said: &[(String, String, u64)], place: &str) {
     }
     assert!(there.keys().all(|number| accepting.contains(number) && !deleted.contains(number)), "{place}: {there:?}");
     // And it goes on.
-    runtime().block_on(self::accepted(&desk, 1_000));
+    runtime().block_on(self::accepted(&store, 1_000));
 }
 
 #[test]
@@ -285,12 +292,12 @@ const LARGE: u64 = 1 << 16;
 
 /// Three that have not ended, and where their lines end in the one volume.
 fn three(root: &Path) -> (Vec<Uuid>, PathBuf, Vec<usize>) {
-    let (desk, runtime) = (open_with(root, LARGE), runtime());
-    let ids = (0..3).map(|number| runtime.block_on(accepted(&desk, number))).collect();
+    let (store, runtime) = (open_with(root, LARGE), runtime());
+    let ids = (0..3).map(|number| runtime.block_on(accepted(&store, number))).collect();
     let path = root.join("ledger/00000001.log");
     let mut ends = vec![0];
-    for piece in sealed::pieces(&fs::read(&path).unwrap()) {
-        let Piece::Whole(range) = piece else { panic!("{piece:?}") };
+    for piece in framing::pieces(&fs::read(&path).unwrap()) {
+        let Frame::Whole(range) = piece else { panic!("{piece:?}") };
         ends.push(range.end);
     }
     (ids, path, ends)
@@ -323,10 +330,10 @@ fn a_damaged_line_is_set_aside_and_the_rest_lives() {
 fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     let root = TempDir::new().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let desk = Arc::new(open_with(root.path(), LARGE));
+    let store = Arc::new(open_with(root.path(), LARGE));
     let ids = [1, 2].map(|number| {
-        let id = runtime.block_on(accepted(&desk, number));
-        desk.fetched(&desk.take_to_fetch().unwrap());
+        let id = runtime.block_on(accepted(&store, number));
+        store.fetched(&store.take_to_fetch().unwrap());
         id
     });
     let path = root.path().join("ledger/00000001.log");
@@ -341,29 +348,29 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     });
     let (recogniser, clock) = (Arc::new(recogniser), Arc::new(SystemClock));
     let (shapes, length_limit) = (Shapes::default(), LONGEST);
-    let worker = Arc::new(Worker { desk: Arc::clone(&desk), recogniser, clock, shapes, length_limit });
+    let worker = Arc::new(Worker { store: Arc::clone(&store), recogniser, clock, shapes, length_limit });
     let working = runtime.spawn(Recognition { worker, places: 1, slice: SLICE }.run());
     crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
     working.abort();
     drop(runtime);
-    let look = |desk: &Desk| {
-        let head = desk.read(ids[0], &OWNER).unwrap().unwrap().head;
+    let look = |store: &TranscriptionStore| {
+        let head = store.read(ids[0], &OWNER).unwrap().unwrap().head;
         let failure = head.ended.unwrap().failure.unwrap();
         assert!(failure.code == 500 && failure.message.contains("create the transcription again"), "{failure:?}");
     };
-    look(&desk);
+    look(&store);
     assert!(root.path().join("ledger/00000001.0.damaged").exists());
-    drop(desk);
-    let desk = open_with(root.path(), LARGE);
-    look(&desk);
-    assert_eq!(desk.head(ids[1]).unwrap().params["number"], 2);
+    drop(store);
+    let store = open_with(root.path(), LARGE);
+    look(&store);
+    assert_eq!(store.head(ids[1]).unwrap().params["number"], 2);
 }
 
 /// Writes a line behind those of a desk.
 fn add(path: &Path, json: &str) {
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
-    bytes.extend(sealed::seal(json.as_bytes()));
+    bytes.extend(framing::seal(json.as_bytes()));
     fs::write(path, bytes).unwrap();
 }
 
@@ -386,7 +393,7 @@ fn a_copy_behind_what_says_that_it_is_gone_stays_gone() {
     let id = Uuid::new_v4();
     let record = format!(r#"{{"v":1,"id":"{id}"}}"#);
     let write = |volume: &str, lines: &[&str]| {
-        let bytes: Vec<u8> = lines.iter().flat_map(|line| sealed::seal(line.as_bytes())).collect();
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| framing::seal(line.as_bytes())).collect();
         fs::write(folder.path().join(volume), bytes).unwrap();
     };
     write("00000001.log", &[&record]);
@@ -410,7 +417,7 @@ fn a_line_of_a_newer_release_is_told_as_such_wherever_it_says_so() {
         let (.., path, _) = three(root.path());
         add(&path, &json);
         let refused = recovery::open(root.path().join("ledger"), LARGE).err();
-        assert!(matches!(refused, Some(DeskError::Newer { version: 2, .. })), "{refused:?}");
+        assert!(matches!(refused, Some(StoreOpenError::Newer { version: 2, .. })), "{refused:?}");
     }
 }
 
@@ -423,13 +430,13 @@ fn a_torn_end_is_cut_off_and_what_was_before_it_lives() {
     for cut in (ends[2]..ends[3]).step_by(7) {
         for tail in [&b""[..], &[0; 300]] {
             fs::write(&path, [&bytes[..cut], tail].concat()).unwrap();
-            let desk = open_with(root.path(), LARGE);
-            assert_eq!(found(&desk).into_keys().collect::<BTreeSet<_>>(), ids[..2].iter().copied().collect());
+            let store = open_with(root.path(), LARGE);
+            assert_eq!(found(&store).into_keys().collect::<BTreeSet<_>>(), ids[..2].iter().copied().collect());
         }
     }
-    let desk = open_with(root.path(), LARGE);
-    let third = runtime().block_on(accepted(&desk, 7));
-    drop(desk);
+    let store = open_with(root.path(), LARGE);
+    let third = runtime().block_on(accepted(&store, 7));
+    drop(store);
     assert!(found(&open_with(root.path(), LARGE)).contains_key(&third), "it goes on where it was cut");
     assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 1, "half a line is nothing to be kept");
 }
@@ -441,23 +448,23 @@ fn a_ledger_of_format_1() {
     drop(open(root.path()));
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1/desk/ledger.log");
     fs::copy(&from, root.path().join("ledger/00000001.log")).unwrap();
-    let desk = open(root.path());
-    let left: Vec<_> = found(&desk).into_keys().map(|id| id.to_string()).collect();
+    let store = open(root.path());
+    let left: Vec<_> = found(&store).into_keys().map(|id| id.to_string()).collect();
     assert_eq!(left, ["6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c03"], "the other one is gone");
-    let head = desk.head(left[0].parse().unwrap()).unwrap();
+    let head = store.head(left[0].parse().unwrap()).unwrap();
     assert_eq!(head.metadata.unwrap().get(), "{\"a\":\n 1}", "to the letter");
-    let first = sealed::pieces(&fs::read(from).unwrap());
+    let first = framing::pieces(&fs::read(from).unwrap());
     assert_eq!(first.len(), 3, "{first:?}");
 }
 
 /// Many write lines at once, and say before and after what they do.
 pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
     let ledger = Arc::new(recovery::open(folder.to_owned(), VOLUME).unwrap());
-    let committer = Committer::start(&ledger).unwrap();
+    let committer = GroupCommit::start(&ledger).unwrap();
     let one = |number: usize| {
         for round in 0..20 {
             let id = Uuid::new_v4();
-            committer.write_and_wait(&Line::accepted(id, &head()).unwrap()).unwrap();
+            committer.write_and_wait(&LogLine::accepted(id, &head()).unwrap()).unwrap();
             say(&format!("wrote {id} .\n"));
             if (number + round).is_multiple_of(8) {
                 continue;
@@ -467,7 +474,7 @@ pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
                 committer.tidy();
             }
             if round % 2 == 0 {
-                committer.write_and_wait(&Line::gone(id)).unwrap();
+                committer.write_and_wait(&LogLine::gone(id)).unwrap();
                 say(&format!("gone {id} .\n"));
             }
         }
@@ -480,11 +487,11 @@ pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
     });
 }
 
-fn head() -> Head<Box<RawValue>> {
+fn head() -> RecordMeta<Box<RawValue>> {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
     let (source, ended, metadata, callback) = (None, None, None, None);
     let (created, file, calls) = (Timestamp(0), File::default(), Vec::new());
-    Head {
+    RecordMeta {
         v: 1,
         owner: OWNER,
         upload: String::new(),

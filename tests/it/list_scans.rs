@@ -4,13 +4,15 @@
 use fastrand::Rng;
 use proptest::prelude::*;
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Listed, Reading, Sent, Turn, Unreadable, UploadFile,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
+    RecordState, UnreadableItem, UploadFile,
 };
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::JobTag;
 use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::token::Token;
-use scribed::pipeline::list_scan::{self, Doors, Latest, Scan, ScanFault, Scope};
+use scribed::pipeline::recovery::list_scan;
+use scribed::pipeline::recovery::list_scan::{LatestCreation, ListScan, ScanContext, ScanFault, ScanScope};
 use scribed::wire::page::ListQuery;
 use scribed::wire::record::Status;
 use std::borrow::Borrow;
@@ -72,7 +74,7 @@ struct Model {
 struct State {
     rng: Rng,
     /// In the service's order.
-    list: Vec<Listed>,
+    list: Vec<ListItem>,
     numbers: u32,
     now: i64,
     pages: u32,
@@ -119,7 +121,8 @@ impl Model {
     /// Ours that are there now, by id, created at or after `oldest`.
     fn ours(&self, oldest: Option<Timestamp>) -> BTreeSet<String> {
         let state = self.state.lock().unwrap();
-        let wanted = |item: &&Listed| item.token.is_some() && oldest.is_none_or(|oldest| item.created >= Some(oldest));
+        let wanted =
+            |item: &&ListItem| item.token.is_some() && oldest.is_none_or(|oldest| item.created >= Some(oldest));
         state.list.iter().filter(wanted).map(|item| item.id.to_string()).collect()
     }
 }
@@ -135,7 +138,7 @@ impl State {
             job: JobTag([1; 16]),
             round: number,
         };
-        let item = Listed {
+        let item = ListItem {
             id: TranscriptionId::new(format!("t{}", self.numbers)),
             created: Some(Timestamp(self.now)),
             token: ours.then(|| token(self.numbers)),
@@ -166,12 +169,12 @@ impl State {
     }
 
     fn page(&mut self, shape: Shape, query: &ListQuery) -> ListPage {
-        let shown = |item: &&Listed| {
+        let shown = |item: &&ListItem| {
             let after = !shape.honours_after || query.after_date.is_none_or(|after| item.created > Some(after));
             let before = !shape.honours_before || query.before_date.is_none_or(|before| item.created < Some(before));
             after && before
         };
-        let list: Vec<Listed> = self.list.iter().filter(shown).cloned().collect();
+        let list: Vec<ListItem> = self.list.iter().filter(shown).cloned().collect();
         let limit = shape.limit.min(usize::try_from(query.limit).unwrap());
         // A page that is empty twice is the end; see `a_list_whose_end_is_announced_wrongly_ends`.
         let limit = if shape.ragged { self.rng.usize(1..=limit) } else { limit };
@@ -200,16 +203,16 @@ where
     fn last_date(&self) -> Option<Timestamp> {
         None
     }
-    async fn upload(&self, _: UploadFile) -> Result<Sent, Fault> {
+    async fn upload(&self, _: UploadFile) -> Result<AcceptedUpload, Fault> {
         never()
     }
-    async fn turn(&self) -> Turn {
+    async fn turn(&self) -> CreatePermit {
         never()
     }
-    async fn create(&self, _: Turn, _: CreateRequest) -> Creation {
+    async fn create(&self, _: CreatePermit, _: CreateRequest) -> Creation {
         never()
     }
-    async fn read(&self, _: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read(&self, _: &TranscriptionId) -> Result<RecordState, Fault> {
         never()
     }
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
@@ -217,13 +220,13 @@ where
     }
 }
 
-fn scan(client: &dyn Client, scope: Scope) -> Result<Scan, ScanFault> {
+fn scan(client: &dyn Client, scope: ScanScope) -> Result<ListScan, ScanFault> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(list_scan::run(&Doors { client, may: &|| true, progress: &|_| {} }, scope))
+    runtime.block_on(list_scan::run(&ScanContext { client, may: &|| true, progress: &|_| {} }, scope))
 }
 
 fn scanned(model: &Model, since: Option<Timestamp>) -> Result<BTreeSet<String>, ScanFault> {
-    let scan = scan(&List(model, Model::answer), Scope { since, walk_limit: 520, filter: true })?;
+    let scan = scan(&List(model, Model::answer), ScanScope { since, walk_limit: 520, filter: true })?;
     Ok(scan.ours.into_iter().map(|item| item.id.to_string()).collect())
 }
 
@@ -322,7 +325,7 @@ fn a_long_list_that_is_newest_first_is_read_whatever_walk_limit_says() {
     let shape = Shape { records: 3_000, limit: 20, ..QUIET };
     let model = Model::new(shape);
     let scan_with =
-        |model: &Model| scan(&List(model, Model::answer), Scope { since: None, walk_limit: 5, filter: false });
+        |model: &Model| scan(&List(model, Model::answer), ScanScope { since: None, walk_limit: 5, filter: false });
     assert_eq!(scan_with(&model).map(|scan| scan.records), Ok(3_000));
     let unordered = Model::new(Shape { order: Order::OldestFirst, ..shape });
     assert_eq!(scan_with(&unordered), Err(ScanFault::TooLong));
@@ -338,7 +341,9 @@ fn a_list_that_repeats_itself_is_named() {
     let stubborn = |model: &Model, query: &ListQuery| Ok(page_of(model, &ListQuery { offset: 0, ..query.clone() }));
     for order in [Order::NewestFirst, Order::None] {
         let list = List(Model::new(Shape { order, ..QUIET }), stubborn);
-        let Err(fault) = scan(&list, Scope { since: None, walk_limit: 50, filter: false }) else { panic!("believed") };
+        let Err(fault) = scan(&list, ScanScope { since: None, walk_limit: 50, filter: false }) else {
+            panic!("believed")
+        };
         assert!(matches!(fault, ScanFault::Repeats(_)), "{fault:?}");
     }
 }
@@ -351,13 +356,13 @@ fn a_filter_or_a_page_size_that_is_refused_is_left_out() {
     };
     let list = List(Model::new(QUIET), picky);
     let since = Some(moment(&list.0, 0.9));
-    let scanned = scan(&list, Scope { since, walk_limit: 50, filter: true }).unwrap();
+    let scanned = scan(&list, ScanScope { since, walk_limit: 50, filter: true }).unwrap();
     let found: BTreeSet<String> = scanned.ours.iter().map(|item| item.id.to_string()).collect();
     assert!(list.0.ours(since).is_subset(&found));
     let closed = |_: &Model, _: &ListQuery| {
         Err(ListFault::Now(Fault::new(FaultKind::Refused { status: 422 }, "not for you", Timestamp(0))))
     };
-    let refused = scan(&List(Model::new(QUIET), closed), Scope { since, walk_limit: 50, filter: true });
+    let refused = scan(&List(Model::new(QUIET), closed), ScanScope { since, walk_limit: 50, filter: true });
     assert!(matches!(refused, Err(ScanFault::Refused(_))), "{refused:?}");
 }
 
@@ -370,19 +375,19 @@ fn an_unreadable_record_reaches_as_far_as_its_date_or_its_neighbours() {
             if query.offset == 0 && page.items.len() > 50 {
                 let spoilt = page.items.remove(50);
                 let created = spoilt.created.filter(|_| dated);
-                page.unreadable.push(Unreadable { index: 50, id: None, created, why: String::new() });
+                page.unreadable.push(UnreadableItem { index: 50, id: None, created, why: String::new() });
             }
             Ok(page)
         }
     };
-    let whole = Scope { since: None, walk_limit: 50, filter: false };
-    let created = |model: &Model, n: usize| Latest::At(model.state.lock().unwrap().list[n].created.unwrap());
+    let whole = ScanScope { since: None, walk_limit: 50, filter: false };
+    let created = |model: &Model, n: usize| LatestCreation::At(model.state.lock().unwrap().list[n].created.unwrap());
     let dated = List(Model::new(QUIET), spoil(true));
     assert_eq!(scan(&dated, whole).unwrap().unreadable, created(&dated.0, 50));
     let undated = List(Model::new(QUIET), spoil(false));
     assert_eq!(scan(&undated, whole).unwrap().unreadable, created(&undated.0, 49), "no newer than the one before it");
     let unordered = List(Model::new(Shape { order: Order::None, ..QUIET }), spoil(false));
-    assert_eq!(scan(&unordered, whole).unwrap().unreadable, Latest::Unknown);
+    assert_eq!(scan(&unordered, whole).unwrap().unreadable, LatestCreation::Unknown);
 }
 
 /// Another release, or another program, may write what this one cannot read: with its id, or without one.
@@ -397,7 +402,7 @@ fn many_unreadable_records_in_a_row_stop_no_scan() {
                 match (60..140).contains(&(first + index)) {
                     true => {
                         let (id, created) = (has_id.then_some(item.id), item.created);
-                        unreadable.push(Unreadable { index, id, created, why: String::new() });
+                        unreadable.push(UnreadableItem { index, id, created, why: String::new() });
                     }
                     false => items.push(item),
                 }
@@ -405,9 +410,9 @@ fn many_unreadable_records_in_a_row_stop_no_scan() {
             Ok(ListPage { items, unreadable, more: page.more })
         };
         let list = List(Model::new(QUIET), blind);
-        let scanned = scan(&list, Scope { since: None, walk_limit: 50, filter: false }).unwrap();
+        let scanned = scan(&list, ScanScope { since: None, walk_limit: 50, filter: false }).unwrap();
         let newest = list.0.state.lock().unwrap().list[60].created.unwrap();
-        assert_eq!((scanned.records, scanned.unreadable), (300, Latest::At(newest)), "with an id: {has_id}");
+        assert_eq!((scanned.records, scanned.unreadable), (300, LatestCreation::At(newest)), "with an id: {has_id}");
     }
 }
 
@@ -419,7 +424,7 @@ fn records_without_metadata_are_noted() {
         Ok(page)
     };
     let list = List(Model::new(QUIET), bare);
-    let scanned = scan(&list, Scope { since: None, walk_limit: 50, filter: false }).unwrap();
+    let scanned = scan(&list, ScanScope { since: None, walk_limit: 50, filter: false }).unwrap();
     let newest = list.0.state.lock().unwrap().list[0].created.unwrap();
-    assert_eq!((scanned.ours.len(), scanned.bare), (0, Latest::At(newest)));
+    assert_eq!((scanned.ours.len(), scanned.bare), (0, LatestCreation::At(newest)));
 }

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{Hash, JobId, UploadId};
-use scribed::domain::stage::{AudioAt, Event, Intent, Lead, Skip, Stage, StageKind, Upload};
+use scribed::domain::stage::{AudioAt, Intent, JobEvent, LeaderState, Skip, Stage, StageKind, UploadedAudio};
 use scribed::domain::token::Token;
 use std::fmt::Write;
 
 fn upload() -> AudioAt {
-    AudioAt::Upload(Upload { id: UploadId::new("u"), at: at(0), origin: None })
+    AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: at(0), origin: None })
 }
 
 fn intent() -> Intent {
@@ -58,34 +58,34 @@ fn stages() -> Vec<Stage> {
     stages
 }
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<JobEvent> {
     vec![
-        Event::Grew { stamp: stamp(9) },
-        Event::Settled,
-        Event::Probed { params: Hash::of(b"p"), content: None, making: None },
-        Event::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: false },
-        Event::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: true },
-        Event::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
-        Event::UploadLost,
-        Event::Intended { intent: intent() },
-        Event::Created { transcription: transcription(1) },
-        Event::NotAccepted,
-        Event::Adopted { order: order(1), transcription: transcription(2), round: 3, origin: None },
-        Event::Followed { order: order(1), owner: JobId(3) },
-        Event::TookOver,
-        Event::Fetched { audio: AUDIO },
-        Event::ResultLost,
-        Event::Anew,
-        Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
-        Event::Skipped { why: Skip::Vanished },
-        Event::Failed { fault: fault(FaultKind::Broken, "words") },
-        Event::Revived,
-        Event::PaidAgain,
-        Event::Fresh,
-        Event::Cancelled,
-        Event::Forgotten,
-        Event::Restored { outputs: outputs() },
-        Event::Reordered { row: Box::new(row()) },
+        JobEvent::Grew { stamp: stamp(9) },
+        JobEvent::Settled,
+        JobEvent::Probed { params: Hash::of(b"p"), content: None, making: None },
+        JobEvent::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: false },
+        JobEvent::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: true },
+        JobEvent::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
+        JobEvent::UploadLost,
+        JobEvent::Intended { intent: intent() },
+        JobEvent::Created { transcription: transcription(1) },
+        JobEvent::NotAccepted,
+        JobEvent::Adopted { order: order(1), transcription: transcription(2), round: 3, origin: None },
+        JobEvent::Followed { order: order(1), owner: JobId(3) },
+        JobEvent::TookOver,
+        JobEvent::Fetched { audio: AUDIO },
+        JobEvent::ResultLost,
+        JobEvent::Anew,
+        JobEvent::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
+        JobEvent::Skipped { why: Skip::Vanished },
+        JobEvent::Failed { fault: fault(FaultKind::Broken, "words") },
+        JobEvent::Revived,
+        JobEvent::PaidAgain,
+        JobEvent::Fresh,
+        JobEvent::Cancelled,
+        JobEvent::Forgotten,
+        JobEvent::Restored { outputs: outputs() },
+        JobEvent::Reordered { row: Box::new(row()) },
     ]
 }
 
@@ -126,17 +126,19 @@ fn every_event_is_known_somewhere() {
 #[test]
 fn a_cancelled_owner_hands_its_transcription_on() {
     for stage in going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting) {
-        let cancelled = stage.clone().on(Event::Cancelled).unwrap();
+        let cancelled = stage.clone().on(JobEvent::Cancelled).unwrap();
         let expected = match stage {
-            Stage::Submitted { transcription, .. } | Stage::Fetched { transcription, .. } => Lead::Share(transcription),
-            Stage::Following { owner, .. } => Lead::Follow(owner),
-            _ => Lead::TakeOver,
+            Stage::Submitted { transcription, .. } | Stage::Fetched { transcription, .. } => {
+                LeaderState::Share(transcription)
+            }
+            Stage::Following { owner, .. } => LeaderState::Follow(owner),
+            _ => LeaderState::TakeOver,
         };
         assert_eq!(cancelled.lead(&order(1)), expected, "{}", shown(&cancelled));
     }
 }
 
-fn ways() -> impl Strategy<Value = Vec<Event>> {
+fn ways() -> impl Strategy<Value = Vec<JobEvent>> {
     proptest::collection::vec(proptest::sample::select(events()), 0..60)
 }
 
@@ -149,13 +151,13 @@ proptest! {
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
             let opens = matches!(
                 event,
-                Event::Grew { .. }
-                    | Event::Revived
-                    | Event::PaidAgain
-                    | Event::Reordered { .. }
-                    | Event::Fresh
-                    | Event::Forgotten
-                    | Event::Restored { .. }
+                JobEvent::Grew { .. }
+                    | JobEvent::Revived
+                    | JobEvent::PaidAgain
+                    | JobEvent::Reordered { .. }
+                    | JobEvent::Fresh
+                    | JobEvent::Forgotten
+                    | JobEvent::Restored { .. }
             );
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
@@ -173,7 +175,7 @@ proptest! {
             prop_assert_eq!(next.due.is_none(), next.stage.is_end(), "an end is not due, all else is");
             prop_assert_eq!(next.fault.is_some(), next.stage.kind() == StageKind::Failed);
             prop_assert_eq!((next.id, &next.key), (job.id, &job.key));
-            let buys_again = matches!(event, Event::Anew | Event::PaidAgain) || job.stage.revival_buys();
+            let buys_again = matches!(event, JobEvent::Anew | JobEvent::PaidAgain) || job.stage.revival_buys();
             if buys_again {
                 prop_assert!(next.round > job.round || next.stage.kind() == StageKind::Found, "no token is used twice");
             }
@@ -189,12 +191,12 @@ proptest! {
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
             let known = matches!(
                 event,
-                Event::Created { .. }
-                    | Event::Adopted { .. }
-                    | Event::NotAccepted
-                    | Event::Intended { .. }
-                    | Event::PaidAgain
-                    | Event::Fresh // past an intent that is a person's word, too
+                JobEvent::Created { .. }
+                    | JobEvent::Adopted { .. }
+                    | JobEvent::NotAccepted
+                    | JobEvent::Intended { .. }
+                    | JobEvent::PaidAgain
+                    | JobEvent::Fresh // past an intent that is a person's word, too
             );
             prop_assert!(!may_be_bought || known, "{} left the intent", event.name());
             stage = next;

@@ -5,12 +5,12 @@ use crate::jobs::{at, fault, key, next, order, service, stamp, transcription};
 use crate::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit, told};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use scribed::domain::budget::{Limit, Period};
+use scribed::domain::budget::{BudgetLimit, Period};
 use scribed::domain::charge::Charge;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
-use scribed::domain::stage::{Event, Skip, StageKind};
+use scribed::domain::stage::{JobEvent, Skip, StageKind};
 use scribed::store::contract::{ALL, Bought, Claimed, Hold};
 
 #[derive(Debug, Clone)]
@@ -87,17 +87,19 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 impl What {
-    fn event(self, job: &Job, n: u64) -> Option<Event> {
+    fn event(self, job: &Job, n: u64) -> Option<JobEvent> {
         Some(match self {
             Self::Next => return next(job, n),
             Self::Rest | Self::Park => return None,
-            Self::Grew => Event::Grew { stamp: stamp(9) },
-            Self::Skip => Event::Skipped { why: Skip::NotAFile },
-            Self::Fail => Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "dead") },
-            Self::Follow => Event::Followed { order: order(n), owner: JobId(1) },
-            Self::Adopt => Event::Adopted { order: order(n), transcription: transcription(n), round: 1, origin: None },
-            Self::Anew => Event::Anew,
-            Self::NotAccepted => Event::NotAccepted,
+            Self::Grew => JobEvent::Grew { stamp: stamp(9) },
+            Self::Skip => JobEvent::Skipped { why: Skip::NotAFile },
+            Self::Fail => JobEvent::Failed { fault: fault(FaultKind::Dead { code: 500 }, "dead") },
+            Self::Follow => JobEvent::Followed { order: order(n), owner: JobId(1) },
+            Self::Adopt => {
+                JobEvent::Adopted { order: order(n), transcription: transcription(n), round: 1, origin: None }
+            }
+            Self::Anew => JobEvent::Anew,
+            Self::NotAccepted => JobEvent::NotAccepted,
         })
     }
 
@@ -150,7 +152,7 @@ impl Side {
                 }
                 None => String::new(),
             },
-            Act::Twin { order: n, job } => format!("{:?}", self.case.twin(&order(*n), JobId(*job)).await),
+            Act::Twin { order: n, job } => format!("{:?}", self.case.duplicate(&order(*n), JobId(*job)).await),
             Act::Sight { order: n, round } => {
                 let bought =
                     Bought { transcription: transcription(*n), round: *round, by: None, origin: None, sighted: None };
@@ -159,7 +161,7 @@ impl Side {
             Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),
             Act::Overrule { job, pays } => match self.case.job(JobId(*job)).await.unwrap() {
                 Some(job) => {
-                    let event = if *pays { Event::PaidAgain } else { Event::Cancelled };
+                    let event = if *pays { JobEvent::PaidAgain } else { JobEvent::Cancelled };
                     format!("{:?}", self.case.overrule(&job, event, now).await)
                 }
                 None => String::new(),
@@ -205,7 +207,7 @@ impl Side {
 const DAY: i64 = 24 * 3600;
 
 /// Of a day and of ever: 30 and 50 minutes.
-fn limits(day: i64) -> [Limit; 2] {
+fn limits(day: i64) -> [BudgetLimit; 2] {
     [limit(Period::Day, day * DAY..(day + 1) * DAY, 30), limit(Period::Total, 0..0, 50)]
 }
 

@@ -4,12 +4,12 @@
 use crate::intake::{Watching, until};
 use crate::support::bed::{Bed, QUICK, Service, Share, SmallDisk, eventually, speech};
 use rustix::process::Signal;
-use scribed::daemon::House;
+use scribed::daemon::Daemon;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::stage::StageKind;
 use scribed::pipeline::engine::Until;
-use scribed::source::folder::Scan;
+use scribed::source::scan::folder_scan::FolderScan;
 use std::fs;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(house: &Arc<House>) -> Self {
+    fn start(house: &Arc<Daemon>) -> Self {
         let stop = CancellationToken::new();
         let (engine, stopped) = (house.engines.clone(), stop.clone());
         let task = tokio::spawn(async move { drop(engine.run(Until::Stopped, &stopped).await.unwrap()) });
@@ -55,7 +55,8 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
     let (store, clock) = (&*watching.house.store, &scribed::clock::SystemClock);
     let gone = std::sync::Once::new();
     let admitted = || gone.call_once(|| share.goes());
-    let scanned = Scan { mount: &mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
+    let scanned =
+        FolderScan { mount: &mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
     assert!(!scanned.there && scanned.troubles.is_empty(), "{scanned:?}");
     let after = watching.jobs().await;
     assert_eq!(after[..3_000], before[..]);
@@ -208,7 +209,7 @@ fn read_only_media_are_known_by_their_file_system() {
     let summary = ran.last_object();
     assert_eq!((ran.code, ran.stderr.matches("outputs cannot be written").count()), (1, 1), "{ran:?}");
     assert_eq!(summary["waiting_for"], serde_json::json!({"disk": 1}), "nothing is bought, and it waits: {summary}");
-    assert_eq!(bed.desk().bought(), 0);
+    assert_eq!(bed.store().bought(), 0);
     assert!(!bed.path("inbox/.scribed").exists());
     let jobs = bed.jobs();
     assert!(jobs["talk.wav"]["reason"].as_str().unwrap().contains("read-only"), "{jobs:?}");

@@ -8,7 +8,7 @@ use scribed::domain::job::Job;
 use scribed::domain::names::JobId;
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Bought, Note};
+use scribed::store::contract::{Bought, HistoryEntry};
 use std::path::PathBuf;
 
 fn folder() -> PathBuf {
@@ -83,7 +83,8 @@ fn a_purchase_of_format_1() {
 
 #[test]
 fn a_history_of_format_1() {
-    let notes: Vec<Note> = read("history.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let notes: Vec<HistoryEntry> =
+        read("history.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let words: Vec<_> = notes.iter().map(|note| (note.stage.name(), note.words.as_deref())).collect();
     assert_eq!(words, [("found", None), ("submitted", Some("429: slow down"))]);
 }
@@ -92,7 +93,7 @@ fn a_history_of_format_1() {
 fn a_configuration_of_the_first_release_is_read() {
     let path = folder().join("jobs.toml");
     let env = |_: &str| Some("a-key".into());
-    let config = scribed::config::reading::load_with(&path, &env).unwrap();
+    let config = scribed::config::load::read::load_with(&path, &env).unwrap();
     assert_eq!(config.sources[0].name.as_str(), "interviews");
     assert_eq!(config.retry.attempts, 5);
 }

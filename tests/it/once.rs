@@ -44,7 +44,7 @@ fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
     let again = bed.once(0);
     assert_eq!((&again["done"], &again["waiting"]), (&json!(0), &json!(0)));
     assert_eq!(bed.outputs(), before);
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
     assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new());
 }
 
@@ -59,11 +59,11 @@ fn under_another_template_only_another_content_is_bought() {
     for _ in 0..2 {
         eventually("the touched file has come to its end", || nothing_waits(&bed));
     }
-    assert_eq!((bed.desk().bought(), &bed.jobs()["talk.wav"]["stage"]), (1, &json!("written")));
+    assert_eq!((bed.store().bought(), &bed.jobs()["talk.wav"]["stage"]), (1, &json!("written")));
 
     fs::write(&talk, speech(1)).unwrap();
     eventually("the new content has been quiet for `hold`", || nothing_waits(&bed));
-    assert_eq!(bed.desk().bought(), 2);
+    assert_eq!(bed.store().bought(), 2);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn copies_share_one_transcription_now_and_later() {
     for name in ["talk.wav", "elsewhere/copy.wav", "later/third.wav"] {
         bed.assert_written(name);
     }
-    bed.desk().assert_each_once(1);
-    assert_eq!(bed.desk().bought(), 1);
+    bed.store().assert_each_once(1);
+    assert_eq!(bed.store().bought(), 1);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn touch_chmod_and_a_move_of_a_written_recording_buy_nothing() {
     fs::rename(&talk, moved).unwrap();
     bed.once(0);
     bed.assert_written("shelf/talk.wav");
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
     assert_eq!(bed.jobs()["talk.wav"]["stage"], "written", "what was done stays done");
 
     // Its history goes with it.
@@ -128,8 +128,8 @@ fn a_lost_queue_is_found_again_from_the_folder_and_the_list() {
     fs::remove_dir_all(bed.path("state")).unwrap();
     assert_eq!(once()["done"], 2);
     assert_eq!(bed.outputs(), before, "nothing is written twice");
-    service.desk().assert_each_once(2);
-    assert_eq!(service.desk().bought(), 2);
+    service.store().assert_each_once(2);
+    assert_eq!(service.store().bought(), 2);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_lost_queue_beside_the_embedded_services_data_is_found_again() {
     fs::rename(bed.path("kept"), bed.path("state/service")).unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.outputs(), before);
-    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.store().bought(), 1);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use crate::support::receiver::{Mood as Answers, Receiver};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use scribed::clock::SystemClock;
-use scribed::server::address::Reach;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::recogniser::RecogniserError;
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::recogniser::RecogniserError;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ const HOSTILE: &str = "<script>alert(1)<b><img src=x onerror=alert(2)>'&{{ 7 * 7
 #[tokio::test]
 async fn the_page_shows_moments_by_the_clock_that_is_configured() {
     let data = TempDir::new().unwrap();
-    let options = scribed::server::service::Options {
+    let options = scribed::server::service::ServiceOptions {
         shown: scribed::domain::zone::Zone::parse("Asia/Kolkata").unwrap(),
         ..options(data.path())
     };
@@ -137,7 +137,7 @@ async fn calls_that_wait_are_counted_over_restarts() {
     let receiver = Receiver::start(Answers::Status(503)).await;
     let on = async |far: Duration| {
         let mut options = options(data.path());
-        options.reach = Reach::everywhere();
+        options.reach = AddressPolicy::everywhere();
         options.patience.first = far;
         options.patience.longest = far;
         TestService::with(options, Canned::new(Mood::Hear)).await

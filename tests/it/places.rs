@@ -8,18 +8,20 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::address::Reach;
-use scribed::server::calls::Patience;
-use scribed::server::desk::{Acceptance, Audio, Desk, Removal, Request, Rules};
-use scribed::server::fetch::Fetcher;
-use scribed::server::fetching::Fetching;
-use scribed::server::hearing::LONGEST;
-use scribed::server::index::MOST_RESTING;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
-use scribed::server::recognition::{Recognition, SLICE};
-use scribed::server::shelf::Limits;
-use scribed::server::worker::{AGAIN, Worker};
+use scribed::server::fetch::download::Fetcher;
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::fetch::worker::FetchWorker;
+use scribed::server::recognition::dispatcher::{Recognition, SLICE};
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::server::recognition::run::{AGAIN, Worker};
+use scribed::server::recognition::transcribe::LONGEST;
+use scribed::server::storage::index::MOST_RESTING;
+use scribed::server::storage::transcriptions::{
+    Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionStore,
+};
+use scribed::server::storage::uploads::UploadLimits;
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
@@ -65,41 +67,41 @@ impl Clock for Still {
     }
 }
 
-fn open(root: &Path, clock: Arc<Still>) -> Arc<Desk> {
-    let rules = Rules {
-        limits: Limits { upload: 10_000, disk: 1_000 },
+fn open(root: &Path, clock: Arc<Still>) -> Arc<TranscriptionStore> {
+    let rules = StoreRules {
+        limits: UploadLimits { upload: 10_000, disk: 1_000 },
         first_owner: OWNER,
         running: 100,
         queue: 100,
         retention: Duration::from_secs(24 * 3600),
-        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
+        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         webhook: false,
-        patience: Patience::default(),
+        patience: DeliveryRetries::default(),
         volume: 1 << 20,
     };
-    Arc::new(Desk::open(root, rules, clock).unwrap())
+    Arc::new(TranscriptionStore::open(root, rules, clock).unwrap())
 }
 
-async fn create(desk: &Arc<Desk>, owner: Hash, audio: Audio) -> Uuid {
+async fn create(store: &Arc<TranscriptionStore>, owner: Hash, audio: CreateAudio) -> Uuid {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    match desk.accept(Request { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
+    match store.accept(CreateOrder { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
     }
 }
 
-async fn accepted(desk: &Arc<Desk>, owner: Hash) -> Uuid {
-    let upload = kept(desk, owner, b"sound").await;
-    create(desk, owner, Audio::Upload(upload)).await
+async fn accepted(store: &Arc<TranscriptionStore>, owner: Hash) -> Uuid {
+    let upload = kept(store, owner, b"sound").await;
+    create(store, owner, CreateAudio::Upload(upload)).await
 }
 
-async fn kept(desk: &Arc<Desk>, owner: Hash, bytes: &[u8]) -> Uuid {
-    let mut incoming = desk.shelf.begin(owner, 0).unwrap();
+async fn kept(store: &Arc<TranscriptionStore>, owner: Hash, bytes: &[u8]) -> Uuid {
+    let mut incoming = store.upload_store.begin(owner, 0).unwrap();
     incoming.write(bytes).await.unwrap();
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
+    store.upload_store.keep(incoming, Timestamp(0), file).unwrap();
     upload
 }
 
@@ -112,10 +114,10 @@ async fn grows_to(what: &str, wanted: usize, count: impl Fn() -> usize) {
 #[tokio::test]
 async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_place() {
     let (root, clock) = (TempDir::new().unwrap(), Arc::new(Still::default()));
-    let desk = open(root.path(), Arc::clone(&clock));
+    let store = open(root.path(), Arc::clone(&clock));
     let mut ids = Vec::new();
     for _ in 0..12 {
-        ids.push(accepted(&desk, OWNER).await);
+        ids.push(accepted(&store, OWNER).await);
     }
     let tries = Arc::new(AtomicUsize::new(0));
     let own = Arc::clone(&tries);
@@ -124,20 +126,20 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
         Err(RecogniserError::Recognition { seconds: 0.0 })
     }));
     let (shapes, length_limit) = (Shapes::default(), LONGEST);
-    let worker = Worker { desk: Arc::clone(&desk), recogniser, clock: Arc::clone(&clock) as _, shapes, length_limit };
+    let worker = Worker { store: Arc::clone(&store), recogniser, clock: Arc::clone(&clock) as _, shapes, length_limit };
     let working = tokio::spawn(Recognition { worker: Arc::new(worker), places: 1, slice: SLICE }.run());
     let count = || tries.load(Ordering::SeqCst);
     grows_to("some are tried, one after the other", MOST_RESTING, count).await;
     // Each step waits for something that happens after what must not.
-    accepted(&desk, OTHER).await;
+    accepted(&store, OTHER).await;
     grows_to("another key has its turn", MOST_RESTING + 1, count).await;
-    let statuses = || ids.iter().filter(|id| desk.status(**id, &OWNER).unwrap().0.as_str() == "queued").count();
+    let statuses = || ids.iter().filter(|id| store.status(**id, &OWNER).unwrap().0.as_str() == "queued").count();
     eventually("all wait", async || (statuses() == 12).then_some(())).await;
     clock.pass(AGAIN);
     grows_to("they are tried again, and those first that were not tried", 2 * MOST_RESTING + 2, count).await;
     eventually("all wait again", async || (statuses() == 12).then_some(())).await;
     // What rests can be cancelled, and makes room for one of those that were tried once only.
-    assert_eq!(desk.cancel(ids[11], &OWNER).unwrap(), Removal::Removed);
+    assert_eq!(store.cancel(ids[11], &OWNER).unwrap(), DeleteResult::Removed);
     grows_to("one more is tried", 2 * MOST_RESTING + 3, count).await;
     assert!(fs::read_dir(root.path().join("started")).unwrap().count() <= 1);
     working.abort();
@@ -147,18 +149,20 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
 #[tokio::test]
 async fn what_cannot_be_taken_in_is_fetched_again_after_a_pause_and_holds_no_place() {
     let (root, clock) = (TempDir::new().unwrap(), Arc::new(Still::default()));
-    let desk = open(root.path(), Arc::clone(&clock));
-    kept(&desk, OWNER, &[0; 500]).await;
+    let store = open(root.path(), Arc::clone(&clock));
+    kept(&store, OWNER, &[0; 500]).await;
     let archive = Receiver::start(Mood::Body(vec![0; 900].into())).await;
     for n in 0..12 {
-        create(&desk, OWNER, Audio::Elsewhere(archive.url(&format!("/{n}.wav")))).await;
+        create(&store, OWNER, CreateAudio::Elsewhere(archive.url(&format!("/{n}.wav")))).await;
     }
-    let fetcher = Fetcher::new(Reach::everywhere(), &Default::default(), Arc::clone(&desk.shelf)).unwrap();
-    let fetching = Fetching { desk: Arc::clone(&desk), fetcher: Arc::new(fetcher), clock: Arc::clone(&clock) as _ };
+    let fetcher =
+        Fetcher::new(AddressPolicy::everywhere(), &Default::default(), Arc::clone(&store.upload_store)).unwrap();
+    let fetching =
+        FetchWorker { store: Arc::clone(&store), fetcher: Arc::new(fetcher), clock: Arc::clone(&clock) as _ };
     let working = tokio::spawn(Arc::new(fetching).run(2));
     let count = || archive.heard().len();
     eventually("some are fetched", async || (count() >= MOST_RESTING).then_some(())).await;
-    create(&desk, OTHER, Audio::Elsewhere(archive.url("/other.wav"))).await;
+    create(&store, OTHER, CreateAudio::Elsewhere(archive.url("/other.wav"))).await;
     let of_other = || archive.heard().iter().filter(|heard| heard.path == "/other.wav").count();
     eventually("another key has its turn", async || (of_other() == 1).then_some(())).await;
     // Two at once may be fetched beside those that rest.
@@ -175,16 +179,16 @@ async fn what_cannot_be_taken_in_is_fetched_again_after_a_pause_and_holds_no_pla
 #[tokio::test]
 async fn a_cancel_that_cannot_be_written_leaves_the_transcription_where_it_waits() {
     let root = TempDir::new().unwrap();
-    let desk = open(root.path(), Arc::default());
-    let id = accepted(&desk, OWNER).await;
+    let store = open(root.path(), Arc::default());
+    let id = accepted(&store, OWNER).await;
     let (folder, away) = (root.path().join("transcriptions"), root.path().join("away"));
     fs::rename(&folder, &away).unwrap();
-    desk.cancel(id, &OWNER).unwrap_err();
+    store.cancel(id, &OWNER).unwrap_err();
     fs::rename(&away, &folder).unwrap();
-    let taken = desk.take().expect("it waits");
+    let taken = store.take().expect("it waits");
     assert_eq!(taken.id, id);
-    desk.put_back(&taken, scribed::server::index::Waits::ToBeHeard);
-    assert_eq!(desk.cancel(id, &OWNER).unwrap(), Removal::Removed);
+    store.put_back(&taken, scribed::server::storage::index::QueueKind::ToBeHeard);
+    assert_eq!(store.cancel(id, &OWNER).unwrap(), DeleteResult::Removed);
 }
 
 const CALL: &str = "/audio/text/audio-transcription";
@@ -234,7 +238,7 @@ impl Recogniser for Counting {
         &["en"]
     }
 
-    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, _: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         let mut begun = self.begun.lock().unwrap();
         begun.0 += 1;
         // Not for ever: a test that fails ends too.

@@ -202,7 +202,7 @@ fn a_plan_that_is_kept_is_carried_out_and_nothing_else() {
     assert_eq!((&done["done"], &done["left_out"]), (&json!(2), &json!(2)), "{done}");
     let left: BTreeMap<&str, &str> = done["left_out_files"].as_array().unwrap().iter().map(named).collect();
     assert!(left["changes.wav"].contains("changed") && left["goes.wav"].contains("nothing is there"), "{left:?}");
-    assert_eq!(bed.desk().bought(), 2, "nothing is bought that nobody planned");
+    assert_eq!(bed.store().bought(), 2, "nothing is bought that nobody planned");
     assert_eq!(bed.jobs()["later.wav"]["stage"], "probed");
     assert!(!bed.jobs().contains_key("later still.wav"), "it was not even looked for");
     bed.assert_written("a.wav");
@@ -210,7 +210,7 @@ fn a_plan_that_is_kept_is_carried_out_and_nothing_else() {
     // The rest is as if nobody had looked.
     fs::remove_file(bed.path("today.plan")).unwrap();
     assert_eq!(bed.once(0)["done"], 3);
-    assert_eq!(bed.desk().bought(), 5);
+    assert_eq!(bed.store().bought(), 5);
 }
 
 fn named(row: &Value) -> (&str, &str) {
@@ -267,7 +267,7 @@ fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
     assert!(planned["assumed"].to_string().contains("8 places"), "{planned}");
     assert_eq!(save(&bed)["files"], 2);
     let done = once_plan(&bed, 0);
-    assert_eq!((&done["done"], bed.desk().bought()), (&json!(4), 2), "{done}");
+    assert_eq!((&done["done"], bed.store().bought()), (&json!(4), 2), "{done}");
     // What was bought is known by its content, whatever is new beside it.
     fs::copy(bed.path("inbox/talk.wav"), bed.path("second/again.wav")).unwrap();
     let planned = plan(&bed);

@@ -108,9 +108,9 @@ fn whoever_brings_a_recording_the_whole_of_it_is_bought_once() {
     for (name, _) in PRODUCERS {
         bed.assert_written(name);
     }
-    let desk = bed.desk();
-    let bought: BTreeSet<String> = desk.records.iter().map(|(content, _)| content.clone()).collect();
+    let store = bed.store();
+    let bought: BTreeSet<String> = store.records.iter().map(|(content, _)| content.clone()).collect();
     assert_eq!(bought, contents, "nothing but whole recordings");
-    desk.assert_each_once(PRODUCERS.len());
+    store.assert_each_once(PRODUCERS.len());
     assert_eq!(bed.jobs().len(), PRODUCERS.len(), "no temporary name became a job");
 }

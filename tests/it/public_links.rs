@@ -3,23 +3,23 @@
 use crate::service::{Canned, KEY, Mood, TestService, answer, options, speech};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
-use scribed::server::service::Options;
-use scribed::server::shelf::{A_DAY, Keeping};
+use scribed::server::service::ServiceOptions;
+use scribed::server::storage::uploads::{A_DAY, UploadRetention};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-async fn service(data: &TempDir, set: impl FnOnce(&mut Options)) -> TestService {
+async fn service(data: &TempDir, set: impl FnOnce(&mut ServiceOptions)) -> TestService {
     let mut options = options(data.path());
-    options.uploads = Keeping::for_span(A_DAY);
+    options.uploads = UploadRetention::for_span(A_DAY);
     set(&mut options);
     TestService::with(options, Canned::new(Mood::Hear)).await
 }
 
-fn trusting(options: &mut Options) {
+fn trusting(options: &mut ServiceOptions) {
     options.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
 }
 
-fn public(url: &str) -> impl FnOnce(&mut Options) {
+fn public(url: &str) -> impl FnOnce(&mut ServiceOptions) {
     let url = url.parse().unwrap();
     move |options| options.public_url = Some(url)
 }

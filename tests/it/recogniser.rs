@@ -11,16 +11,16 @@ use std::time::Duration;
 use crate::librivox::{readings, word_errors};
 use scribed::domain::transcript::Transcript;
 use scribed::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
-use scribed::server::hearing::{HearingError, Wishes, transcribe};
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::server::recognition::transcribe::{TranscribeError, TranscribeOptions, transcribe};
 
 /// One for all tests: a decoder takes a second and 100 MB.
 static SPHINX: LazyLock<Arc<PocketSphinx>> =
     LazyLock::new(|| Arc::new(PocketSphinx::open(Settings::default()).unwrap()));
 
-async fn hear(path: &Path) -> Result<Transcript, HearingError> {
-    transcribe(path, SPHINX.clone(), Wishes::default()).await.map(|hearing| hearing.transcript)
+async fn hear(path: &Path) -> Result<Transcript, TranscribeError> {
+    transcribe(path, SPHINX.clone(), TranscribeOptions::default()).await.map(|hearing| hearing.transcript)
 }
 
 async fn samples(path: &Path) -> Result<Vec<i16>, DecodeError> {
@@ -110,8 +110,8 @@ async fn the_same_sound_gives_the_same_words_whatever_came_before() {
         sounds.push(samples(&reading.path).await.unwrap());
     }
     let recognise = |sound: &Vec<i16>| sphinx.recognise(sound).unwrap();
-    let forward: Vec<Vec<Heard>> = sounds.iter().map(recognise).collect();
-    let mut backward: Vec<Vec<Heard>> = sounds.iter().rev().map(recognise).collect();
+    let forward: Vec<Vec<RecognisedWord>> = sounds.iter().map(recognise).collect();
+    let mut backward: Vec<Vec<RecognisedWord>> = sounds.iter().rev().map(recognise).collect();
     backward.reverse();
     assert_eq!(forward, backward);
 }
@@ -283,7 +283,7 @@ impl Recogniser for Slow {
         &["en"]
     }
 
-    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, _: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(500));
         Ok(Vec::new())
@@ -299,7 +299,7 @@ async fn dropped_work_stops_after_its_segment() {
     let begun = || slow.0.load(Ordering::SeqCst);
     let first_segment = poll_until(|| begun() > 0);
     tokio::select! {
-        _ = transcribe(&path, slow.clone(), Wishes::default()) => panic!("ten minutes of tones were over before the first segment"),
+        _ = transcribe(&path, slow.clone(), TranscribeOptions::default()) => panic!("ten minutes of tones were over before the first segment"),
         () = first_segment => {}
     }
     let dropped_at = begun();
@@ -325,7 +325,7 @@ impl Recogniser for Broken {
         &["en"]
     }
 
-    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, _: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         Err(RecogniserError::Start { model: "/model".into() })
     }
 }
@@ -335,6 +335,6 @@ async fn a_recogniser_that_fails_is_the_error() {
     let folder = folder();
     let tones = "aevalsrc='0.5*sin(3000*t)*lt(mod(t,2),1)':s=16000:d=60";
     let path = made(&folder, "tones.wav", &["-f", "lavfi", "-i", tones]);
-    let error = transcribe(&path, Arc::new(Broken), Wishes::default()).await.unwrap_err();
-    assert!(matches!(error, HearingError::Recogniser(_)), "{error:?}");
+    let error = transcribe(&path, Arc::new(Broken), TranscribeOptions::default()).await.unwrap_err();
+    assert!(matches!(error, TranscribeError::Recogniser(_)), "{error:?}");
 }

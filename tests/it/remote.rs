@@ -4,10 +4,10 @@ use crate::jobs::row;
 use crate::support::bed::{Bed, Ran};
 use crate::support::stub::{Act, Book, Endpoint, Stub, refusal};
 use scribed::domain::job::JobKey;
+use scribed::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia, RowSight};
 use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
 use scribed::domain::remote::{RemoteUrl, identity};
-use scribed::domain::row::{OutputPlace, Row, RowMedia, Sight};
 use scribed::domain::token::Token;
 use scribed::store::contract::Store;
 use scribed::store::sled;
@@ -34,18 +34,18 @@ fn url(name: &str, signature: &str) -> String {
     format!("https://media.example.org/talks/{name}?id=7&X-Amz-Signature={signature}")
 }
 
-fn of_url(text: &str) -> Row {
-    Row { media: RowMedia::Url(RemoteUrl::parse(text).unwrap()), ..row() }
+fn of_url(text: &str) -> ManifestRow {
+    ManifestRow { media: RowMedia::Url(RemoteUrl::parse(text).unwrap()), ..row() }
 }
 
 /// Puts jobs of these rows into the queue while nobody has it.
-fn order(bed: &Bed, rows: &[(&str, Row)]) {
+fn order(bed: &Bed, rows: &[(&str, ManifestRow)]) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = sled::open(&bed.path("state")).unwrap();
         for (name, row) in rows {
             let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(*name) };
-            store.admit_row(&key, row, Sight::Unknown, Timestamp(1), Timestamp(1)).await.unwrap();
+            store.admit_row(&key, row, RowSight::Unknown, Timestamp(1), Timestamp(1)).await.unwrap();
         }
         store.settle().await.unwrap();
     });
@@ -60,7 +60,7 @@ fn it_is_created_by_its_address_paid_once_and_written_beside_its_list() {
     let stub = Stub::start(|_, _| Act::Well);
     let bed = bed(&stub, "");
     let place = OutputPlace { folder: RelPath::new("subs/2024"), stem: Some("AB.12".to_owned()) };
-    let placed = Row { output: Some(place), ..of_url(&url("talk.mp3", "other")) };
+    let placed = ManifestRow { output: Some(place), ..of_url(&url("talk.mp3", "other")) };
     order(&bed, &[("a", of_url(&url("talk.mp3", SECRET))), ("b", placed)]);
     fs::create_dir(bed.path("inbox/lists")).unwrap();
     let ran = bed.run(["once", "--json"]);
@@ -120,7 +120,7 @@ fn a_budget_lets_nothing_through_of_which_nobody_says_how_long_it_is() {
     let stub = Stub::start(|_, _| Act::Well);
     let bed = bed(&stub, "[budget]\ntotal = \"10s\"\n");
     fs::create_dir(bed.path("inbox/lists")).unwrap();
-    let said = |name: &str, billed| Row { billed, ..of_url(&url(name, "s")) };
+    let said = |name: &str, billed| ManifestRow { billed, ..of_url(&url(name, "s")) };
     order(
         &bed,
         &[
@@ -154,7 +154,7 @@ fn the_file_of_a_row_is_waited_for_and_bought_when_it_comes() {
     let stub = Stub::start(|_, _| Act::Well);
     let bed = bed(&stub, "");
     fs::write(bed.path("inbox/other.wav"), b"other").unwrap();
-    let of_file = Row { media: RowMedia::File(RelPath::new("late.wav")), ..row() };
+    let of_file = ManifestRow { media: RowMedia::File(RelPath::new("late.wav")), ..row() };
     order(&bed, &[("late.wav", of_file)]);
     let sum = bed.once(0);
     assert_eq!((&sum["done"], &sum["waiting_for"]["missing file"]), (&1.into(), &1.into()), "{sum}");

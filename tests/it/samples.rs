@@ -2,12 +2,12 @@
 
 use scribed::wire::enrichment::{Either, Enrichments, Shapes};
 use scribed::wire::error::ErrorBody;
-use scribed::wire::event::Event;
-use scribed::wire::page::Page;
+use scribed::wire::event::WebhookEvent;
+use scribed::wire::page::RecordPage;
 use scribed::wire::record::{Created, Record};
 use scribed::wire::result::{ResultBody, Subtitles};
-use scribed::wire::upgrade;
 use scribed::wire::upload::Uploaded;
+use scribed::wire::v1_params;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ fn round_trip(name: &str, payload: &Value) -> Value {
         _ if kind.starts_with("job_") => again::<Record<ResultBody>>(name, payload),
         "upload_response" => again::<Uploaded>(name, payload),
         "create_response" => again::<Created>(name, payload),
-        "list_page_empty" | "list_page_links" => again::<Page<Record<ResultBody>>>(name, payload),
-        _ if kind.starts_with("callback") || kind.starts_with("webhook") => again::<Event>(name, payload),
+        "list_page_empty" | "list_page_links" => again::<RecordPage<Record<ResultBody>>>(name, payload),
+        _ if kind.starts_with("callback") || kind.starts_with("webhook") => again::<WebhookEvent>(name, payload),
         _ => panic!("{name}: nobody reads this"),
     }
 }
@@ -140,12 +140,12 @@ fn every_first_version_payload_is_upgraded() {
     let mut results = 0;
     for (name, payload) in payloads().into_iter().filter(|(name, _)| name.starts_with("v1/")) {
         if name.contains("webhook_ack") {
-            assert!(!upgrade::is_result(&payload));
+            assert!(!v1_params::is_result(&payload));
             continue;
         }
-        assert!(upgrade::is_result(&payload), "{name}");
+        assert!(v1_params::is_result(&payload), "{name}");
         results += 1;
-        let upgraded = upgrade::result(&payload);
+        let upgraded = v1_params::result(&payload);
         let inner = payload.get("payload").unwrap_or(&payload);
         let old =
             inner["prediction"].as_array().or_else(|| inner["prediction_raw"]["transcription"].as_array()).unwrap();

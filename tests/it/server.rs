@@ -5,12 +5,12 @@ use crate::service::{Canned, KEY, Mood, OTHER_KEY, TestService, answer, eventual
 use reqwest::{Method, StatusCode};
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::Timestamp;
-use scribed::server::auth::own_key;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
-use scribed::server::recogniser::{Recogniser, RecogniserError};
+use scribed::server::http::auth::own_key;
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::recogniser::{Recogniser, RecogniserError};
 use scribed::server::service::{StartError, health, start};
-use scribed::wire::iso;
+use scribed::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ async fn upload_create_read_list() {
     let amounts = &result["metadata"];
     assert_eq!(amounts["number_of_distinct_channels"], 1);
     assert_eq!(amounts["billing_time"], amounts["audio_duration"]);
-    let moment = |field: &str| iso::read(record[field].as_str().unwrap()).unwrap();
+    let moment = |field: &str| timestamps::read(record[field].as_str().unwrap()).unwrap();
     let took = moment("completed_at").since(moment("created_at"));
     let millis = (amounts["transcription_time"].as_f64().unwrap() * 1000.0).round();
     assert_eq!(millis, took.as_millis() as f64, "the last digit of seconds depends on how they were added up");
@@ -179,7 +179,7 @@ async fn paths_and_methods() {
         assert_eq!(body["path"], bare);
         assert_eq!(body["statusCode"], 404);
         assert!(body["request_id"].as_str().unwrap().starts_with("G-"));
-        assert!(iso::read(body["timestamp"].as_str().unwrap()).is_some());
+        assert!(timestamps::read(body["timestamp"].as_str().unwrap()).is_some());
     }
     for id in ["x", "00000000-0000-4000-8000-000000000000", "..%2f..%2fdesk", &id.to_uppercase(), &format!("{id}.json")]
     {

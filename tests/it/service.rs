@@ -4,16 +4,16 @@
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use scribed::clock::{Clock, SystemClock};
-use scribed::server::address::Reach;
-use scribed::server::auth::Key;
-use scribed::server::calls::Patience;
-use scribed::server::hearing::LONGEST;
-use scribed::server::lazy::LazyRecogniser;
-use scribed::server::listening::Manners;
-use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
-use scribed::server::recognition::SLICE;
-use scribed::server::request_body::BodyLimits;
-use scribed::server::service::{Options, REQUESTS, Running, start};
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::http::auth::ApiKey;
+use scribed::server::http::listener::ListenerLimits;
+use scribed::server::http::request_body::BodyLimits;
+use scribed::server::recognition::dispatcher::SLICE;
+use scribed::server::recognition::lazy::LazyRecogniser;
+use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
+use scribed::server::recognition::transcribe::LONGEST;
+use scribed::server::service::{REQUESTS, RunningService, ServiceOptions, start};
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
@@ -25,8 +25,8 @@ pub const KEY: &str = "a-key";
 pub const OTHER_KEY: &str = "another-key";
 
 /// Calls that fail are tried again at once.
-pub const QUICK: Patience =
-    Patience { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
+pub const QUICK: DeliveryRetries =
+    DeliveryRetries { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
 
 /// What the canned recogniser does with a segment.
 pub enum Mood {
@@ -59,7 +59,7 @@ impl Recogniser for Canned {
         &["en"]
     }
 
-    fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+    fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError> {
         let waiting = |mood: &mut Mood| matches!(mood, Mood::Wait);
         let mood = self.changed.wait_while(self.mood.lock().unwrap(), waiting).unwrap();
         let outcome = match *mood {
@@ -73,21 +73,21 @@ impl Recogniser for Canned {
     }
 }
 
-fn heard(word: &str, start: f64, end: f64) -> Heard {
-    Heard { word: word.to_owned(), start, end, confidence: 0.5 }
+fn heard(word: &str, start: f64, end: f64) -> RecognisedWord {
+    RecognisedWord { word: word.to_owned(), start, end, confidence: 0.5 }
 }
 
 pub struct TestService {
-    pub running: Running,
+    pub running: RunningService,
     pub base: String,
     pub client: Client,
 }
 
-pub fn options(data: &Path) -> Options {
-    Options {
+pub fn options(data: &Path) -> ServiceOptions {
+    ServiceOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         data: data.to_owned(),
-        keys: vec![Key::new(KEY), Key::new(OTHER_KEY)],
+        keys: vec![ApiKey::new(KEY), ApiKey::new(OTHER_KEY)],
         names: std::collections::BTreeSet::new(),
         key_headers: vec!["x-service-key".to_owned(), "x-other-header".to_owned()],
         upload_limit: 50_000_000,
@@ -95,17 +95,17 @@ pub fn options(data: &Path) -> Options {
         running: 25,
         queue: 300,
         retention: Duration::from_secs(365 * 24 * 3600),
-        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
+        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
-        reach: Reach::public(),
+        reach: AddressPolicy::public(),
         webhook: None,
         patience: QUICK,
         workers: 2,
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,
-        manners: Manners::SERVICE,
+        manners: ListenerLimits::SERVICE,
         requests: REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: Vec::new(),
@@ -122,11 +122,11 @@ impl TestService {
         (Self::with(options(data.path()), Canned::new(Mood::Hear)).await, data)
     }
 
-    pub async fn with(options: Options, recogniser: Arc<dyn Recogniser>) -> Self {
+    pub async fn with(options: ServiceOptions, recogniser: Arc<dyn Recogniser>) -> Self {
         Self::on(options, Arc::new(LazyRecogniser::ready(recogniser)), Arc::new(SystemClock)).await
     }
 
-    pub async fn on(options: Options, recogniser: Arc<LazyRecogniser>, clock: Arc<dyn Clock>) -> Self {
+    pub async fn on(options: ServiceOptions, recogniser: Arc<LazyRecogniser>, clock: Arc<dyn Clock>) -> Self {
         let running = start(options, recogniser, clock).await.unwrap();
         let base = format!("http://{}", running.address);
         let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();

@@ -75,7 +75,7 @@ fn copies_are_shared_within_a_service_only() {
     fs::copy(bed.path("inbox/open.wav"), bed.path("inbox/again.wav")).unwrap();
     assert_eq!(bed.once(0)["done"], 3);
     assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
-    bed.desk().assert_each_once(1);
+    bed.store().assert_each_once(1);
 }
 
 /// It had been uploaded before its owner thought of it: nothing more is sent, and it is done here.

@@ -9,10 +9,12 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
 use scribed::clock::SystemClock;
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::calls::Patience;
-use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Request, Rules, Taken};
-use scribed::server::shelf::Limits;
-use scribed::server::starts::Work;
+use scribed::server::storage::starts::TranscriptionWork;
+use scribed::server::storage::transcriptions::{
+    Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
+};
+use scribed::server::storage::uploads::UploadLimits;
+use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::result::File;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,125 +27,129 @@ use uuid::Uuid;
 
 const OWNER: Hash = Hash([7; 32]);
 
-fn open(root: &Path) -> Arc<Desk> {
-    let rules = Rules {
-        limits: Limits { upload: 100, disk: 1_000 },
+fn open(root: &Path) -> Arc<TranscriptionStore> {
+    let rules = StoreRules {
+        limits: UploadLimits { upload: 100, disk: 1_000 },
         first_owner: OWNER,
         running: 10,
         queue: 10,
         retention: Duration::from_secs(24 * 3600),
-        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
+        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
         webhook: false,
-        patience: Patience::default(),
+        patience: DeliveryRetries::default(),
         volume: 1 << 20,
     };
-    Arc::new(Desk::open(root, rules, Arc::new(SystemClock)).unwrap())
+    Arc::new(TranscriptionStore::open(root, rules, Arc::new(SystemClock)).unwrap())
 }
 
-async fn accepted(desk: &Arc<Desk>) -> Uuid {
-    let mut incoming = desk.shelf.begin(OWNER, 0).unwrap();
+async fn accepted(store: &Arc<TranscriptionStore>) -> Uuid {
+    let mut incoming = store.upload_store.begin(OWNER, 0).unwrap();
     incoming.write(b"sound").await.unwrap();
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
-    create(desk, Audio::Upload(upload)).await
+    store.upload_store.keep(incoming, Timestamp(0), file).unwrap();
+    create(store, CreateAudio::Upload(upload)).await
 }
 
-async fn create(desk: &Arc<Desk>, audio: Audio) -> Uuid {
+async fn create(store: &Arc<TranscriptionStore>, audio: CreateAudio) -> Uuid {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
-    match desk.accept(Request { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
+    match store.accept(CreateOrder { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
     }
 }
 
 /// As if the process were killed while it works on these.
-fn killed(desk: Arc<Desk>, work: &[(&Taken, Work)]) {
+fn killed(store: Arc<TranscriptionStore>, work: &[(&TakenTranscription, TranscriptionWork)]) {
     for (taken, work) in work {
-        std::mem::forget(desk.begin(taken, *work).unwrap());
+        std::mem::forget(store.begin(taken, *work).unwrap());
     }
-    drop(desk);
+    drop(store);
 }
 
-fn done(desk: &Arc<Desk>, taken: &Taken) {
-    let underway = desk.begin(taken, Work::Recognition).unwrap();
-    desk.end(taken, Ended { at: desk.ending(taken), failure: None }, Some("{}")).unwrap();
+fn done(store: &Arc<TranscriptionStore>, taken: &TakenTranscription) {
+    let underway = store.begin(taken, TranscriptionWork::Recognition).unwrap();
+    store.end(taken, TranscriptionEnd { at: store.ending(taken), failure: None }, Some("{}")).unwrap();
     underway.survived();
 }
 
 #[tokio::test]
 async fn after_a_kill_what_was_in_progress_runs_alone_and_nothing_else_is_blamed() {
     let root = TempDir::new().unwrap();
-    let desk = open(root.path());
-    let ids = [accepted(&desk).await, accepted(&desk).await, accepted(&desk).await];
-    let [one, two] = [desk.take().unwrap(), desk.take().unwrap()];
-    killed(desk, &[(&one, Work::Recognition), (&two, Work::Recognition)]);
+    let store = open(root.path());
+    let ids = [accepted(&store).await, accepted(&store).await, accepted(&store).await];
+    let [one, two] = [store.take().unwrap(), store.take().unwrap()];
+    killed(store, &[(&one, TranscriptionWork::Recognition), (&two, TranscriptionWork::Recognition)]);
 
-    let desk = open(root.path());
-    let taken = desk.take().unwrap();
+    let store = open(root.path());
+    let taken = store.take().unwrap();
     assert_eq!(taken.id, ids[0]);
-    assert!(desk.take().is_none(), "alone");
-    killed(desk, &[(&taken, Work::Recognition)]);
+    assert!(store.take().is_none(), "alone");
+    killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
     // The one that was not in progress this time goes first: it has the fewer kills.
-    let desk = open(root.path());
-    let taken = desk.take().unwrap();
+    let store = open(root.path());
+    let taken = store.take().unwrap();
     assert_eq!(taken.id, ids[1]);
-    done(&desk, &taken);
+    done(&store, &taken);
     // Killed once more the first one would be set aside: it waits, and keeps nobody from working.
-    let third = desk.take().unwrap();
+    let third = store.take().unwrap();
     assert_eq!(third.id, ids[2]);
-    assert!(desk.take().is_none());
-    desk.try_last();
-    assert!(desk.take().is_none(), "not beside the third");
-    done(&desk, &third);
-    let taken = desk.take().unwrap();
+    assert!(store.take().is_none());
+    store.try_last();
+    assert!(store.take().is_none(), "not beside the third");
+    done(&store, &third);
+    let taken = store.take().unwrap();
     assert_eq!(taken.id, ids[0]);
-    killed(desk, &[(&taken, Work::Recognition)]);
+    killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
-    let desk = open(root.path());
-    let record = desk.read(ids[0], &OWNER).unwrap().unwrap();
+    let store = open(root.path());
+    let record = store.read(ids[0], &OWNER).unwrap().unwrap();
     let failure = record.head.ended.unwrap().failure.unwrap();
     assert_eq!((record.status.as_str(), failure.code), ("error", 422));
     assert!(failure.message.contains("killed 3 times while it transcribed"), "{}", failure.message);
-    assert!(desk.take().is_none() && names(root.path(), "started").is_empty());
-    assert_eq!(desk.shelf.bytes(), 5, "its audio is kept, and no other");
-    drop(desk);
-    let desk = open(root.path());
-    assert_eq!(desk.shelf.bytes(), 5, "also after the next start");
-    desk.delete(ids[0], &OWNER).unwrap();
-    assert_eq!(desk.shelf.bytes(), 0);
+    assert!(store.take().is_none() && names(root.path(), "started").is_empty());
+    assert_eq!(store.upload_store.bytes(), 5, "its audio is kept, and no other");
+    drop(store);
+    let store = open(root.path());
+    assert_eq!(store.upload_store.bytes(), 5, "also after the next start");
+    store.delete(ids[0], &OWNER).unwrap();
+    assert_eq!(store.upload_store.bytes(), 0);
 }
 
 #[tokio::test]
 async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     let root = TempDir::new().unwrap();
-    let desk = open(root.path());
-    let ids = [accepted(&desk).await, accepted(&desk).await, create(&desk, Audio::Elsewhere("http://x/".into())).await];
-    drop(desk);
+    let store = open(root.path());
+    let ids = [
+        accepted(&store).await,
+        accepted(&store).await,
+        create(&store, CreateAudio::Elsewhere("http://x/".into())).await,
+    ];
+    drop(store);
     for _ in 0..20 {
-        let desk = open(root.path());
-        let heard: Vec<Taken> = std::iter::from_fn(|| desk.take()).collect();
-        let fetched: Vec<Taken> = std::iter::from_fn(|| desk.take_to_fetch()).collect();
-        let heard = heard.iter().map(|taken| (taken, Work::Recognition));
-        let work: Vec<_> = heard.chain(fetched.iter().map(|taken| (taken, Work::Fetch))).collect();
-        killed(desk, &work);
+        let store = open(root.path());
+        let heard: Vec<TakenTranscription> = std::iter::from_fn(|| store.take()).collect();
+        let fetched: Vec<TakenTranscription> = std::iter::from_fn(|| store.take_to_fetch()).collect();
+        let heard = heard.iter().map(|taken| (taken, TranscriptionWork::Recognition));
+        let work: Vec<_> = heard.chain(fetched.iter().map(|taken| (taken, TranscriptionWork::Fetch))).collect();
+        killed(store, &work);
     }
-    let desk = open(root.path());
-    assert!(ids.iter().all(|id| desk.status(*id, &OWNER).unwrap().0.as_str() == "queued"));
-    desk.try_last();
+    let store = open(root.path());
+    assert!(ids.iter().all(|id| store.status(*id, &OWNER).unwrap().0.as_str() == "queued"));
+    store.try_last();
     for id in &ids[..2] {
-        let taken = desk.take().unwrap();
+        let taken = store.take().unwrap();
         assert_eq!(taken.id, *id);
-        assert!(desk.take_to_fetch().is_none());
-        done(&desk, &taken);
+        assert!(store.take_to_fetch().is_none());
+        done(&store, &taken);
     }
-    let taken = desk.take_to_fetch().unwrap();
+    let taken = store.take_to_fetch().unwrap();
     // It did no harm: it is like any other again.
-    desk.put_back(&taken, scribed::server::index::Waits::ToBeFetched);
-    let other = accepted(&desk).await;
-    assert_eq!(desk.take().unwrap().id, other);
+    store.put_back(&taken, scribed::server::storage::index::QueueKind::ToBeFetched);
+    let other = accepted(&store).await;
+    assert_eq!(store.take().unwrap().id, other);
 }
 
 /// The service, and how it is asked.

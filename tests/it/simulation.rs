@@ -14,25 +14,26 @@ use crate::sim::world::{World, key};
 use reqwest::Url;
 use scribed::beneath::RootedPath;
 use scribed::clock::{Clock, Steady};
-use scribed::config::meant::{self, Config};
-use scribed::config::reading;
+use scribed::config::load::read;
+use scribed::config::model;
+use scribed::config::model::Config;
 use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
-use scribed::domain::hint::{Hint, Seals};
+use scribed::domain::hint::{AddressSeal, Hint};
 use scribed::domain::job::{Job, JobKey};
 use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Audio, Event, Stage, StageKind};
+use scribed::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
 use scribed::output::results::Results;
 use scribed::output::spool::Spool;
-use scribed::pipeline::callbacks::Callbacks;
-use scribed::pipeline::engine::{Engine, Parts, Until};
-use scribed::pipeline::in_progress::InProgress;
-use scribed::pipeline::purse::{Measure, Purse};
-use scribed::source::folder::full_path;
-use scribed::source::mount::Mount;
-use scribed::source::stamp::{Look, look};
-use scribed::store::contract::{Filter, Store, Those};
+use scribed::pipeline::budget::gate::{BudgetGate, Measure};
+use scribed::pipeline::engine::{Engine, EngineParts, Until};
+use scribed::pipeline::request::callback_address::CallbackAddresses;
+use scribed::pipeline::stages::in_progress::InProgress;
+use scribed::source::metadata::stamp::{FileLook, look};
+use scribed::source::mount::source_mount::Mount;
+use scribed::source::scan::folder_scan::full_path;
+use scribed::store::contract::{Filter, JobSubset, Store};
 use scribed::store::params::ParamFiles;
 use scribed::wire::params::CallbackMethod;
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ struct Sim {
 }
 
 /// With its marker: an emptied folder is just empty.
-fn mount(source: &meant::Source, config: &Config, world: &World) -> (SourceName, Arc<Mount>) {
+fn mount(source: &model::Source, config: &Config, world: &World) -> (SourceName, Arc<Mount>) {
     let clock = Arc::<crate::sim::clock::SimClock>::clone(&world.clock);
     let mount = Mount::new(Arc::new(source.clone()), &config.state, clock);
     mount.there_blocking().unwrap();
@@ -175,21 +176,21 @@ impl Sim {
         tokio::time::sleep(secs(if self.world.chance() < 0.7 { 1 } else { 300 })).await;
     }
 
-    fn parts(&self, store: &Arc<SimStore>, life: u32) -> Parts {
+    fn parts(&self, store: &Arc<SimStore>, life: u32) -> EngineParts {
         let client = Mutant {
             inner: Scripted::new(Arc::clone(&self.world), life, format!("key {}", self.keys.load(Ordering::Relaxed))),
             mutation: self.mutation,
         };
         let terms = self.config.services[&crate::jobs::service()].terms();
         let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
-        Parts {
+        EngineParts {
             store,
-            homes: Arc::new(self.config.homes()),
+            routing: Arc::new(self.config.routing()),
             client: Arc::new(client),
             clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
-            purse: self.purse(),
+            budget_gate: self.budget_gate(),
             writing: Arc::default(),
             in_progress: InProgress::unwritten(),
             passing: Arc::default(),
@@ -198,15 +199,15 @@ impl Sim {
             mounts: self.mounts.clone(),
             terms: *terms,
             retry: self.config.retry,
-            callbacks: Some(Callbacks::new(seals(), Url::parse("https://hook").unwrap(), CallbackMethod::Post)),
+            callbacks: Some(CallbackAddresses::new(seals(), Url::parse("https://hook").unwrap(), CallbackMethod::Post)),
             seed: u64::from(life),
         }
     }
 
     /// One for each life, as for each process.
-    fn purse(&self) -> Arc<Purse> {
+    fn budget_gate(&self) -> Arc<BudgetGate> {
         let seconds = self.plan.budget.measured;
-        let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
+        let audio = seconds.map(|seconds| AudioAmount { millis: seconds * 1000, channels: 1, billed: None });
         // Some files take longer than others.
         let measure: Measure = Arc::new(move |_, key, _| {
             let takes = Duration::from_millis(u64::from(key.tag().0[0]) * 10);
@@ -215,7 +216,7 @@ impl Sim {
                 audio
             })
         });
-        Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
+        Arc::new(BudgetGate::new(self.config.budget.clone(), self.config.zone, measure))
     }
 
     /// What happens around the engine while it lives. Returns when everything has ended.
@@ -284,7 +285,7 @@ impl Sim {
         full_path(&self.source(file).folder, &RelPath::new(file.path.as_bytes()))
     }
 
-    fn source(&self, file: &FilePlan) -> &meant::Source {
+    fn source(&self, file: &FilePlan) -> &model::Source {
         self.config.sources.iter().find(|source| source.name.as_str() == file.source).unwrap()
     }
 
@@ -312,7 +313,7 @@ impl Sim {
         let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
         for n in present {
             let file = &self.plan.files[n];
-            let Ok(Look::File(stamp)) =
+            let Ok(FileLook::File(stamp)) =
                 look(&RootedPath::whole(&self.path(file)), self.mount(file).disk_at(&key(file).path))
             else {
                 continue;
@@ -348,7 +349,7 @@ impl Sim {
         let present = self.present.lock().unwrap().clone();
         let is_gone = |job: &Job| present.keys().all(|n| key(&self.plan.files[*n]) != job.key);
         for job in jobs(store).await.into_iter().filter(|job| job.stage.is_end() && is_gone(job)) {
-            assert!(store.overrule(&job, Event::Forgotten, self.world.clock.now()).await.unwrap());
+            assert!(store.overrule(&job, JobEvent::Forgotten, self.world.clock.now()).await.unwrap());
         }
     }
 
@@ -362,7 +363,7 @@ impl Sim {
     async fn cancel(&self, store: &SimStore, engine: &Engine) {
         for job in jobs(store).await {
             if self.world.chance() < 0.3 {
-                store.overrule(&job, Event::Cancelled, self.world.clock.now()).await.unwrap();
+                store.overrule(&job, JobEvent::Cancelled, self.world.clock.now()).await.unwrap();
             }
         }
         engine.recall();
@@ -376,7 +377,7 @@ impl Sim {
                 continue;
             };
             self.world.service.ledger().write_off(order.content);
-            store.overrule(&job, Event::PaidAgain, self.world.clock.now()).await.unwrap();
+            store.overrule(&job, JobEvent::PaidAgain, self.world.clock.now()).await.unwrap();
         }
         engine.recall();
     }
@@ -433,7 +434,7 @@ impl Sim {
     }
 
     async fn check(&self, store: &SimStore) {
-        let forgotten = store.those(Those::Forgotten, None, usize::MAX).await.unwrap();
+        let forgotten = store.those(JobSubset::Forgotten, None, usize::MAX).await.unwrap();
         self.check_budget(&[jobs(store).await, forgotten].concat());
         let jobs: BTreeMap<JobKey, Job> = jobs(store).await.into_iter().map(|job| (job.key.clone(), job)).collect();
         let present = self.present.lock().unwrap().clone();
@@ -548,8 +549,8 @@ async fn jobs(store: &SimStore) -> Vec<Job> {
     store.page(&Filter { limit: usize::MAX, ..Filter::default() }).await.unwrap()
 }
 
-fn seals() -> Seals {
-    Seals::new("the simulation's")
+fn seals() -> AddressSeal {
+    AddressSeal::new("the simulation's")
 }
 
 /// It has ended, or waits for a person or for a transcription that does not end, and says so.
@@ -601,7 +602,7 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         plan.line.priority(),
     );
     let env = |_: &str| Some("secret".into());
-    reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+    read::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn submit(plan: &Plan, mutation: Mutation) -> String {

@@ -96,7 +96,7 @@ fn a_retry_keeps_what_a_job_was_made_with_and_a_fresh_one_does_not() {
         let ran = bed.run([&["retry", "inbox/talk.wav"], flags].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
         assert_eq!(bed.once(0)["done"], 1);
-        assert_eq!(bed.desk().bought(), bought, "{flags:?}");
+        assert_eq!(bed.store().bought(), bought, "{flags:?}");
     }
     assert_eq!(laid_out(&bed, "inbox/talk.wav")["kept"]["request"]["sentences"], true);
     assert_eq!(bed.jobs()["talk.wav"]["round"], 3);

@@ -5,7 +5,7 @@ use crate::librivox::readings;
 use crate::service::{TestService, options};
 use crate::support::bed::{Bed, QUICK, ffmpeg};
 use reqwest::StatusCode;
-use scribed::server::pocketsphinx::{PocketSphinx, Settings};
+use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tempfile::TempDir;

@@ -51,13 +51,13 @@ fn reason(bed: &Bed, name: &str) -> String {
 fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
     let stub = well();
     let bed = keyed(Bed::unprivileged(&config(&stub, INBOX)));
-    let shelf = bed.path("inbox/shelf");
-    fs::create_dir(&shelf).unwrap();
+    let upload_store = bed.path("inbox/shelf");
+    fs::create_dir(&upload_store).unwrap();
     for n in 0..100 {
-        fs::write(shelf.join(format!("{n}.wav")), format!("shelf {n}")).unwrap();
+        fs::write(upload_store.join(format!("{n}.wav")), format!("shelf {n}")).unwrap();
     }
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
-    set_mode(&shelf, 0o555);
+    set_mode(&upload_store, 0o555);
     let daemon = Running::start(bed.command(["run"]));
     let waits = || bed.jobs().values().filter(|job| job["fault"]["kind"] == "unwritable").count();
     eventually("the others wait", || waits() == 100);
@@ -65,7 +65,7 @@ fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
     let words = reason(&bed, "shelf/7.wav");
     assert!(words.contains("inbox/shelf") && words.contains("permission"), "{words}");
     assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (1, 1));
-    set_mode(&shelf, 0o777);
+    set_mode(&upload_store, 0o777);
     eventually("all are written", || bed.jobs().values().all(|job| job["stage"] == "written"));
     daemon.signal(Signal::TERM);
     let ran = daemon.wait();
@@ -143,7 +143,7 @@ fn a_folder_that_cannot_be_written_any_more_is_found_before_the_create() {
     daemon.stands_still();
     set_mode(&bed.path("inbox"), 0o555);
     // What was found out before holds for so long.
-    std::thread::sleep(scribed::pipeline::output_folders::FRESH);
+    std::thread::sleep(scribed::pipeline::stages::output_folders::FRESH);
     daemon.goes_on();
     let job = || bed.jobs()["talk.wav"].clone();
     eventually("it waits", || job()["fault"]["kind"] == "unwritable");

@@ -3,14 +3,14 @@
 
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
-use scribed::domain::due_limit::Waits;
+use scribed::domain::due_limit::LongestWaits;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
-use scribed::domain::pause::{Pause, Whose};
+use scribed::domain::pause::{Pause, PauseScope};
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Hold, Room, Store};
+use scribed::store::contract::{ClaimLimit, Hold, Store};
 use scribed::store::sled;
 use std::fs;
 use std::time::Duration;
@@ -67,7 +67,7 @@ const NOW: Timestamp = Timestamp(1_795_000_000_000);
 #[tokio::test]
 async fn each_kind_of_wait_is_limited_in_the_queue_and_in_what_is_due_next() {
     let [retry, poll, lag, settle, hold] = [600, 60, 120, 10, 86_400].map(Duration::from_secs);
-    let waits = Waits { retry, poll, lag, settle, hold };
+    let waits = LongestWaits { retry, poll, lag, settle, hold };
     let kinds = [
         (FaultKind::Unreachable, 600),
         (FaultKind::FolderAway, 3_600),
@@ -82,14 +82,14 @@ async fn each_kind_of_wait_is_limited_in_the_queue_and_in_what_is_due_next() {
                 let store = sled::open(state.path()).unwrap();
                 let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
                 store.admit(&key, Stamp::default(), then, then).await.unwrap();
-                let room = Room { all: 1, backlog: 1 };
+                let room = ClaimLimit { all: 1, backlog: 1 };
                 let claims = store.claim_within(&[StageKind::Found], &|_| true, then, Timestamp(i64::MAX), room);
                 let claimed = claims.await.unwrap().remove(0);
                 let fault = Fault::new(kind.clone(), "x", then);
                 let job: Job = claimed.job.clone().resting(Some(then.after(retry)), Some(fault));
                 store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
                 let pause = Pause { since: then, until: Some(then.after(retry)) };
-                store.set_pause(&Whose::All, Some(pause)).await.unwrap();
+                store.set_pause(&PauseScope::All, Some(pause)).await.unwrap();
                 drop(store);
 
                 let store = sled::open_at(state.path(), is_told.then_some(NOW)).unwrap();

@@ -5,19 +5,19 @@ use axum::http::Uri;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::multipart::{Multipart, MultipartError, Part, boundary};
-use scribed::server::{reading, request};
+use scribed::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
+use scribed::server::http::{read, validate_create};
 use scribed::wire::fields::Side;
 use scribed::wire::page::ListQuery;
 use scribed::wire::params::Params;
 use scribed::wire::record::Status;
-use scribed::wire::{live, published, upgrade};
+use scribed::wire::{live, published, v1_params};
 use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
 
 /// A part, and what was in it.
-pub type Parts = Result<Vec<(Part, Vec<u8>)>, MultipartError>;
+pub type Parts = Result<Vec<(PartHeader, Vec<u8>)>, MultipartError>;
 
 /// Reads a multipart body that comes in pieces of `size` bytes.
 pub fn parts(body: &[u8], boundary: &str, size: usize) -> Parts {
@@ -63,7 +63,7 @@ const OWNER: Hash = Hash([7; 32]);
 
 /// The body of a create, of an upload by its address, of a first-version form, or a live record.
 pub fn create(bytes: &[u8]) {
-    match request::read(bytes, OWNER, &["en"]) {
+    match validate_create::read(bytes, OWNER, &["en"]) {
         Ok(request) => {
             // What was accepted is read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);
@@ -77,7 +77,7 @@ pub fn create(bytes: &[u8]) {
         }
         Err(refusal) => assert!(refusal.status == 400 && !refusal.message.is_empty(), "{refusal:?}"),
     }
-    if let Err(refusal) = request::read_upload(bytes) {
+    if let Err(refusal) = validate_create::read_upload(bytes) {
         assert_eq!(refusal.status, 400);
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -87,9 +87,9 @@ pub fn create(bytes: &[u8]) {
     }
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         if let Value::Object(map) = &value {
-            drop(upgrade::params(map));
+            drop(v1_params::params(map));
         }
-        drop(upgrade::result(&value));
+        drop(v1_params::result(&value));
     }
 }
 
@@ -105,7 +105,7 @@ fn plain(value: &impl Serialize) -> Value {
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(uri) = format!("http://x/v2/pre-recorded?{text}").parse::<Uri>() else { return };
-    let pairs = reading::pairs(&uri);
+    let pairs = read::pairs(&uri);
     let each =
         |pairs: &[(String, String)]| ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     match each(&pairs) {

@@ -15,21 +15,21 @@ fn scanned(line: &CronLine, at: Timestamp) -> LastScan {
     LastScan::begins(None, Some(line), at).ends(at)
 }
 
-fn later(slot: &str) -> Turn {
-    Turn::At { slot: at(slot), left_out: None }
+fn later(slot: &str) -> ScanTurn {
+    ScanTurn::At { slot: at(slot), left_out: None }
 }
 
 #[test]
 fn a_source_that_nobody_has_looked_at_is_scanned_at_once_and_then_at_its_slots() {
     let nightly = line("0 22 * * *", "UTC");
     let now = at("2026-11-21T12:00:00Z");
-    assert_eq!(turn(&nightly, Missed::Skip, None, now), Turn::Now(Cause::First));
+    assert_eq!(turn(&nightly, MissedSlots::Skip, None, now), ScanTurn::Now(Cause::First));
     let last = scanned(&nightly, now);
-    let of = |now: &str| turn(&nightly, Missed::Skip, Some(&last), at(now));
+    let of = |now: &str| turn(&nightly, MissedSlots::Skip, Some(&last), at(now));
     assert_eq!(of("2026-11-21T12:00:00Z"), later("2026-11-21T22:00:00Z"));
     assert_eq!(of("2026-11-21T21:59:59.999Z"), later("2026-11-21T22:00:00Z"));
-    assert_eq!(of("2026-11-21T22:00:00Z"), Turn::Now(Cause::Slot(at("2026-11-21T22:00:00Z"))));
-    assert_eq!(of("2026-11-21T22:01:59Z"), Turn::Now(Cause::Slot(at("2026-11-21T22:00:00Z"))));
+    assert_eq!(of("2026-11-21T22:00:00Z"), ScanTurn::Now(Cause::Slot(at("2026-11-21T22:00:00Z"))));
+    assert_eq!(of("2026-11-21T22:01:59Z"), ScanTurn::Now(Cause::Slot(at("2026-11-21T22:00:00Z"))));
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn a_slot_that_was_begun_is_not_run_again_whenever_it_is_asked_for() {
     let nightly = line("0 22 * * *", "UTC");
     let slot = at("2026-11-21T22:00:00Z");
     let last = scanned(&nightly, slot);
-    for missed in [Missed::Once, Missed::Skip] {
+    for missed in [MissedSlots::Once, MissedSlots::Skip] {
         for now in ["2026-11-21T22:00:00Z", "2026-11-21T22:00:01Z", "2026-11-22T06:00:00Z"] {
             assert_eq!(turn(&nightly, missed, Some(&last), at(now)), later("2026-11-22T22:00:00Z"));
         }
         let begun = LastScan::begins(None, Some(&nightly), slot);
-        assert_eq!(turn(&nightly, missed, Some(&begun), slot), Turn::Now(Cause::CutOff), "it is seen to its end");
+        assert_eq!(turn(&nightly, missed, Some(&begun), slot), ScanTurn::Now(Cause::CutOff), "it is seen to its end");
     }
 }
 
@@ -51,13 +51,13 @@ fn what_was_missed_is_made_up_once_or_left_out() {
     let nightly = line("0 22 * * *", "UTC");
     let last = scanned(&nightly, at("2026-11-18T22:00:00Z"));
     let (now, first) = (at("2026-11-21T12:00:00Z"), at("2026-11-19T22:00:00Z"));
-    assert_eq!(turn(&nightly, Missed::Once, Some(&last), now), Turn::Now(Cause::Missed(first)));
+    assert_eq!(turn(&nightly, MissedSlots::Once, Some(&last), now), ScanTurn::Now(Cause::Missed(first)));
     let made_up = LastScan::begins(Some(&last), Some(&nightly), now).ends(now);
-    assert_eq!(turn(&nightly, Missed::Once, Some(&made_up), now), later("2026-11-21T22:00:00Z"));
-    let left = Turn::At { slot: at("2026-11-21T22:00:00Z"), left_out: Some(first) };
-    assert_eq!(turn(&nightly, Missed::Skip, Some(&last), now), left);
+    assert_eq!(turn(&nightly, MissedSlots::Once, Some(&made_up), now), later("2026-11-21T22:00:00Z"));
+    let left = ScanTurn::At { slot: at("2026-11-21T22:00:00Z"), left_out: Some(first) };
+    assert_eq!(turn(&nightly, MissedSlots::Skip, Some(&last), now), left);
     let slot = at("2026-11-21T22:00:00Z");
-    assert_eq!(turn(&nightly, Missed::Skip, Some(&last), slot), Turn::Now(Cause::Slot(slot)));
+    assert_eq!(turn(&nightly, MissedSlots::Skip, Some(&last), slot), ScanTurn::Now(Cause::Slot(slot)));
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn another_line_fires_at_its_own_next_slot_and_not_for_one_that_has_passed() {
     let (nightly, noon) = (line("0 22 * * *", "UTC"), line("0 12 * * *", "UTC"));
     let now = at("2026-11-21T15:00:00Z");
     let last = scanned(&nightly, at("2026-11-20T22:00:00Z"));
-    assert_eq!(turn(&noon, Missed::Once, Some(&last), now), later("2026-11-22T12:00:00Z"));
+    assert_eq!(turn(&noon, MissedSlots::Once, Some(&last), now), later("2026-11-22T12:00:00Z"));
     let taken_up = last.under(Some(&noon), now);
     assert!(taken_up.is_under(Some(&noon)) && !taken_up.is_under(Some(&line("0 12 * * *", "Europe/Paris"))));
-    assert_eq!(turn(&noon, Missed::Once, Some(&taken_up), now), later("2026-11-22T12:00:00Z"));
+    assert_eq!(turn(&noon, MissedSlots::Once, Some(&taken_up), now), later("2026-11-22T12:00:00Z"));
     let slot = at("2026-11-22T12:00:00Z");
-    assert_eq!(turn(&noon, Missed::Once, Some(&taken_up), slot), Turn::Now(Cause::Slot(slot)));
+    assert_eq!(turn(&noon, MissedSlots::Once, Some(&taken_up), slot), ScanTurn::Now(Cause::Slot(slot)));
 }
 
 #[test]
@@ -78,19 +78,25 @@ fn a_clock_that_is_set_back_runs_no_slot_twice_and_one_that_was_wrong_stops_noth
     let nightly = line("0 22 * * *", "UTC");
     let last = scanned(&nightly, at("2026-11-21T22:00:00Z"));
     for now in ["2026-11-21T21:30:00Z", "2026-11-21T22:00:00Z", "2026-11-20T22:00:00Z"] {
-        assert_eq!(turn(&nightly, Missed::Once, Some(&last), at(now)), later("2026-11-22T22:00:00Z"), "{now}");
+        assert_eq!(turn(&nightly, MissedSlots::Once, Some(&last), at(now)), later("2026-11-22T22:00:00Z"), "{now}");
     }
     // A scan for another reason, while the clock is behind.
     let between = LastScan::begins(Some(&last), Some(&nightly), at("2026-11-21T21:30:00Z"));
     let between = between.ends(at("2026-11-21T21:31:00Z"));
-    assert_eq!(turn(&nightly, Missed::Once, Some(&between), at("2026-11-21T22:00:00Z")), later("2026-11-22T22:00:00Z"));
+    assert_eq!(
+        turn(&nightly, MissedSlots::Once, Some(&between), at("2026-11-21T22:00:00Z")),
+        later("2026-11-22T22:00:00Z")
+    );
     // The battery was empty: it showed another year.
     let wrong = scanned(&nightly, at("2036-01-01T00:00:00Z"));
-    assert_eq!(turn(&nightly, Missed::Once, Some(&wrong), at("2026-11-21T12:00:00Z")), later("2026-11-21T22:00:00Z"));
+    assert_eq!(
+        turn(&nightly, MissedSlots::Once, Some(&wrong), at("2026-11-21T12:00:00Z")),
+        later("2026-11-21T22:00:00Z")
+    );
     let slot = at("2026-11-21T22:00:00Z");
-    assert_eq!(turn(&nightly, Missed::Skip, Some(&wrong), slot), Turn::Now(Cause::Slot(slot)));
-    let mended = LastScan::begins(Some(&wrong), Some(&nightly), slot).ends(slot);
-    assert_eq!(turn(&nightly, Missed::Once, Some(&mended), slot), later("2026-11-22T22:00:00Z"));
+    assert_eq!(turn(&nightly, MissedSlots::Skip, Some(&wrong), slot), ScanTurn::Now(Cause::Slot(slot)));
+    let fixed = LastScan::begins(Some(&wrong), Some(&nightly), slot).ends(slot);
+    assert_eq!(turn(&nightly, MissedSlots::Once, Some(&fixed), slot), later("2026-11-22T22:00:00Z"));
 }
 
 #[test]
@@ -98,7 +104,10 @@ fn a_slot_that_comes_while_it_is_scanned_is_over_with_it() {
     let hourly = line("0 * * * *", "UTC");
     let last = LastScan::begins(None, Some(&hourly), at("2026-11-21T10:00:00Z"));
     let last = last.ends(at("2026-11-21T11:30:00Z"));
-    assert_eq!(turn(&hourly, Missed::Once, Some(&last), at("2026-11-21T11:30:00Z")), later("2026-11-21T12:00:00Z"));
+    assert_eq!(
+        turn(&hourly, MissedSlots::Once, Some(&last), at("2026-11-21T11:30:00Z")),
+        later("2026-11-21T12:00:00Z")
+    );
 }
 
 #[test]
@@ -107,7 +116,7 @@ fn nights_in_which_clocks_are_changed_are_scanned_once() {
     for (from, until) in
         [("2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z"), ("2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z")]
     {
-        let mut days = Days::new(&nightly, Missed::Once, at(from));
+        let mut days = Days::new(&nightly, MissedSlots::Once, at(from));
         while days.now < at(until) {
             days.wake(60);
         }
@@ -125,21 +134,21 @@ fn lists_ask_only_whether_a_slot_has_come() {
 /// A daemon's days: it wakes, asks, and scans.
 struct Days<'l> {
     line: &'l CronLine,
-    missed: Missed,
+    missed: MissedSlots,
     last: LastScan,
     now: Timestamp,
     scans: Vec<Cause>,
 }
 
 impl<'l> Days<'l> {
-    fn new(line: &'l CronLine, missed: Missed, now: Timestamp) -> Self {
+    fn new(line: &'l CronLine, missed: MissedSlots, now: Timestamp) -> Self {
         Self { line, missed, last: scanned(line, now), now, scans: Vec::new() }
     }
 
     /// Time goes by, or is set.
     fn wake(&mut self, seconds: i64) {
         self.now = Timestamp(self.now.0 + seconds * 1000);
-        if let Turn::Now(cause) = turn(self.line, self.missed, Some(&self.last), self.now) {
+        if let ScanTurn::Now(cause) = turn(self.line, self.missed, Some(&self.last), self.now) {
             self.scans.push(cause);
             self.last = LastScan::begins(Some(&self.last), Some(self.line), self.now).ends(self.now);
         }
@@ -175,7 +184,7 @@ proptest! {
         steps in prop::collection::vec(prop_oneof![4 => 1_i64..7_200, 1 => 1_i64..1_000_000, 1 => -40_000_i64..0], 1..200),
     ) {
         let line = line(&text, zone);
-        let missed = if once { Missed::Once } else { Missed::Skip };
+        let missed = if once { MissedSlots::Once } else { MissedSlots::Skip };
         let mut days = Days::new(&line, missed, Timestamp(start * 1000));
         let mut highest = days.now;
         for step in steps {
@@ -199,7 +208,7 @@ proptest! {
     ) {
         let line = line(&text, zone);
         let begin = Timestamp(start * 1000);
-        let mut days = Days::new(&line, if once { Missed::Once } else { Missed::Skip }, begin);
+        let mut days = Days::new(&line, if once { MissedSlots::Once } else { MissedSlots::Skip }, begin);
         for step in steps {
             days.wake(step);
         }
@@ -214,13 +223,13 @@ proptest! {
     ) {
         let line = line(&text, zone);
         let begin = Timestamp(start * 1000);
-        for missed in [Missed::Once, Missed::Skip] {
+        for missed in [MissedSlots::Once, MissedSlots::Skip] {
             let mut days = Days::new(&line, missed, begin);
             days.wake(away);
             days.wake(0);
             let is_due = line.next(begin) <= days.now;
             let in_time = line.next(begin.max(days.now.before(IN_TIME))) <= days.now;
-            let wanted = if missed == Missed::Once { is_due } else { in_time };
+            let wanted = if missed == MissedSlots::Once { is_due } else { in_time };
             prop_assert_eq!(days.scans.len(), usize::from(wanted), "{:?}", days.scans);
         }
     }

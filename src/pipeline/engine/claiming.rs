@@ -1,13 +1,13 @@
 //! What may be moved now.
 
-use super::{Engine, LEASE, Parts};
-use crate::domain::home::Group;
+use super::{Engine, EngineParts, LEASE};
 use crate::domain::names::SourceName;
+use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
 use crate::pipeline::windows;
-use crate::source::mount::Mount;
-use crate::source::scans::FirstScan;
-use crate::store::contract::{BudgetLine, Claimed, InLine, Of, Room, StoreError};
+use crate::source::mount::source_mount::Mount;
+use crate::source::scan::schedule::FirstScan;
+use crate::store::contract::{BudgetLine, ClaimLimit, Claimed, GroupFilter, InLine, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,27 +20,32 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 impl Engine {
     /// What of it these do not take.
-    fn left(&self, room: Room, claims: &[Claimed]) -> Room {
-        let Room { backlog, .. } = self.taken(claims);
-        Room { all: room.all.saturating_sub(claims.len()), backlog: room.backlog.saturating_sub(backlog) }
+    fn left(&self, room: ClaimLimit, claims: &[Claimed]) -> ClaimLimit {
+        let ClaimLimit { backlog, .. } = self.taken(claims);
+        ClaimLimit { all: room.all.saturating_sub(claims.len()), backlog: room.backlog.saturating_sub(backlog) }
     }
 
     /// What these take.
-    pub(super) fn taken(&self, claims: &[Claimed]) -> Room {
+    pub(super) fn taken(&self, claims: &[Claimed]) -> ClaimLimit {
         let backlog = claims.iter().filter(|claim| self.is_backlog(&claim.job)).count();
-        Room { all: claims.len(), backlog }
+        ClaimLimit { all: claims.len(), backlog }
     }
 
     /// As many jobs that may move as there is room for, and whether others wait for jobs that come before them. What
     /// a plan did not choose is held until this process ends: its row stays as it is, and whoever comes next finds it
     /// as if nobody had looked.
-    pub(super) async fn claims(&self, kind: StageKind, may: Of<'_>, room: Room) -> Result<InLine, StoreError> {
+    pub(super) async fn claims(
+        &self,
+        kind: StageKind,
+        may: GroupFilter<'_>,
+        room: ClaimLimit,
+    ) -> Result<InLine, StoreError> {
         let parts = self.parts();
-        let (store, purse) = (&parts.store, &parts.purse);
+        let (store, budget_gate) = (&parts.store, &parts.budget_gate);
         let mut claims = Vec::new();
         loop {
             let (now, wanted) = (parts.clock.now(), self.left(room, &claims));
-            let some = match kind == StageKind::Probed && purse.is_set() {
+            let some = match kind == StageKind::Probed && budget_gate.is_set() {
                 true => self.in_line(may, wanted).await?,
                 false => {
                     let claimed = store.claim_within(&[kind], may, now, now.after(LEASE), wanted).await?;
@@ -49,7 +54,7 @@ impl Engine {
             };
             let mut passed_over = 0;
             for claim in some.claimed {
-                match purse.lets(&claim.job) {
+                match budget_gate.lets(&claim.job) {
                     true => claims.push(claim),
                     false => {
                         passed_over += 1;
@@ -65,18 +70,18 @@ impl Engine {
     }
 
     /// Jobs that may reserve from the budgets, the first in line first.
-    async fn in_line(&self, may: Of<'_>, room: Room) -> Result<InLine, StoreError> {
+    async fn in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<InLine, StoreError> {
         let parts = self.parts();
-        let Parts { store, purse, mounts, homes, clock, .. } = &*parts;
+        let EngineParts { store, budget_gate, mounts, routing, clock, .. } = &*parts;
         let now = clock.now();
-        let (pauses, exhausted) = (store.pauses().await?, purse.shut(now));
+        let (pauses, exhausted) = (store.pauses().await?, budget_gate.shut(now));
         let windows = windows::shut(mounts, clock.wall());
-        let is_coming = |group: &Group| {
-            let (source, service) = (&group.source, homes.of(group));
+        let is_coming = |group: &RouteKey| {
+            let (source, service) = (&group.source, routing.of(group));
             let goes_on =
                 pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.is_for(source);
             let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
-            goes_on && is_there && homes.services().contains(service) && purse.is_served(service)
+            goes_on && is_there && routing.services().contains(service) && budget_gate.is_served(service)
         };
         let is_scanned_first = |mount: &Arc<Mount>| {
             let may_begin = || self.intake.load(Ordering::Relaxed) || clock.uptime().since(self.started) < STARTING;
@@ -89,22 +94,22 @@ impl Engine {
         let being_scanned = mounts.iter().filter(|(_, mount)| mount.away().is_none() && is_scanned_first(mount));
         let being_scanned: Vec<SourceName> = being_scanned.map(|(source, _)| source.clone()).collect();
         let line = BudgetLine {
-            limits: &|source| purse.wall(source, now),
+            limits: &|source| budget_gate.wall(source, now),
             is_exhausted: &|source| exhausted.is_for(source),
             is_coming: &is_coming,
             being_scanned: &being_scanned,
         };
         let found = store.claim_in_line(may, now, now.after(LEASE), room, &line).await?;
-        purse.waits_in_line(found.waits_for_others);
+        budget_gate.waits_in_line(found.waits_for_others);
         Ok(found)
     }
 
     /// One has reserved, or was refused: the next in line may be anybody's.
     pub(super) fn next_in_line(&self) {
         let parts = self.parts();
-        if parts.purse.is_set() {
+        if parts.budget_gate.is_set() {
             self.nudge();
-            if parts.purse.is_awaited() {
+            if parts.budget_gate.is_awaited() {
                 parts.passing.pass();
             }
         }

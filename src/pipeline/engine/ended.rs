@@ -3,8 +3,8 @@
 use super::Engine;
 use crate::domain::job::Job;
 use crate::domain::stage::{Skip, Stage};
-use crate::pipeline::medium::Medium;
-use crate::source::stamp::Look;
+use crate::pipeline::media_file::MediaFile;
+use crate::source::metadata::stamp::FileLook;
 use crate::store::contract::{Admission, StoreError};
 
 impl Engine {
@@ -14,12 +14,12 @@ impl Engine {
     pub(super) async fn look_at_the_end(&self, job: &Job) -> Result<(), StoreError> {
         let parts = self.parts();
         // What a plan names is done as it was planned, and nothing else.
-        if !is_about_a_file(job) || parts.purse.chosen().is_some() {
+        if !is_about_a_file(job) || parts.budget_gate.chosen().is_some() {
             return Ok(());
         }
         let Some(mount) = parts.mounts.get(&job.key.source) else { return Ok(()) };
-        let medium = Medium::of(mount, job);
-        if matches!(medium, Medium::Remote(_)) || mount.away().is_some() {
+        let medium = MediaFile::of(mount, job);
+        if matches!(medium, MediaFile::Remote(_)) || mount.away().is_some() {
             return Ok(());
         }
         let looked = tokio::select! {
@@ -28,7 +28,7 @@ impl Engine {
             // The scan that finds it again looks at all.
             _ = mount.lost() => return Ok(()),
         };
-        let Ok(Look::File(stamp)) = looked else { return Ok(()) };
+        let Ok(FileLook::File(stamp)) = looked else { return Ok(()) };
         // Another one may be shown by the bare mount point of a share that is away.
         if job.is_file(&stamp) || mount.there_now().await.is_err() {
             return Ok(());

@@ -17,7 +17,7 @@ const MOST_WAITING: usize = 10_000;
 const MOST_EARLY: usize = 1_000;
 
 #[derive(Default)]
-pub(super) struct Hints(Mutex<Inbox>);
+pub(super) struct EngineHints(Mutex<Inbox>);
 
 #[derive(Default)]
 struct Inbox {
@@ -28,9 +28,9 @@ struct Inbox {
 }
 
 /// While this lives somebody looks into the hints.
-pub(super) struct Listening<'h>(&'h Hints);
+pub(super) struct HintListener<'h>(&'h EngineHints);
 
-impl Drop for Listening<'_> {
+impl Drop for HintListener<'_> {
     fn drop(&mut self) {
         let mut inbox = self.0.inbox();
         inbox.is_shut = true;
@@ -38,14 +38,14 @@ impl Drop for Listening<'_> {
     }
 }
 
-impl Hints {
+impl EngineHints {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn listen(&self) -> Listening<'_> {
+    pub(super) fn listen(&self) -> HintListener<'_> {
         self.inbox().is_shut = false;
-        Listening(self)
+        HintListener(self)
     }
 
     /// `false` where too many wait.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn no_more_are_taken_than_there_is_room_for_and_one_that_has_ended_takes_none() {
-        let hints = Hints::default();
+        let hints = EngineHints::default();
         assert!((0..MOST_WAITING).all(|n| hints.put(hint(n))), "before it begins, too");
         let listening = hints.listen();
         assert!(!hints.put(hint(MOST_WAITING)) && hints.put(hint(0)));

@@ -1,7 +1,7 @@
 //! When a pass is over.
 
-use super::lanes::{Busy, Work};
-use super::{Ended, Engine, Patience, Until};
+use super::scheduler::{Busy, WorkKind};
+use super::{Engine, EngineEnd, PassPatience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
@@ -18,17 +18,17 @@ impl Engine {
     /// Whether a pass is over.
     pub(super) async fn idle(
         &self,
-        patience: Patience,
+        patience: PassPatience,
         began: Timestamp,
         next: Option<Duration>,
         busy: usize,
-    ) -> Result<Option<Ended>, StoreError> {
+    ) -> Result<Option<EngineEnd>, StoreError> {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
-        if Work::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
-            return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
+        if WorkKind::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
+            return Ok(Some(EngineEnd::Idle)); // whatever the service does: nobody asks anything of it
         }
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.line().is_closed());
@@ -38,7 +38,7 @@ impl Engine {
         let over = spent || (idle && !(out.is_none() && counts.running() > 0 && self.is_awaited(began).await?));
         // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
         let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
-        Ok(over.then(|| trouble.map_or(Ended::Idle, Ended::ServiceOut)))
+        Ok(over.then(|| trouble.map_or(EngineEnd::Idle, EngineEnd::ServiceOut)))
     }
 
     /// Whether something runs at the service whose result could be kept here, as far as this pass has met.
@@ -65,11 +65,11 @@ impl Engine {
         let until = now.after(wait);
         let pauses = self.parts().store.pauses().await?;
         let windows = windows::shut(&self.parts().mounts, self.parts().clock.wall());
-        let shut = self.parts().purse.shut(now);
+        let shut = self.parts().budget_gate.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
         let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
-        let rests = |job: &Job| (Work::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
-        let kinds = Work::CLAIMING.into_iter().map(|(_, kind)| kind);
+        let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
+        let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts().store.page(&filter).await?;

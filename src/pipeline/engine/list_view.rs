@@ -4,8 +4,8 @@
 use crate::clock::Uptime;
 use crate::domain::fault::Fault;
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::pipeline::absence::Witness;
-use crate::pipeline::list_scan::Progress;
+use crate::pipeline::recovery::absence::Witness;
+use crate::pipeline::recovery::list_scan::ScanProgress;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ struct Accepted {
 
 /// A look for an accepted create that its list does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ListLook {
     /// The first one.
     First,
     /// The list may still be late.
@@ -52,7 +52,7 @@ pub(super) struct ListView {
     /// What should be known of this service, though it stops nothing. In words.
     pub(super) notice: Option<String>,
     /// How far the scan that is under way has come.
-    pub(super) progress: Option<Progress>,
+    pub(super) progress: Option<ScanProgress>,
     /// Whether the list showed a transcription that is known to be accepted.
     pub(super) has_shown: bool,
     /// Whether it is not scanned after all: purchases go on, since nothing better can be had.
@@ -132,16 +132,16 @@ impl ListView {
     }
 
     /// It was not shown.
-    pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> Look {
+    pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> ListLook {
         self.looks += 1;
         let wait = (lag / 4).max(Duration::from_secs(1)) * 2_u32.pow(self.looks.min(LOOKS) - 1);
         self.look_from = (self.looks < LOOKS).then(|| now.after(wait));
         let first = self.accepted.back().map_or(now, |accepted| accepted.at);
         let is_late = self.notice.is_none() && now.since(first) >= lag.max(LATE);
         match self.looks {
-            1 => Look::First,
-            _ if is_late => Look::Late,
-            _ => Look::Early,
+            1 => ListLook::First,
+            _ if is_late => ListLook::Late,
+            _ => ListLook::Early,
         }
     }
 
@@ -207,10 +207,10 @@ mod tests {
         assert_eq!(view.to_look_for(at(0)), Err(None));
         view.accepted(id(1), None, at(10), LAG);
         assert_eq!(view.to_look_for(at(10)).unwrap().id, id(1));
-        assert_eq!(view.not_shown(at(10), LAG), Look::First);
+        assert_eq!(view.not_shown(at(10), LAG), ListLook::First);
         assert_eq!(view.to_look_for(at(11)), Err(Some(at(40))));
-        assert_eq!(view.not_shown(at(40), LAG), Look::Early, "it may be late");
-        assert_eq!(view.not_shown(at(140), LAG), Look::Late, "it is later than it may be");
+        assert_eq!(view.not_shown(at(40), LAG), ListLook::Early, "it may be late");
+        assert_eq!(view.not_shown(at(140), LAG), ListLook::Late, "it is later than it may be");
         view.shown();
         assert_eq!(view.to_look_for(at(10_000)), Err(None));
     }

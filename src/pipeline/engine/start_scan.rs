@@ -2,20 +2,20 @@
 //! made anew does not know what was bought since. Then the first accepted create is looked for in the list: what a list
 //! does not show it cannot prove to be absent (design, section 5).
 
-use super::lanes::{Busy, Work};
-use super::list_view::Look;
-use super::{Engine, Parts, Walked, earlier, wait_before};
-use crate::client::contract::{Kind, Listed};
+use super::list_view::ListLook;
+use super::scheduler::{Busy, WorkKind};
+use super::{Engine, EngineParts, Walked, earlier, wait_before};
+use crate::client::contract::{ListItem, ListKind};
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::token::Token;
 use crate::domain::zone::Zone;
-use crate::pipeline::absence::Witness;
-use crate::pipeline::line::Gate;
-use crate::pipeline::list_scan::{Progress, Scan, ScanFault};
-use crate::pipeline::resolve::{by_order, by_token, unproven};
+use crate::pipeline::backpressure::circuit_breaker::CircuitState;
+use crate::pipeline::recovery::absence::Witness;
+use crate::pipeline::recovery::list_scan::{ListScan, ScanFault, ScanProgress};
+use crate::pipeline::recovery::unknown_create::{by_order, by_token, unproven};
 use crate::store::contract::{NewestPurchase, StoreError};
 use crate::wire::record::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,18 +31,18 @@ impl Engine {
     /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
     pub(super) async fn may_buy(
         self: &Arc<Self>,
-        gate: &Gate,
-        walks: &mut JoinSet<Walked>,
+        gate: &CircuitState,
+        running: &mut JoinSet<Walked>,
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) -> Result<bool, StoreError> {
         let is_suspect = self.parts().store.suspect(self.service()).await?;
         if !is_suspect && self.list_view().is_scanned {
-            self.look_for_accepted(gate, walks, busy, wake);
+            self.look_for_accepted(gate, running, busy, wake);
             return Ok(true);
         }
         let is_asked = self.list_view().question.is_some();
-        if *gate != Gate::Open || is_asked || busy.of(Work::Trust) > 0 {
+        if *gate != CircuitState::Open || is_asked || busy.of(WorkKind::Trust) > 0 {
             return Ok(false);
         }
         if !is_suspect && !self.wants_to_buy().await? {
@@ -54,8 +54,8 @@ impl Engine {
             return Ok(false);
         }
         let engine = Arc::clone(self);
-        let scan = async move { (Work::Trust.into(), engine.scan_at_start(is_suspect).await) };
-        busy.begin(Work::Trust, walks.spawn(scan));
+        let scan = async move { (WorkKind::Trust.into(), engine.scan_at_start(is_suspect).await) };
+        busy.begin(WorkKind::Trust, running.spawn(scan));
         Ok(false)
     }
 
@@ -140,8 +140,8 @@ impl Engine {
 
     async fn learn(
         &self,
-        parts: &Parts,
-        scan: Scan,
+        parts: &EngineParts,
+        scan: ListScan,
         newest: NewestPurchase,
         is_suspect: bool,
     ) -> Result<(), StoreError> {
@@ -196,8 +196,8 @@ impl Engine {
     /// wanted another. A queue that is suspect may have lost what it wrote down of those that are good.
     async fn leave_out_known(
         &self,
-        parts: &Parts,
-        found: &mut BTreeMap<Token, Listed>,
+        parts: &EngineParts,
+        found: &mut BTreeMap<Token, ListItem>,
         is_suspect: bool,
     ) -> Result<(), StoreError> {
         let mut known = BTreeSet::new();
@@ -212,7 +212,12 @@ impl Engine {
     }
 
     /// What the queue knows to be accepted, as far as it can be a witness; and whether the scan shows it.
-    async fn newest_known(&self, parts: &Parts, newest: NewestPurchase, scan: &Scan) -> (Option<Witness>, bool) {
+    async fn newest_known(
+        &self,
+        parts: &EngineParts,
+        newest: NewestPurchase,
+        scan: &ListScan,
+    ) -> (Option<Witness>, bool) {
         let Some(witness) = Witness::of(newest) else { return (None, false) };
         if witness.is_in(scan) {
             return (Some(witness), true);
@@ -229,7 +234,7 @@ impl Engine {
     }
 
     /// The list does not show what the service has: what that means is said once.
-    async fn say_hidden(&self, parts: &Parts, witness: &Witness) {
+    async fn say_hidden(&self, parts: &EngineParts, witness: &Witness) {
         let (service, id) = (self.service(), &witness.id);
         let what = match self.shows_token(parts, witness).await {
             Some(false) => format!("the service {service} does not return `custom_metadata` (transcription {id})"),
@@ -257,12 +262,12 @@ impl Engine {
     }
 
     /// Whether the record of an accepted create carries our token; `None` where it cannot be read now.
-    async fn shows_token(&self, parts: &Parts, witness: &Witness) -> Option<bool> {
-        let record = parts.client.whole(Kind::PreRecorded, &witness.id).await.ok()?;
+    async fn shows_token(&self, parts: &EngineParts, witness: &Witness) -> Option<bool> {
+        let record = parts.client.whole(ListKind::PreRecorded, &witness.id).await.ok()?;
         Some(record.has_token)
     }
 
-    async fn not_scanned(&self, parts: &Parts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
+    async fn not_scanned(&self, parts: &EngineParts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
         if is_suspect && !parts.store.suspect(self.service()).await? {
             return Ok(()); // a person has said meanwhile that it need not be scanned
         }
@@ -305,21 +310,21 @@ impl Engine {
     /// Until the list has shown an accepted create, it is looked at for the newest one.
     fn look_for_accepted(
         self: &Arc<Self>,
-        gate: &Gate,
-        walks: &mut JoinSet<Walked>,
+        gate: &CircuitState,
+        running: &mut JoinSet<Walked>,
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) {
         let now = self.parts().clock.uptime();
         let looked_for = self.list_view().to_look_for(now);
         match looked_for {
-            Ok(witness) if *gate == Gate::Open && busy.of(Work::Trust) == 0 => {
+            Ok(witness) if *gate == CircuitState::Open && busy.of(WorkKind::Trust) == 0 => {
                 let engine = Arc::clone(self);
                 let look = async move {
                     engine.look_for(&witness).await;
-                    (Work::Trust.into(), Ok(()))
+                    (WorkKind::Trust.into(), Ok(()))
                 };
-                busy.begin(Work::Trust, walks.spawn(look));
+                busy.begin(WorkKind::Trust, running.spawn(look));
             }
             Ok(_) | Err(None) => {}
             Err(Some(from)) => *wake = earlier(*wake, Some(from.since(now))),
@@ -342,21 +347,21 @@ impl Engine {
         let look = self.list_view().not_shown(parts.clock.uptime(), parts.terms.lag);
         match look {
             // The list may be late. The record itself is not.
-            Look::First => match self.shows_token(parts, witness).await {
+            ListLook::First => match self.shows_token(parts, witness).await {
                 Some(true) => self.list_view().notice = None,
                 Some(false) => self.say_hidden(parts, witness).await,
                 None => {}
             },
-            Look::Late if scanned.is_ok() && self.is_there(parts, witness).await == Ok(true) => {
+            ListLook::Late if scanned.is_ok() && self.is_there(parts, witness).await == Ok(true) => {
                 self.say_hidden(parts, witness).await;
             }
-            Look::Early | Look::Late => {}
+            ListLook::Early | ListLook::Late => {}
         }
     }
 }
 
 /// From the newest intent on, by the service's clock where that was heard. Ours may have been ahead then.
-fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
+fn since(newest: &NewestPurchase, parts: &EngineParts) -> Option<Timestamp> {
     let (at, date) = newest.intent?;
     let now = parts.client.last_date().unwrap_or(parts.clock.now());
     let intent = date.unwrap_or(at).min(now);
@@ -365,7 +370,7 @@ fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
     Some(intent.min(accepted))
 }
 
-fn scanned_so_far(Progress { records, back_to }: Progress) -> String {
+fn scanned_so_far(ScanProgress { records, back_to }: ScanProgress) -> String {
     let back = back_to.map(|date| format!(", back to {}", Zone::UTC.shown(date))).unwrap_or_default();
     format!("{records} records read{back}")
 }

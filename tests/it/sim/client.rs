@@ -4,13 +4,13 @@ use crate::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
 use crate::sim::world::World;
 use futures_util::StreamExt;
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Listed, Reading, RequestAudio, Sent, Turn,
-    UploadFile,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
+    RecordState, RequestAudio, UploadFile,
 };
 use scribed::clock::Clock;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
-use scribed::domain::stage::Audio;
+use scribed::domain::stage::AudioAmount;
 use scribed::domain::token::{RESERVED_KEY, Token};
 use scribed::wire::page::ListQuery;
 use serde_json::json;
@@ -25,7 +25,7 @@ pub struct Scripted {
     heard: Mutex<Option<Timestamp>>,
 }
 
-const AUDIO: Audio = Audio { millis: 60_000, channels: 1, billed: None };
+const AUDIO: AudioAmount = AudioAmount { millis: 60_000, channels: 1, billed: None };
 
 impl Scripted {
     pub fn new(world: Arc<World>, life: u32, key: String) -> Self {
@@ -131,7 +131,7 @@ impl Client for Scripted {
         *self.heard.lock().unwrap()
     }
 
-    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault> {
+    async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault> {
         let mut bytes = Vec::new();
         let mut pieces = (file.open)();
         while let Some(piece) = pieces.next().await {
@@ -143,15 +143,15 @@ impl Client for Scripted {
         let key = format!("upload {content}");
         self.struck(&key, self.ask("upload", 20).await)?;
         let upload = self.service.ledger().add_upload(content);
-        Ok(Sent { upload, audio: AUDIO, size: Some(bytes.len() as u64) })
+        Ok(AcceptedUpload { upload, audio: AUDIO, size: Some(bytes.len() as u64) })
     }
 
-    async fn turn(&self) -> Turn {
+    async fn turn(&self) -> CreatePermit {
         self.world.point(self.life, "turn").await;
-        Turn::come()
+        CreatePermit::come()
     }
 
-    async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+    async fn create(&self, _turn: CreatePermit, request: CreateRequest) -> Creation {
         let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).and_then(Token::parse);
         if let Some(token) = token.filter(|token| !self.world.may_buy(token.job)) {
             let words = format!("a create was begun outside its window: {token:?} at {:?}", self.world.clock.now());
@@ -174,22 +174,26 @@ impl Client for Scripted {
         creation
     }
 
-    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
         let key = format!("read {id}");
         self.struck(&key, self.ask(&key, 2).await)?;
         let now = self.truth();
         let record = self.service.ledger().record(id).cloned();
-        let lost = |kind, words: &str| Ok(Reading::Lost(Fault::new(kind, words, self.service.clock.now())));
+        let lost = |kind, words: &str| Ok(RecordState::Lost(Fault::new(kind, words, self.service.clock.now())));
         match record {
             Some(record) if record.listed > now => lost(FaultKind::Gone, "not yet"),
             Some(record) if record.end == End::Never || record.ends > now => {
                 let status = if self.service.ledger().rng.bool() { "queued" } else { "processing" };
-                Ok(Reading::Pending(status.to_owned()))
+                Ok(RecordState::Pending(status.to_owned()))
             }
             Some(record) => match record.end {
                 End::Error(code) => lost(FaultKind::Dead { code }, "the transcription ended in error"),
                 End::Gone => lost(FaultKind::Gone, "404"),
-                _ => Ok(Reading::Done { raw: answer(&record), audio: AUDIO, took: Some(record.ends - record.created) }),
+                _ => Ok(RecordState::Done {
+                    raw: answer(&record),
+                    audio: AUDIO,
+                    took: Some(record.ends - record.created),
+                }),
             },
             None => lost(FaultKind::Gone, "404"),
         }
@@ -207,7 +211,7 @@ impl Client for Scripted {
         let limit = usize::try_from(query.limit).unwrap().min(ledger.weather.page_limit);
         let from = usize::try_from(query.offset).unwrap().min(all.len());
         let to = (from + limit).min(all.len());
-        let listed = |record: &Record| Listed {
+        let listed = |record: &Record| ListItem {
             id: TranscriptionId::new(record.id.clone()),
             created: Some(crate::sim::clock::date(record.created)),
             token: record.token.clone(),

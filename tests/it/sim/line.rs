@@ -2,12 +2,12 @@
 //! however many uploads run side by side. It knows what a job that may reserve left behind it when it was claimed,
 //! and cries out when what it takes is then missing to one of those.
 
-use scribed::domain::budget::Limit;
+use scribed::domain::budget::BudgetLimit;
 use scribed::domain::charge::Charge;
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, SourceName, Timestamp};
+use scribed::domain::scheduling::{QueuePosition, SchedulingPolicies, SortKey};
 use scribed::domain::stage::StageKind;
-use scribed::domain::standing::{Mark, Standings, Turn};
 use scribed::store::contract::{Claimed, Filter, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -17,22 +17,22 @@ pub struct LineLaw(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    standings: Standings,
+    policies: SchedulingPolicies,
     /// Of each job that was claimed those that came before it, and what they have to fit into.
-    before: BTreeMap<JobId, Vec<(JobId, Vec<Limit>)>>,
+    before: BTreeMap<JobId, Vec<(JobId, Vec<BudgetLimit>)>>,
     /// Those that had their turn since they were claimed.
     asked: BTreeSet<JobId>,
 }
 
-type Limits<'l> = &'l (dyn Fn(&SourceName) -> Vec<Limit> + Send + Sync);
+type Limits<'l> = &'l (dyn Fn(&SourceName) -> Vec<BudgetLimit> + Send + Sync);
 
 impl LineLaw {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
 
-    pub fn arranged(&self, standings: &Standings) {
-        self.state().standings.clone_from(standings);
+    pub fn arranged(&self, policies: &SchedulingPolicies) {
+        self.state().policies.clone_from(policies);
     }
 
     /// `may_buy`: whether a job may be sent now.
@@ -50,7 +50,7 @@ impl LineLaw {
             state.asked.remove(&job.id);
             let is_before = |other: &&Job| {
                 let waits = other.held().is_none() && other.due.is_some_and(|due| due <= now) && may_buy(other);
-                waits && !state.asked.contains(&other.id) && comes_before(&state.standings, other, job)
+                waits && !state.asked.contains(&other.id) && comes_before(&state.policies, other, job)
             };
             let before = waiting.iter().filter(is_before).map(|other| (other.id, limits(&other.key.source)));
             let before = before.collect();
@@ -63,7 +63,13 @@ impl LineLaw {
     }
 
     /// What was wrong about this reservation, which was the job's first.
-    pub async fn reserved(&self, store: &dyn Store, job: JobId, charge: &Charge, wall: &[Limit]) -> Option<String> {
+    pub async fn reserved(
+        &self,
+        store: &dyn Store,
+        job: JobId,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Option<String> {
         let before = self.state().before.remove(&job)?;
         let need = charge.reserved?;
         for (other, limits) in before {
@@ -74,7 +80,7 @@ impl LineLaw {
             }
             let accounts = store.accounts(&limits).await.unwrap();
             let fits = |given_back: u64| {
-                let back = |limit: &Limit| if wall.contains(limit) { given_back } else { 0 };
+                let back = |limit: &BudgetLimit| if wall.contains(limit) { given_back } else { 0 };
                 accounts.iter().all(|account| account.left() + back(&account.limit) >= need)
             };
             if fits(need) && !fits(0) {
@@ -85,9 +91,9 @@ impl LineLaw {
     }
 }
 
-fn comes_before(standings: &Standings, one: &Job, other: &Job) -> bool {
-    let turn = |job: &Job| Mark::of(job).turn(standings.get(&job.key.source), StageKind::Probed, Timestamp(0));
-    let rank = |turn: Turn| turn.rank();
+fn comes_before(policies: &SchedulingPolicies, one: &Job, other: &Job) -> bool {
+    let turn = |job: &Job| SortKey::of(job).turn(policies.get(&job.key.source), StageKind::Probed, Timestamp(0));
+    let rank = |turn: QueuePosition| turn.rank();
     let (theirs, own) = (turn(one), turn(other));
     rank(theirs) < rank(own)
         || (one.key.source == other.key.source && rank(theirs) == rank(own) && (theirs, one.id) < (own, other.id))

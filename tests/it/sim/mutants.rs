@@ -1,7 +1,8 @@
 //! What would be wrong with another scribed: each mutation is a wrapper at a door, or a setting.
 
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Reading, Sent, Turn, UploadFile,
+    AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListPage, RecordState,
+    UploadFile,
 };
 use scribed::domain::fault::Fault;
 use scribed::domain::names::{Timestamp, TranscriptionId};
@@ -45,24 +46,24 @@ impl<C: Client> Client for Mutant<C> {
         self.inner.last_date()
     }
 
-    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault> {
+    async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault> {
         self.inner.upload(file).await
     }
 
-    async fn turn(&self) -> Turn {
+    async fn turn(&self) -> CreatePermit {
         self.inner.turn().await
     }
 
-    async fn create(&self, turn: Turn, request: CreateRequest) -> Creation {
+    async fn create(&self, turn: CreatePermit, request: CreateRequest) -> Creation {
         match self.inner.create(turn, request.clone()).await {
             Creation::Unknown(_) if self.mutation == Mutation::CreateRepeated => {
-                self.inner.create(Turn::come(), request).await
+                self.inner.create(CreatePermit::come(), request).await
             }
             creation => creation,
         }
     }
 
-    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+    async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
         self.inner.read(id).await
     }
 

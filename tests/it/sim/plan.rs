@@ -202,8 +202,8 @@ fn files(rng: &mut Rng, calm: Duration) -> Vec<FilePlan> {
     let mut taken = std::collections::BTreeSet::new();
     (0..count)
         .map(|n| {
-            let twin = !contents.is_empty() && rng.u32(0..100) < 40;
-            let content = if twin { contents[rng.usize(0..contents.len())].clone() } else { content(rng, n) };
+            let duplicate = !contents.is_empty() && rng.u32(0..100) < 40;
+            let content = if duplicate { contents[rng.usize(0..contents.len())].clone() } else { content(rng, n) };
             contents.push(content.clone());
             let appears = if rng.bool() { secs(0) } else { calm.mul_f64(rng.f64()) };
             let name = if rng.u32(0..3) == 0 { "same" } else { ["a", "b", "c", "d", "e", "f", "g", "h", "i"][n] };

@@ -2,19 +2,19 @@
 
 use crate::sim::line::LineLaw;
 use crate::sim::world::{World, must_be_kept};
-use scribed::domain::budget::{Account, Limit, Over};
+use scribed::domain::budget::{Account, BudgetExceeded, BudgetLimit};
 use scribed::domain::charge::Charge;
-use scribed::domain::due_limit::Waits;
+use scribed::domain::due_limit::LongestWaits;
 use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::manifest_row::{ManifestRow, RowSight};
 use scribed::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
-use scribed::domain::pause::{Pause, Pauses, Whose};
-use scribed::domain::row::{Row, Sight};
-use scribed::domain::stage::{Event, StageKind};
-use scribed::domain::standing::Standings;
-use scribed::domain::token::Order;
+use scribed::domain::pause::{Pause, PauseScope, Pauses};
+use scribed::domain::scheduling::SchedulingPolicies;
+use scribed::domain::stage::{JobEvent, StageKind};
+use scribed::domain::token::PurchaseKey;
 use scribed::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
-    Renamed, Room, Store, StoreError, Those, Twin,
+    Admission, Bought, BudgetLine, ClaimLimit, Claimed, DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold,
+    InLine, JobCounts, JobSubset, Lease, NewestPurchase, Renamed, Store, StoreError, WaitingGroup,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -111,8 +111,8 @@ impl Store for SimStore {
     async fn admit_row(
         &self,
         key: &JobKey,
-        row: &Row,
-        seen: Sight,
+        row: &ManifestRow,
+        seen: RowSight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {
@@ -127,20 +127,20 @@ impl Store for SimStore {
     async fn claim_within(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError> {
         self.inner.claim_within(kinds, of, now, until, room).await
     }
 
     async fn claim_in_line(
         &self,
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
-        room: Room,
+        room: ClaimLimit,
         line: &BudgetLine<'_>,
     ) -> Result<InLine, StoreError> {
         let found = match self.unordered {
@@ -160,9 +160,9 @@ impl Store for SimStore {
         self.inner.goes_without_reserving(lease).await
     }
 
-    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
-        self.line.arranged(&standings);
-        self.inner.arrange(standings).await
+    async fn arrange(&self, policies: SchedulingPolicies) -> Result<(), StoreError> {
+        self.line.arranged(&policies);
+        self.inner.arrange(policies).await
     }
 
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
@@ -176,7 +176,7 @@ impl Store for SimStore {
     async fn due_after(
         &self,
         kinds: &[StageKind],
-        of: Of<'_>,
+        of: GroupFilter<'_>,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         self.inner.due_after(kinds, of, now).await
@@ -211,25 +211,25 @@ impl Store for SimStore {
         result
     }
 
-    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError> {
+    async fn duplicate(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
         self.point("twin").await;
-        self.inner.twin(order, job).await
+        self.inner.duplicate(order, job).await
     }
 
     async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
         self.inner.alike(size, job).await
     }
 
-    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+    async fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
         self.inner.bought(order).await
     }
 
-    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+    async fn sight(&self, order: &PurchaseKey, bought: &Bought) -> Result<(), StoreError> {
         self.point("sight").await;
         self.inner.sight(order, bought).await
     }
 
-    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError> {
+    async fn forget(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
         self.inner.forget(order, transcription).await
     }
 
@@ -268,8 +268,8 @@ impl Store for SimStore {
         self.inner.hasten(transcription, now).await
     }
 
-    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
-        let name = if event == Event::PaidAgain { "paid again" } else { event.name() };
+    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<bool, StoreError> {
+        let name = if event == JobEvent::PaidAgain { "paid again" } else { event.name() };
         // Before it is durable a crash may keep it or not.
         if let Ok(new) = seen.clone().on(event.clone(), now) {
             self.world.committed(&new, false);
@@ -293,7 +293,7 @@ impl Store for SimStore {
         self.inner.rename_source(old, new, held, now).await
     }
 
-    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError> {
+    async fn sources(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError> {
         self.inner.sources().await
     }
 
@@ -305,11 +305,11 @@ impl Store for SimStore {
         self.inner.pauses().await
     }
 
-    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+    async fn set_pause(&self, whose: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError> {
         self.inner.set_pause(whose, pause).await
     }
 
-    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {
+    async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError> {
         self.inner.next_due(kinds, of).await
     }
 
@@ -325,11 +325,11 @@ impl Store for SimStore {
         self.inner.wrote(key).await
     }
 
-    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+    async fn waiting(&self) -> Result<Vec<WaitingGroup>, StoreError> {
         self.inner.waiting().await
     }
 
-    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+    async fn those(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         self.inner.those(those, after, most).await
     }
 
@@ -341,11 +341,11 @@ impl Store for SimStore {
         self.inner.page(filter).await
     }
 
-    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {
+    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
         self.inner.counts_of(of).await
     }
 
-    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         self.inner.history(job).await
     }
 
@@ -353,7 +353,7 @@ impl Store for SimStore {
         self.inner.begin_run(now).await
     }
 
-    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+    async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError> {
         self.inner.limit_waits(now, waits).await
     }
 
@@ -361,7 +361,12 @@ impl Store for SimStore {
         self.inner.configured_anew(now).await
     }
 
-    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        charge: &Charge,
+        wall: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         self.point("reserve").await;
         let wall = if self.boundless { &[] } else { wall };
         let is_first = self.inner.job(lease.job).await?.is_some_and(|job| job.held().is_none());
@@ -375,7 +380,7 @@ impl Store for SimStore {
         reserved
     }
 
-    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError> {
+    async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError> {
         self.inner.accounts(limits).await
     }
 

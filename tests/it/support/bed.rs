@@ -1,7 +1,8 @@
 //! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
 //! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
 
-use scribed::server::sealed::{self, Piece};
+use scribed::server::storage::log::framing;
+use scribed::server::storage::log::framing::Frame;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -136,7 +137,7 @@ impl Bed {
     }
 
     /// The embedded service's desk.
-    pub fn desk(&self) -> Desk {
+    pub fn store(&self) -> Desk {
         Desk::read(&self.path("state/service"))
     }
 
@@ -384,10 +385,10 @@ fn ledger(data: &Path) -> BTreeMap<String, Value> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             read => read.unwrap(),
         };
-        for piece in sealed::pieces(&bytes) {
+        for piece in framing::pieces(&bytes) {
             // The last line may be in the middle of being written.
-            let Piece::Whole(range) = piece else { continue };
-            let line: Value = serde_json::from_slice(sealed::open(&bytes[range]).unwrap()).unwrap();
+            let Frame::Whole(range) = piece else { continue };
+            let line: Value = serde_json::from_slice(framing::open(&bytes[range]).unwrap()).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
             if line["gone"] == true {
                 heads.remove(&id)
@@ -474,7 +475,7 @@ impl Service {
         self.bed.path("service")
     }
 
-    pub fn desk(&self) -> Desk {
+    pub fn store(&self) -> Desk {
         Desk::read(&self.data())
     }
 

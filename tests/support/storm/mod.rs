@@ -5,25 +5,25 @@ pub mod service;
 pub mod weather;
 
 use scribed::client::contract::{Client, Identity};
-use scribed::client::http::{HttpClient, Key, Options, Timeouts};
+use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::{Clock, Steady, SystemClock, Uptime};
-use scribed::config::meant::Config;
-use scribed::domain::hint::Seals;
-use scribed::domain::home::Homes;
+use scribed::config::model::Config;
+use scribed::domain::hint::AddressSeal;
 use scribed::domain::names::Timestamp;
+use scribed::domain::routing::ServiceRouting;
 use scribed::domain::stage::StageKind;
 use scribed::output::results::Results;
 use scribed::output::spool::Spool;
-use scribed::pipeline::callbacks::Callbacks;
-use scribed::pipeline::engine::{Engine, Parts, Until};
-use scribed::pipeline::in_progress::InProgress;
-use scribed::pipeline::purse::{Measure, Purse};
-use scribed::source::folder::Scan;
-use scribed::source::mount::Mount;
-use scribed::store::contract::{Counts, Store};
+use scribed::pipeline::budget::gate::{BudgetGate, Measure};
+use scribed::pipeline::engine::{Engine, EngineParts, Until};
+use scribed::pipeline::request::callback_address::CallbackAddresses;
+use scribed::pipeline::stages::in_progress::InProgress;
+use scribed::source::mount::source_mount::Mount;
+use scribed::source::scan::folder_scan::FolderScan;
+use scribed::store::contract::{JobCounts, Store};
 use scribed::store::params::ParamFiles;
 use scribed::store::sled;
-use scribed::web::receiver::{self, Receiving};
+use scribed::web::receiver::{self, CallbackListener};
 use scribed::wire::params::CallbackMethod;
 use service::{Books, Service};
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl Clock for Fast {
 pub struct Row {
     pub name: &'static str,
     pub jobs: usize,
-    pub counts: Counts,
+    pub counts: JobCounts,
     pub books: Books,
     /// Outputs that lie beside the files.
     pub outputs: usize,
@@ -128,7 +128,8 @@ fn config(dir: &Path, url: &str, running: usize) -> Config {
          [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nexisting = \"transcribe\"\noutputs = [\"txt\"]\n"
     );
     let env = |_: &str| Some("a-key".into());
-    scribed::config::reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+    scribed::config::load::read::parse(&dir.join("jobs.toml"), &text, &env)
+        .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// The files of a row: each of its own content.
@@ -173,7 +174,7 @@ struct House {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     mounts: BTreeMap<scribed::domain::names::SourceName, Arc<Mount>>,
-    receiving: Option<Receiving>,
+    receiving: Option<CallbackListener>,
 }
 
 impl House {
@@ -181,27 +182,27 @@ impl House {
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::<Fast>::clone(fast)));
         let store: Arc<dyn Store> = Arc::new(sled::open(&config.state).unwrap());
         store.begin_run(clock.now()).await.unwrap();
-        let seals = Seals::new("a key for seals");
+        let seals = AddressSeal::new("a key for seals");
         let listener = receiver::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let base = reqwest::Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         // A folder that does not answer in time is away: disks are no faster here than elsewhere.
         let slow: Arc<dyn Clock> = Arc::new(SystemClock);
-        let mount = |source: &scribed::config::meant::Source| {
+        let mount = |source: &scribed::config::model::Source| {
             (source.name.clone(), Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(&slow))))
         };
         let mounts: BTreeMap<_, _> = config.sources.iter().map(mount).collect();
         let client: Arc<dyn Client> = Arc::new(client(config, fast));
         let terms = *config.services[&client.identity().service].terms();
         let nothing: Measure = Arc::new(|_, _, _| Box::pin(async { None }));
-        let engine = Arc::new(Engine::new(Parts {
+        let engine = Arc::new(Engine::new(EngineParts {
             store: Arc::clone(&store),
-            homes: Arc::new(Homes::single(client.identity().service.clone())),
+            routing: Arc::new(ServiceRouting::single(client.identity().service.clone())),
             client,
             clock: Arc::clone(&clock),
             results: Arc::new(Results::new(config.state.join("results"))),
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
             syncs: Arc::default(),
-            purse: Arc::new(Purse::new(config.budget.clone(), config.zone, nothing)),
+            budget_gate: Arc::new(BudgetGate::new(config.budget.clone(), config.zone, nothing)),
             passing: Arc::default(),
             writing: Arc::default(),
             in_progress: InProgress::unwritten(),
@@ -209,7 +210,7 @@ impl House {
             mounts: mounts.clone(),
             terms,
             retry: config.retry,
-            callbacks: calls.then(|| Callbacks::new(seals.clone(), base, CallbackMethod::Post)),
+            callbacks: calls.then(|| CallbackAddresses::new(seals.clone(), base, CallbackMethod::Post)),
             seed: 7,
         }));
         let told = Arc::clone(&engine);
@@ -218,11 +219,11 @@ impl House {
     }
 
     /// Until every job has come to an end.
-    async fn see_to_the_end(&self, jobs: usize) -> Counts {
+    async fn see_to_the_end(&self, jobs: usize) -> JobCounts {
         let admitted = || self.engine.nudge();
         for mount in self.mounts.values() {
             let (store, clock) = (&*self.store, &*self.clock);
-            Scan { mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
+            FolderScan { mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
         }
         let begun = Instant::now();
         loop {
@@ -244,10 +245,10 @@ impl House {
 fn client(config: &Config, fast: &Arc<Fast>) -> HttpClient {
     let (name, hosted) = config.hosted_services().next().expect("a service");
     let origin = hosted.url.origin().ascii_serialization();
-    HttpClient::new(Options {
+    HttpClient::new(ClientOptions {
         identity: Identity { service: name.clone(), origin, key: "k".into(), is_own: false },
         base: hosted.url.clone(),
-        key: Key::new("a-key"),
+        key: ServiceKey::new("a-key"),
         key_header: hosted.key_header.to_string(),
         authorities: Default::default(),
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),

@@ -5,7 +5,7 @@ use super::weather::{Out, Weather};
 use crate::scripted::{Scripted, Seen, Step, http};
 use scribed::clock::Clock;
 use scribed::domain::names::Timestamp;
-use scribed::wire::iso;
+use scribed::wire::timestamps;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -250,7 +250,7 @@ impl State {
     fn create(&mut self, seen: &Seen) -> Option<Value> {
         let (body, now) = (json_body(seen), self.clock.now());
         let at_work = self.records.iter().filter(|record| record.ends > now).count();
-        if self.weather.bears.is_some_and(|of| at_work >= (self.running / of).max(1)) {
+        if self.weather.learned_limits.is_some_and(|of| at_work >= (self.running / of).max(1)) {
             return None;
         }
         let id = format!("t-{}", self.number());
@@ -325,7 +325,7 @@ impl State {
         let wanted: Vec<&str> = pairs().filter(|(key, _)| *key == "status").map(|(_, value)| value).collect();
         let after = pairs()
             .find(|(key, _)| *key == "after_date")
-            .and_then(|(_, value)| iso::read(&value.replace("%3A", ":").replace("%2B", "+")));
+            .and_then(|(_, value)| timestamps::read(&value.replace("%3A", ":").replace("%2B", "+")));
         let now = self.clock.now();
         let fits = |record: &&Record| {
             let status = listed(record, now)["status"].clone();
@@ -352,11 +352,11 @@ fn listed(record: &Record, now: Timestamp) -> Value {
         (true, true) => "error",
     };
     let mut told = json!({
-        "id": record.id, "status": status, "created_at": iso::write(record.created),
+        "id": record.id, "status": status, "created_at": timestamps::write(record.created),
         "custom_metadata": record.metadata,
     });
     if has_ended {
-        told["completed_at"] = json!(iso::write(record.ends));
+        told["completed_at"] = json!(timestamps::write(record.ends));
     }
     if status == "error" {
         told["error_code"] = json!(500);

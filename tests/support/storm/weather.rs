@@ -37,7 +37,7 @@ pub struct Weather {
     /// That an upload's answer is about another file.
     pub void: u32,
     /// So many it bears at once, whatever was agreed.
-    pub bears: Option<usize>,
+    pub learned_limits: Option<usize>,
     /// How late its list is, and its reads.
     pub list_late: Duration,
     pub reads_late: Duration,
@@ -60,7 +60,7 @@ const WELL: Weather = Weather {
     dies: 0,
     odd: 0,
     void: 0,
-    bears: None,
+    learned_limits: None,
     list_late: Duration::ZERO,
     reads_late: Duration::ZERO,
     ignores: false,
@@ -89,7 +89,7 @@ pub const ALL: [Weather; 20] = [
     Weather { name: "5xx, 408, 409, 425: one in ten", wrong: 10, ..WELL },
     Weather { name: "answers lost: one in ten", lost: 10, ..WELL },
     Weather { name: "answers malformed: one in ten", malformed: 10, ..WELL },
-    Weather { name: "it bears a third of what was agreed", bears: Some(3), ..WELL },
+    Weather { name: "it bears a third of what was agreed", learned_limits: Some(3), ..WELL },
     Weather { name: "lists and reads 45 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
     Weather { name: "filters ignored, answers lost", lost: 5, ignores: true, ..WELL },
     Weather { name: "transcriptions die: one in twenty", dies: 5, ..WELL },
@@ -113,7 +113,7 @@ pub const ALL: [Weather; 20] = [
         dies: 2,
         odd: 3,
         void: 2,
-        bears: Some(3),
+        learned_limits: Some(3),
         list_late: LATE,
         reads_late: LATE,
         ignores: true,

@@ -1,0 +1,122 @@
+//! `scribed add`: files are taken, whatever the patterns say, and what lies elsewhere.
+
+use crate::cli::args::AddArgs;
+use crate::cli::render::job_json::row;
+use crate::cli::runtime::batch_result::BatchResult;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, place, source, strange};
+use crate::config::model::Config;
+use crate::control::place::{is_in_a_bucket, is_url};
+use crate::control::transport::protocol::{Added, CommandRefusal, ControlAnswer, ControlRequest, UrlOrder};
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::reason::reason;
+use crate::domain::stage::StageKind;
+use crate::manifests::format::cells;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Each of those that were named.
+///
+/// # Errors
+/// See [`Failure`]; what is refused is said, and the others are taken.
+pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    let urls = args.paths.iter().filter(|typed| is_address(typed)).count();
+    if urls == 0 && (args.source.is_some() || args.outputs.is_some() || args.duration.is_some()) {
+        let words = "--source, --outputs and --duration are for URLs: a file's folder says whose it is";
+        return Err(CommandError::Usage(words.to_owned()));
+    }
+    if urls > 1 && args.duration.is_some() {
+        return Err(CommandError::Usage("--duration is that of one URL: add each by itself".to_owned()));
+    }
+    let way = QueueAccess::find(&config).await?;
+    let mut each = BatchResult::default();
+    for typed in &args.paths {
+        let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };
+        let put = match request(&config, args, typed)? {
+            Ok(request) => way.put(request).await?,
+            Err(why) => Err(CommandRefusal::Usage(format!("{}: {why}", shown.display()))),
+        };
+        match put {
+            Ok(ControlAnswer::Added(added)) => {
+                each.done += 1;
+                tell(context, &added)?;
+            }
+            Ok(_) => return Err(strange()),
+            Err(refusal) => each.refused(context, &shown, refusal)?,
+        }
+    }
+    Ok(each.exit_code())
+}
+
+/// What is asked for; within, why an address is none.
+fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<ControlRequest, String>, CommandError> {
+    if !is_address(typed) {
+        return Ok(Ok(ControlRequest::Add { path: place(typed)? }));
+    }
+    let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
+    let outputs = args.outputs.as_deref().map(place).transpose()?;
+    if let Some(place) = outputs.as_ref().filter(|place| !place.path().is_absolute()) {
+        return Err(CommandError::Usage(format!("{place} is no folder: outputs go to one of this machine")));
+    }
+    let billed = args.duration.map(|millis| millis.saturating_mul(args.channels));
+    let url = cells::url(typed.as_os_str().as_bytes());
+    Ok(url.map(|url| ControlRequest::AddUrl(UrlOrder { url, source, outputs, billed })))
+}
+
+/// An object's address is a path.
+fn is_address(typed: &Path) -> bool {
+    let has_scheme = |text: &str| {
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    };
+    is_url(typed) || (!is_in_a_bucket(typed) && typed.to_str().is_some_and(has_scheme))
+}
+
+/// As it may be shown where it was not even taken for an address: without query, user and password.
+fn without_secrets(typed: &Path) -> PathBuf {
+    let text = typed.to_string_lossy();
+    let shown = text.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = shown.split_once("://").unwrap_or(("", shown));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    PathBuf::from(format!("{scheme}://{host}{path}"))
+}
+
+fn tell(context: &Context, added: &Added) -> io::Result<()> {
+    let job = &added.job;
+    let mut object = row(job);
+    object["known"] = added.known.into();
+    context.emit(&object)?;
+    let (id, source, path, kind) = (job.id, &job.key.source, &job.key.path, job.stage.kind());
+    let is_elsewhere = job.row.as_deref().is_some_and(ManifestRow::is_remote);
+    if !added.known && is_elsewhere {
+        return context.say(&format!("job {id}: {path} is taken under the source {source}; the service fetches it"));
+    }
+    if !added.known {
+        return context.say(&format!("job {id}: {source}/{path} is taken; it is sent when it has been quiet"));
+    }
+    let name = if is_elsewhere { path.to_string() } else { format!("{source}/{path}") };
+    let fix = match kind {
+        StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` takes it up again"),
+        _ => String::new(),
+    };
+    context.say(&format!("job {id}: {name} was taken before and is {}: {}{fix}", kind.name(), reason(job)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_from_paths_and_their_secrets_are_not_shown() {
+        let is = |text: &str| is_address(Path::new(text));
+        assert!(is("https://h/a.mp3") && is("HTTP://h") && is("ftp://h/a"));
+        assert!(!is("inbox/a.mp3") && !is("s3://media/a.mp3") && !is("://x") && !is("a b://x"));
+        let shown = |text: &str| without_secrets(Path::new(text)).to_string_lossy().into_owned();
+        assert_eq!(shown("https://user:word@h/a.mp3?sig=x#y"), "https://h/a.mp3");
+        assert_eq!(shown("https://h"), "https://h");
+    }
+}

@@ -1,0 +1,475 @@
+//! `scribed check`: whether everything is there and works, and how to fix what does not.
+
+use crate::cli::commands::check_disk::{own_folder, own_folders, room, writable};
+use crate::cli::commands::check_manifests;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::queue_access::daemon_of;
+use crate::cli::unsupported::{UnsupportedCheck, left_out, refusal, without_effect};
+use crate::client::contract::{Client, ListFault, ListKind};
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::{Config, ServiceConfig, Source, UploadMode};
+use crate::control::transport::client::DaemonClient;
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest, DaemonStatus, RemovedSource};
+use crate::daemon::{Daemon, DaemonError, mounts_of, recogniser, renamed_sources, visitors, webhook_address};
+use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::zone::Zone;
+use crate::media::extract::missing_programs;
+use crate::permission::{denied, this_user};
+use crate::server::recognition::unsupported::UnsupportedParts;
+use crate::server::service::health;
+use crate::source::bucket::bucket_view::Bucket;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::Store;
+use crate::wire::page::ListQuery;
+use crate::wire::record;
+use rustix::fs::{Access, access};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A service whose clock is further off than this makes its dates hard to trust.
+const CLOCK_APART: Duration = Duration::from_secs(300);
+
+/// What was found of one thing.
+struct Verdict {
+    what: String,
+    grade: Grade,
+    words: String,
+    /// What to do about it, where that is known.
+    fix: Option<String>,
+}
+
+impl Verdict {
+    fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    /// On one line or more: what was found.
+    fn tell(&self, context: &Context) -> io::Result<()> {
+        let all = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
+        let (is_good, is_warning) = (self.grade != Grade::Bad, self.grade == Grade::Warning);
+        let row = json!({"what": self.what, "good": is_good, "warning": is_warning, "words": all, "fix": self.fix});
+        context.emit(&row)?;
+        let sign = self.grade.sign();
+        let mut lines = self.words.split('\n');
+        context.say(&format!("{sign:<4} {:<14} {}", self.what, lines.next().unwrap_or_default()))?;
+        lines.try_for_each(|line| context.say(&format!("     {line}")))?;
+        self.fix.iter().try_for_each(|fix| context.say(&format!("     fix: {fix}")))
+    }
+}
+
+/// How it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grade {
+    Good,
+    /// Perhaps not meant. Nothing fails of it, and the exit code does not depend on it.
+    Warning,
+    Bad,
+}
+
+impl Grade {
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warning => "WARN",
+            Self::Bad => "BAD",
+        }
+    }
+}
+
+/// Looks at everything and says what it found.
+///
+/// # Errors
+/// See [`Failure`]; what is found wrong is no error but a verdict.
+pub async fn run(context: &Context) -> Result<u8, CommandError> {
+    let config = context.config()?;
+    let file = context.common.config.display().to_string();
+    let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
+    verdicts.extend(config.warnings.iter().map(|warning| self::warning("configuration", warning.report.clone())));
+    verdicts
+        .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
+    for mount in mounts_of(&config).values() {
+        verdicts.push(folder(mount).await);
+        verdicts.extend(roots(mount.source()));
+        let lists = check_manifests::reports(mount).await;
+        verdicts.extend(lists.into_iter().map(|list| verdict(&list.what, list.is_good, list.words)));
+    }
+    let serves = needs_recogniser(&config);
+    if serves {
+        verdicts.extend(tools(&config));
+    }
+    for (what, folder, most) in own_folders(&config, serves) {
+        let (good, words) = own_folder(&folder, most);
+        verdicts.push(verdict(what, good, words));
+    }
+    verdicts.extend(extraction(&config));
+    verdicts.extend(requests(&config));
+    verdicts.extend(house(&config).await);
+    // What cannot be listened on was told by whoever tried.
+    if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
+        verdicts.extend(callbacks(&config));
+    }
+    for verdict in &verdicts {
+        verdict.tell(context)?;
+    }
+    // Whoever has it can call us: it is for the person before the screen, and in no --json.
+    if let Ok(Some(address)) = webhook_address(&config) {
+        context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
+    }
+    Ok(if verdicts.iter().all(|verdict| verdict.grade != Grade::Bad) { 0 } else { UNFINISHED })
+}
+
+fn good(what: &str, words: &str) -> Verdict {
+    verdict(what, true, words.to_owned())
+}
+
+fn warning(what: &str, words: String) -> Verdict {
+    Verdict { what: what.to_owned(), grade: Grade::Warning, words, fix: None }
+}
+
+/// Errors say what to do at their end.
+fn bad(what: &str, words: String) -> Verdict {
+    let parted = words.split_once(". To fix it, ");
+    let (words, fix) = parted.map_or((words.as_str(), None), |(words, fix)| (words, Some(fix.to_owned())));
+    Verdict { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix }
+}
+
+/// Of a folder for outputs that cannot be written.
+fn unwritable(name: &str, why: String) -> Verdict {
+    let found = bad(name, why);
+    Verdict { words: format!("{}; outputs wait until it can be written", found.words), ..found }
+}
+
+fn verdict(what: &str, is_good: bool, words: String) -> Verdict {
+    match is_good {
+        true => Verdict { what: what.to_owned(), grade: Grade::Good, words, fix: None },
+        false => bad(what, words),
+    }
+}
+
+async fn folder(mount: &Mount) -> Verdict {
+    let source = mount.source();
+    let (name, folder) = (format!("source {}", source.name), source.folder.display());
+    if let Some(store) = mount.bucket() {
+        return bucket(mount, store, &name).await;
+    }
+    if !source.folder.is_dir() {
+        let words = format!("{folder} does not exist, and nothing of the source changes until it does");
+        return bad(&name, words).fix("create it, or mount it");
+    }
+    if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
+        return bad(&name, denied(&source.folder));
+    }
+    if let Err(away) = mount.there_now().await {
+        return bad(&name, format!("frozen: {away}"));
+    }
+    if let Some(place) = &source.place {
+        return placed(&name, place, source.folder.display().to_string());
+    }
+    if let Err(why) = writable(&source.folder) {
+        return unwritable(&name, why);
+    }
+    good(&name, &format!("{folder} can be read and written{}", room(&source.folder)))
+}
+
+/// Folders that a source's rows may name and that are not there.
+fn roots(source: &Source) -> Option<Verdict> {
+    let of_lists = source.roots.iter().filter(|_| source.manifests.is_some());
+    let gone: Vec<String> = of_lists.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
+    let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
+    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
+}
+
+async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
+    let address = mount.source().folder.display();
+    if let Err(away) = mount.there_now().await {
+        return bad(name, format!("frozen: {away}"));
+    }
+    match bucket.may_write().await {
+        Ok(()) => good(name, &format!("{address} can be listed and written")),
+        Err(error) => bad(name, format!("{address} cannot be written: {error}; outputs wait until it can"))
+            .fix("allow its key to put objects"),
+    }
+}
+
+/// The folder of outputs: there, or about to be made.
+fn placed(name: &str, place: &Path, folder: String) -> Verdict {
+    let parent = place.parent().unwrap_or(place);
+    let room = room(place);
+    match (place.is_dir(), parent.is_dir(), writable(place)) {
+        (true, _, Ok(())) => good(name, &format!("{folder} can be read, and {} can be written{room}", place.display())),
+        (false, true, Ok(())) => {
+            good(name, &format!("{folder} can be read, and {} is created when it is needed{room}", place.display()))
+        }
+        (false, false, _) => {
+            bad(name, format!("{} does not exist, and the folder above it does not, either", place.display()))
+                .fix("create it, or mount it")
+        }
+        (.., Err(why)) => unwritable(name, why),
+    }
+}
+
+/// Whether anything of the configuration is transcribed here.
+fn needs_recogniser(config: &Config) -> bool {
+    let own: Vec<&ServiceName> = config.own_services().collect();
+    config.sources.iter().any(|source| own.contains(&&source.service))
+}
+
+fn tools(config: &Config) -> Vec<Verdict> {
+    match health(&recogniser(&config.serve)) {
+        Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
+        Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+    }
+}
+
+/// What the sources request of the embedded service, where it does not do it.
+fn requests(config: &Config) -> Vec<Verdict> {
+    let foresight = UnsupportedCheck::new(config);
+    config.sources.iter().flat_map(|source| of_source(&foresight, source)).collect()
+}
+
+/// Of its own template; and of those that only a row of its lists may name, which need not be meant.
+fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<Verdict> {
+    let what = format!("source {}", source.name);
+    let foreseen = |template| foresight.of_template(source, template);
+    let from = match source.template.name() {
+        "" => "it".to_owned(),
+        name => format!("[template.{name}]"),
+    };
+    let of_own = foreseen(&source.template);
+    let service = "set `service` of the source to one that does it";
+    let own = requested(&from, "its files", &of_own);
+    let own = own.into_iter().map(|(words, fix)| bad(&what, words).fix(format!("{fix}, or {service}")));
+    let own =
+        own.chain(idle(&from, &of_own).map(|words| warning(&what, words).fix(format!("remove it, or {service}"))));
+    let others = source
+        .shared
+        .templates
+        .iter()
+        .filter(|(name, _)| source.manifests.is_some() && name.as_str() != source.template.name());
+    let of_rows = others.flat_map(|(name, template)| {
+        let (from, foreseen) = (format!("[template.{name}]"), foreseen(template));
+        let idle = idle(&from, &foreseen);
+        requested(&from, "files whose rows name it", &foreseen).into_iter().map(|(words, _)| words).chain(idle)
+    });
+    own.chain(of_rows.map(|words| warning(&what, words))).collect()
+}
+
+/// What is requested and changes nothing or little.
+fn idle(from: &str, foreseen: &UnsupportedParts) -> Option<String> {
+    let parameters = without_effect(foreseen)?;
+    Some(format!(
+        "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}"
+    ))
+}
+
+/// What is not done of a request, and how to change that.
+fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(String, &'static str)> {
+    let refused = refusal(foreseen).map(|why| {
+        (format!("{from} requests what the embedded service refuses, so that {files} fail: {why}"), "change it")
+    });
+    let left_out = left_out(foreseen).map(|parts| {
+        let words = format!(
+            "{from} requests {parts}, which the embedded service does not do: {files} are written without and count as \
+             incomplete, and `once` exits with 1"
+        );
+        (words, "remove it")
+    });
+    refused.into_iter().chain(left_out).collect()
+}
+
+/// Whether sound can be taken out of files, where that is asked for.
+fn extraction(config: &Config) -> Option<Verdict> {
+    let of_all = config.services.values().any(|service| service.terms().upload == UploadMode::Audio);
+    let picked = config.sources.iter().find(|source| source.picks());
+    if !of_all && picked.is_none() {
+        return None;
+    }
+    let missing = missing_programs();
+    if missing.is_empty() {
+        return Some(good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"));
+    }
+    let words = match picked {
+        Some(source) => {
+            format!("`track` and `channels` of the source {} need it: until then its files wait", source.name)
+        }
+        None => "`upload = \"audio\"` needs it: until then files are sent as they are".to_owned(),
+    };
+    let words = format!("{} does not run, and {words}", missing.join(" or "));
+    Some(bad("upload", words).fix("install the package `ffmpeg`"))
+}
+
+/// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
+async fn house(config: &Config) -> Vec<Verdict> {
+    if let Some(daemon) = daemon_of(&config.state).await {
+        return beside(config, &daemon).await;
+    }
+    let house = match Daemon::open(config, false).await {
+        Ok(house) => house,
+        Err(error @ (DaemonError::Callback { .. } | DaemonError::Tls(_))) => return deaf(config, &error).await,
+        Err(error) => return vec![bad("state", error.to_string())],
+    };
+    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.extend(other_sources(config, &*house.store).await);
+    for client in &house.setup().clients() {
+        verdicts.push(service(config, &**client).await);
+        verdicts.extend(token(&**client, &*house.store).await);
+        verdicts.extend(clocks(&**client));
+    }
+    if let Err(error) = house.close().await {
+        verdicts.push(bad("state", error.to_string()));
+    }
+    verdicts
+}
+
+/// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
+async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
+    let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
+        Ok(renamed) => (renamed, None),
+        Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string()))),
+    };
+    let carried = renamed.iter().map(|(old, new)| {
+        let words =
+            format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
+        good(&format!("source {new}"), &words)
+    });
+    let is_gone =
+        |name: &SourceName| config.sources.iter().all(|source| source.name != *name) && !renamed.contains_key(name);
+    let sources = store.sources().await.unwrap_or_default();
+    let gone = sources.into_iter().filter(|(name, _)| is_gone(name));
+    let gone = gone.filter_map(|(name, counts)| Some(removed(&RemovedSource::of(name, &counts)?)));
+    wrong.into_iter().chain(carried).chain(gone).collect()
+}
+
+fn removed(removed: &RemovedSource) -> Verdict {
+    bad(&format!("source {}", removed.source), removed.words())
+}
+
+/// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
+async fn deaf(config: &Config, error: &DaemonError) -> Vec<Verdict> {
+    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.push(bad("callbacks", error.to_string()));
+    verdicts.extend(elsewhere(config).await);
+    verdicts
+}
+
+/// The services elsewhere, beside whoever has the queue.
+async fn elsewhere(config: &Config) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    match visitors(config) {
+        Ok(clients) => {
+            for client in clients {
+                verdicts.push(service(config, &*client).await);
+                verdicts.extend(clocks(&*client));
+            }
+        }
+        Err(error) => verdicts.push(bad("service", error.to_string())),
+    }
+    verdicts
+}
+
+async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<Verdict> {
+    let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
+    let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
+    verdicts.extend(removed_beside(config).await);
+    verdicts.extend(elsewhere(config).await);
+    verdicts.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
+    let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
+    for own in config.own_services().filter(is_wanted) {
+        let what = format!("service {own}");
+        verdicts.push(match &daemon.trouble {
+            None => good(&what, "a part of that process, which says nothing of trouble"),
+            Some(words) => bad(&what, words.clone()),
+        });
+    }
+    verdicts
+}
+
+/// As who has the queue tells it.
+async fn removed_beside(config: &Config) -> Vec<Verdict> {
+    let Ok(Some(caller)) = DaemonClient::find(&config.state) else { return Vec::new() };
+    match caller.ask(&ControlRequest::Status).await {
+        Ok(Ok(ControlAnswer::Status(status))) => status.removed.iter().map(removed).collect(),
+        _ => Vec::new(),
+    }
+}
+
+async fn service(config: &Config, client: &dyn Client) -> Verdict {
+    let what = format!("service {}", client.identity().service);
+    let query = ListQuery { limit: 1, ..ListQuery::default() };
+    let tried = tried(config, client, &query);
+    match client.list(&query).await {
+        Ok(_) => good(&what, &format!("{tried} answers and takes the key")),
+        Err(ListFault::None(fault)) => bad(
+            &what,
+            format!("{tried}: it has no list, so an unknown create can only be solved by a person: {}", fault.words),
+        ),
+        Err(ListFault::Now(fault)) => {
+            let found = bad(&what, format!("{tried}: {}", fault.words));
+            let is_hosted = matches!(config.services.get(&client.identity().service), Some(ServiceConfig::Hosted(_)));
+            if is_hosted {
+                found.fix("check `url` and `key` of the service in jobs.toml, and the network")
+            } else {
+                found
+            }
+        }
+    }
+}
+
+/// The address that is asked; the key goes in a header, and is no part of it.
+fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
+    let identity = client.identity();
+    match config.services.get(&identity.service) {
+        Some(ServiceConfig::Hosted(hosted)) => {
+            let base = hosted.url.as_str().trim_end_matches('/');
+            let pairs = query.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
+            format!("GET {base}{}?{}", record::PATH, pairs.collect::<Vec<_>>().join("&"))
+        }
+        _ => "the embedded service".to_owned(),
+    }
+}
+
+/// Whether the service returns our token with what was bought last: without it a create whose answer is lost cannot be
+/// found again.
+async fn token(client: &dyn Client, store: &dyn Store) -> Option<Verdict> {
+    let service = &client.identity().service;
+    let (_, _, id) = store.newest_purchase(service).await.ok()?.accepted?;
+    // What was deleted, or cannot be read now, says nothing.
+    let record = client.whole(ListKind::PreRecorded, &id).await.ok()?;
+    let what = format!("service {service}");
+    Some(match record.has_token {
+        true => good(&what, "it returns `custom_metadata`: a create whose answer is lost is found again"),
+        false => bad(
+            &what,
+            format!(
+                "it does not return `custom_metadata` (transcription {id}): a create whose answer is lost cannot be \
+                 found again. scribed sends one create at a time, and asks you where an answer is lost"
+            ),
+        ),
+    })
+}
+
+fn callbacks(config: &Config) -> Option<Verdict> {
+    let callback = config.callback.as_ref()?;
+    Some(match webhook_address(config) {
+        Ok(_) => {
+            good("callbacks", &format!("received on {}; services are told {}", callback.listen, callback.public_url))
+        }
+        Err(error) => bad("callbacks", error.to_string()),
+    })
+}
+
+fn clocks(client: &dyn Client) -> Option<Verdict> {
+    let (theirs, ours) = (client.last_date()?, SystemClock.now());
+    let apart = theirs.since(ours).max(ours.since(theirs));
+    let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
+    Some(if apart > CLOCK_APART {
+        bad("clock", format!("the clocks of this machine and of the service are {shown} apart"))
+            .fix("set up time synchronisation")
+    } else {
+        good("clock", &format!("within {shown} of the service's"))
+    })
+}

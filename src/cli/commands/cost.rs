@@ -1,0 +1,210 @@
+//! `scribed cost`: what was spent, and on what.
+
+use crate::cli::args::CostArgs;
+use crate::cli::commands::status::tell_budget;
+use crate::cli::render::terminal::Table;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::config::model::Config;
+use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
+use crate::domain::names::{ServiceName, Timestamp};
+use crate::domain::zone::Zone;
+use crate::pipeline::budget::gate::hours;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Sums by source, day, month, service, template or job; piece by piece, so that memory stays the same for
+/// a million.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    let mut query = CostQuery {
+        by: args.by,
+        timezone: config.zone.name().to_owned(),
+        since: args.after.as_deref().map(|date| moment(config.zone, date)).transpose()?,
+        before: args.before.as_deref().map(|date| moment(config.zone, date)).transpose()?,
+        after: None,
+    };
+    let way = QueueAccess::find(&config).await?;
+    let mut list = List::new(context, &config, args)?;
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    loop {
+        let ControlAnswer::Cost(piece) = way.ask(ControlRequest::Cost(query.clone())).await? else {
+            return Err(strange());
+        };
+        for line in piece.lines {
+            rows.entry(line.key.clone()).or_default().take(line, &config.prices);
+        }
+        // Jobs come in their order, and each in one piece.
+        if args.by == By::Job {
+            let mut some: Vec<(String, Row)> = std::mem::take(&mut rows).into_iter().collect();
+            some.sort_by_key(|(id, _)| id.parse::<u64>().unwrap_or_default());
+            some.iter().try_for_each(|(key, row)| list.put(key, row))?;
+        }
+        query.after = piece.next;
+        if query.after.is_none() {
+            rows.iter().try_for_each(|(key, row)| list.put(key, row))?;
+            list.end()?;
+            if !args.csv {
+                let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else {
+                    return Err(strange());
+                };
+                status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
+            }
+            return Ok(0);
+        }
+    }
+}
+
+fn moment(zone: Zone, date: &str) -> Result<Timestamp, CommandError> {
+    let wrong = || CommandError::Usage(format!("{date:?} is no date: write it like 2026-11-21"));
+    zone.start_of(date).ok_or_else(wrong)
+}
+
+/// One line of the answer, whole.
+#[derive(Default)]
+struct Row {
+    sum: CostSum,
+    /// In the user's own money.
+    price: f64,
+    /// Whether some of it was bought where no price is known.
+    unpriced: bool,
+    /// Of one job: its source and path.
+    job: Option<(String, String)>,
+}
+
+impl Row {
+    fn take(&mut self, line: CostLine, prices: &BTreeMap<ServiceName, f64>) {
+        match prices.get(&line.service) {
+            Some(price) => self.price += line.sum.spent as f64 / 3.6e6 * price,
+            None => self.unpriced |= line.sum.spent > 0,
+        }
+        self.unpriced |= line.sum.unknown > 0;
+        self.sum.add(&line.sum);
+        self.job = line.job.map(|key| (key.source.to_string(), key.path.lossy().into_owned()));
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.sum.add(&more.sum);
+        self.price += more.price;
+        self.unpriced |= more.unpriced;
+    }
+
+    /// `None` where not all of it is known.
+    fn whole_price(&self) -> Option<f64> {
+        (!self.unpriced).then(|| (self.price * 1e4).round() / 1e4)
+    }
+}
+
+/// How the lines are written.
+struct List<'a> {
+    context: &'a Context,
+    by: By,
+    table: Option<Box<Table>>,
+    has_price: bool,
+    lines: u64,
+    total: Row,
+}
+
+impl<'a> List<'a> {
+    fn new(context: &'a Context, config: &Config, args: &CostArgs) -> io::Result<Self> {
+        let has_price = !config.prices.is_empty();
+        let mut list = Self { context, by: args.by, table: None, has_price, lines: 0, total: Row::default() };
+        if args.csv {
+            let what = if args.by == By::Job { vec!["job", "source", "path"] } else { vec![args.by.name()] };
+            list.table = Some(Box::new(Table::new(what.into_iter().chain(NUMBERS))?));
+        }
+        Ok(list)
+    }
+
+    fn put(&mut self, key: &str, row: &Row) -> io::Result<()> {
+        self.total.add(row);
+        self.lines += 1;
+        if let Some(table) = &mut self.table {
+            let of_job = row.job.iter().flat_map(|(source, path)| [source.clone(), path.clone()]);
+            let record = [key.to_owned()].into_iter().chain(of_job).chain(numbers(row));
+            return table.row(record);
+        }
+        self.context.emit(&object(self.by, key, row))?;
+        if self.lines == 1 {
+            self.context.say(&line(self.by.name(), ["spent", "reserved", "price"].map(str::to_owned), ""))?;
+        }
+        let name = row.job.as_ref().map_or_else(|| key.to_owned(), |(source, path)| format!("{key} {source}/{path}"));
+        self.context.say(&self.shown(&name, row))
+    }
+
+    fn shown(&self, name: &str, row: &Row) -> String {
+        let price = match (self.has_price, row.whole_price()) {
+            (false, _) => "-".to_owned(),
+            (true, Some(price)) => format!("{price:.2}"),
+            (true, None) => format!("{:.2} and more", row.price),
+        };
+        let CostSum { purchases, unknown, shared, excess, .. } = row.sum;
+        let notes = [
+            (purchases > 0).then(|| format!("{purchases} bought")),
+            (shared > 0).then(|| format!("{shared} shared at no cost")),
+            (unknown > 0).then(|| format!("{unknown} of unknown cost")),
+            (excess > 0).then(|| format!("{} billed beyond what was reserved", hours(excess))),
+        ];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        line(name, [hours(row.sum.spent), hours(row.sum.reserved), price], &notes.join(", "))
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        if let Some(table) = &mut self.table {
+            return table.flush();
+        }
+        if self.lines == 0 {
+            return self.context.say("nothing was bought");
+        }
+        self.context.say(&self.shown("total", &self.total))?;
+        if self.total.sum.unknown > 0 {
+            let words =
+                "of unknown cost: nobody said how long it is, or it was bought by a release that wrote no costs down";
+            self.context.say(words)?;
+        }
+        Ok(())
+    }
+}
+
+fn line(name: &str, [spent, reserved, price]: [String; 3], notes: &str) -> String {
+    let line = format!("{name:<24}  {spent:>10}  {reserved:>10}  {price:>10}  {notes}");
+    line.trim_end().to_owned()
+}
+
+const NUMBERS: [&str; 7] =
+    ["bought", "spent_seconds", "reserved_seconds", "excess_seconds", "unknown", "shared", "price"];
+
+fn numbers(row: &Row) -> [String; 7] {
+    let CostSum { purchases, spent, reserved, unknown, shared, excess } = row.sum;
+    let seconds = |millis: u64| format!("{}.{:03}", millis / 1000, millis % 1000);
+    [
+        purchases.to_string(),
+        seconds(spent),
+        seconds(reserved),
+        seconds(excess),
+        unknown.to_string(),
+        shared.to_string(),
+        row.whole_price().map(|price| price.to_string()).unwrap_or_default(),
+    ]
+}
+
+fn object(by: By, key: &str, row: &Row) -> Value {
+    let CostSum { purchases, spent, reserved, unknown, shared, excess } = row.sum;
+    let seconds = |millis: u64| millis as f64 / 1e3;
+    let mut object = json!({
+        "bought": purchases, "spent_seconds": seconds(spent), "reserved_seconds": seconds(reserved),
+        "excess_seconds": seconds(excess), "unknown": unknown, "shared": shared, "price": row.whole_price(),
+    });
+    object[by.name()] = key.into();
+    if let Some((source, path)) = &row.job {
+        object["job"] = key.parse::<u64>().map_or(Value::Null, Value::from);
+        object["source"] = source.as_str().into();
+        object["path"] = path.as_str().into();
+    }
+    object
+}

@@ -1,0 +1,165 @@
+//! `scribed explain`: why a file is where it is, what happens next, when, and what a person can do.
+
+use crate::cli::args::ExplainArgs;
+use crate::cli::commands::show::tell_more;
+use crate::cli::commands::status::scan;
+use crate::cli::render::job_json::row;
+use crate::cli::render::next_step::{NextStep, fact};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, place, strange, wanted};
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::Config;
+use crate::control::place::{MediaAddress, is_url};
+use crate::control::transport::protocol::{
+    ControlAnswer, ControlRequest, Explained, FactKind, JobFact, JobSelector, PathRole,
+};
+use crate::domain::job::JobKey;
+use crate::domain::names::Timestamp;
+use crate::domain::reason::reason;
+use crate::wire::timestamps;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The reason of a job whose stage says all.
+const DONE: &str = "done";
+
+/// Explains a path, whatever is there.
+///
+/// # Errors
+/// See [`Failure`]; a path that nobody transcribes is none.
+pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    let way = QueueAccess::find(&config).await?;
+    let explained = explain(&way, place(&args.path)?).await?;
+    let explained = match by_name(&config, &way, &explained, &args.path).await? {
+        Some(place) => explain(&way, place).await?,
+        None => explained,
+    };
+    let next = match &explained.job {
+        Some(job) if explained.next.is_empty() => {
+            NextStep::of(job, &explained.facts, SystemClock.now(), context.zone())
+        }
+        _ => NextStep::new(explained.next.clone(), scanned_at(&explained)),
+    };
+    context.emit(&object(&explained, &next))?;
+    tell(context, &explained, &next)?;
+    Ok(0)
+}
+
+async fn explain(way: &QueueAccess, path: MediaAddress) -> Result<Box<Explained>, CommandError> {
+    match way.ask(ControlRequest::Explain { path }).await? {
+        ControlAnswer::Explained(explained) => Ok(explained),
+        _ => Err(strange()),
+    }
+}
+
+/// The place of the recording, where nothing is at the path that was typed and a job is called so.
+async fn by_name(
+    config: &Config,
+    way: &QueueAccess,
+    there: &Explained,
+    typed: &Path,
+) -> Result<Option<MediaAddress>, CommandError> {
+    let is_nothing = matches!(there.verdict, PathRole::Outside | PathRole::Missing) && there.job.is_none();
+    let Some(job) = Some(wanted(typed)?).filter(|wanted| is_nothing && !matches!(wanted, JobSelector::Number(_)))
+    else {
+        return Ok(None);
+    };
+    let Ok(ControlAnswer::Shown(shown)) = way.put(ControlRequest::Show { job }).await? else { return Ok(None) };
+    let JobKey { source, path } = shown.job.key;
+    let below = Path::new(OsStr::from_bytes(path.as_bytes()));
+    let folder = config.sources.iter().find(|known| known.name == source).map(|source| source.folder.as_path());
+    let whole = folder.filter(|_| !is_url(below)).map_or(below.to_owned(), |folder| folder.join(below));
+    Ok(MediaAddress::typed(&whole).ok())
+}
+
+/// All of it for people, and nothing twice.
+fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
+    context.say(&explained.path.to_string())?;
+    if let Some(job) = &explained.job {
+        context.say(&format!("  job      {}: {}/{}", job.id, job.key.source, job.key.path))?;
+        context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
+    }
+    let reasons = reasons(explained);
+    list(context, "why", &reasons)?;
+    context.say(&format!("  next     {}", next.after(|why| reasons.iter().any(|said| said.contains(why)))))?;
+    list(context, "you can", &options(explained))?;
+    match (&explained.job, &explained.source) {
+        (Some(job), _) => tell_more(context, job, None)?,
+        (None, Some(source)) => context.say(&format!("  source   {source}"))?,
+        (None, None) => {}
+    }
+    match &explained.scan {
+        Some(scan) => context.say(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule)),
+        None => Ok(()),
+    }
+}
+
+fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<()> {
+    for (number, line) in lines.iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        context.say(&format!("  {name:<8} {}", line.as_ref()))?;
+    }
+    Ok(())
+}
+
+/// Everything that keeps it there. What another one says as well is left out, and what the stage, the next step or the
+/// scan says.
+fn reasons(explained: &Explained) -> Vec<String> {
+    let own = explained.job.as_ref().map(|job| reason(job)).filter(|own| own != DONE).unwrap_or_default();
+    let is_said =
+        |fact: &&JobFact| fact.kind != FactKind::NoDaemon || explained.job.is_none() && explained.scan.is_none();
+    let facts = explained.facts.iter().filter(is_said).map(|fact| fact.words.clone());
+    let all = [own, explained.words.clone()].into_iter().chain(facts).filter(|words| !words.is_empty());
+    let mut told: Vec<String> = Vec::new();
+    for words in all {
+        if told.iter().all(|said| !said.contains(&words)) {
+            told.retain(|said| !words.contains(said));
+            told.push(words);
+        }
+    }
+    told
+}
+
+/// What a person can do, without what the next step names.
+fn options(explained: &Explained) -> Vec<&str> {
+    let is_named = |kind| kind == FactKind::Pause || kind == FactKind::NoDaemon && explained.job.is_some();
+    explained.facts.iter().filter(|fact| !is_named(fact.kind)).filter_map(|fact| fact.fix.as_deref()).collect()
+}
+
+/// When the scan comes that a file waits for.
+fn scanned_at(explained: &Explained) -> Option<Timestamp> {
+    explained.scan.as_ref().filter(|_| explained.verdict == PathRole::Taken)?.next
+}
+
+fn object(explained: &Explained, next: &NextStep) -> Value {
+    json!({
+        "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
+        "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
+        "where": place_of(explained), "why": why(explained), "when": next.at.map(timestamps::write),
+        "can": can(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
+        "scan": explained.scan.as_ref().map(scan),
+    })
+}
+
+/// Where it stands: the stage of its job, or what it is to scribed.
+fn place_of(explained: &Explained) -> Value {
+    explained.job.as_ref().map_or_else(|| json!(explained.verdict), |job| json!(job.stage.kind().name()))
+}
+
+/// Everything that keeps it there, in words.
+fn why(explained: &Explained) -> String {
+    let own = explained.job.as_ref().map(|job| reason(job)).unwrap_or_default();
+    let facts = explained.facts.iter().map(|fact| fact.words.as_str()).filter(|words| *words != own);
+    let all = [own.as_str(), explained.words.as_str()].into_iter().chain(facts);
+    all.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// What a person can do.
+fn can(explained: &Explained) -> Vec<&str> {
+    explained.facts.iter().filter_map(|fact| fact.fix.as_deref()).collect()
+}

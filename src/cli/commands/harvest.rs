@@ -1,0 +1,147 @@
+//! `scribed harvest`: what the service's lists hold, as files in a folder.
+
+use crate::cli::args::{HarvestArgs, ListArg};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::service_session::ServiceSession;
+use crate::client::contract::{Client, ListKind};
+use crate::clock::SystemClock;
+use crate::harvest::folder::HarvestFolder;
+use crate::harvest::gather::{HarvestError, HarvestedRecord, Harvester, RecordOutcome};
+use crate::wire::page::ListQuery;
+use serde_json::{Map, Value, json};
+use std::io;
+use std::sync::Arc;
+
+/// Everything that is asked for and not there yet.
+///
+/// # Errors
+/// See [`Failure`]; what was written stays.
+pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandError> {
+    let visit = ServiceSession::to(&context.config()?, args.service.as_deref()).await?;
+    let mut sum = Sum::default();
+    let gathered = all(context, args, &visit, &mut sum).await;
+    let left = visit.leave().await;
+    sum.tell(context, args)?;
+    gathered?;
+    left?;
+    Ok(if sum.failed + sum.open > 0 { UNFINISHED } else { 0 })
+}
+
+/// A service that is out keeps nobody from the others.
+async fn all(context: &Context, args: &HarvestArgs, visit: &ServiceSession, sum: &mut Sum) -> Result<(), CommandError> {
+    let kinds = match args.kind {
+        ListArg::PreRecorded => vec![ListKind::PreRecorded],
+        ListArg::Live => vec![ListKind::Live],
+        ListArg::All => vec![ListKind::PreRecorded, ListKind::Live],
+    };
+    let mut out = None;
+    for client in &visit.clients {
+        for kind in &kinds {
+            match one(context, args, &**client, *kind, sum).await {
+                Ok(()) => {}
+                Err(HarvestError::NoList(words)) if args.kind == ListArg::All && *kind == ListKind::Live => {
+                    tracing::warn!(service = %client.identity().service, why = words, "there is no list of live ones");
+                }
+                Err(HarvestError::NoList(words) | HarvestError::Service(words)) => {
+                    out = Some(CommandError::Service(words));
+                    break;
+                }
+                Err(HarvestError::Disk(words)) => return Err(CommandError::Io(io::Error::other(words))),
+                Err(HarvestError::Told(error)) => return Err(CommandError::Io(error)),
+            }
+        }
+    }
+    out.map_or(Ok(()), Err)
+}
+
+async fn one(
+    context: &Context,
+    args: &HarvestArgs,
+    client: &dyn Client,
+    kind: ListKind,
+    sum: &mut Sum,
+) -> Result<(), HarvestError> {
+    let service = client.identity().service.clone();
+    let folder = HarvestFolder {
+        to: args.to.clone(),
+        service,
+        kind,
+        outputs: args.outputs.clone(),
+        name_by: args.name_by.clone(),
+        syncs: Arc::default(),
+    };
+    let query = query(args);
+    let gather = Harvester { client, clock: &SystemClock, folder, query, patience: args.patience };
+    let mut tell = |gathered: HarvestedRecord| sum.count(context, client.identity().service.as_str(), kind, &gathered);
+    gather.run(&mut tell).await
+}
+
+fn query(args: &HarvestArgs) -> ListQuery {
+    let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
+    ListQuery {
+        date: args.date,
+        before_date: args.before,
+        after_date: args.after,
+        status: args.status.clone(),
+        custom_metadata: metadata,
+        ..ListQuery::default()
+    }
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Sum {
+    written: u64,
+    there: u64,
+    open: u64,
+    failed: u64,
+}
+
+impl Sum {
+    fn count(
+        &mut self,
+        context: &Context,
+        service: &str,
+        kind: ListKind,
+        gathered: &HarvestedRecord,
+    ) -> io::Result<()> {
+        let HarvestedRecord { id, status, became } = gathered;
+        let mut object = json!({
+            "service": service, "kind": kind.name(), "id": id,
+            "status": status.as_ref().map(|status| status.as_str()), "outputs": [], "error": null,
+        });
+        let shown = id.as_deref().unwrap_or("?");
+        let state = match became {
+            RecordOutcome::Written(names) => {
+                self.written += 1;
+                object["outputs"] = json!(names);
+                context.say(&format!("{shown}  {}", names.join("  ")))?;
+                "written"
+            }
+            RecordOutcome::There => {
+                self.there += 1;
+                "there"
+            }
+            RecordOutcome::Open => {
+                self.open += 1;
+                "not_ended"
+            }
+            RecordOutcome::Failed(words) => {
+                self.failed += 1;
+                object["error"] = json!(words);
+                context.say(&format!("{shown}  not written: {words}"))?;
+                "failed"
+            }
+        };
+        object["became"] = json!(state);
+        context.emit(&object)
+    }
+
+    fn tell(&self, context: &Context, args: &HarvestArgs) -> io::Result<()> {
+        let Self { written, there, open, failed } = self;
+        context.emit(&json!({"written": written, "there": there, "not_ended": open, "failed": failed}))?;
+        let to = args.to.display();
+        context.say(&format!("{written} written to {to}, {there} were there, {open} not ended yet, {failed} failed"))
+    }
+}

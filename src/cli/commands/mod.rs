@@ -1,0 +1,32 @@
+//! One file for each command: it reads its arguments, asks the queue or the services, and prints the answer.
+
+pub mod acknowledge;
+pub mod add;
+pub mod bump;
+pub mod cancel;
+pub mod check;
+pub mod check_disk;
+pub mod check_manifests;
+pub mod cost;
+pub mod drain;
+pub mod explain;
+pub mod forget;
+pub mod harvest;
+pub mod init;
+pub mod jobs;
+pub mod manual;
+pub mod once;
+pub mod pause;
+pub mod plan;
+pub mod reconcile;
+pub mod reload;
+pub mod retry;
+pub mod run;
+pub mod schema;
+pub mod serve;
+pub mod serve_reload;
+pub mod show;
+pub mod status;
+pub mod status_check;
+pub mod upgrade;
+pub mod verify;

@@ -1,0 +1,90 @@
+//! `scribed pause` and `scribed resume`.
+
+use crate::cli::args::{PauseArgs, ResumeArgs};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::clock::{Clock, SystemClock};
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
+use crate::domain::names::SourceName;
+use crate::domain::pause::{Pause, PauseScope, Pauses};
+use crate::domain::zone::Zone;
+use crate::wire::timestamps;
+use serde_json::{Value, json};
+use std::io;
+
+/// Nothing new is uploaded or submitted from now on. Holds over restarts.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandError> {
+    let millis = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    let request = ControlRequest::Pause { whose: whose(args.source.as_deref()), millis };
+    tell(context, &ordered(context, request).await?)
+}
+
+/// Everything, or a source, goes on.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, CommandError> {
+    let request = ControlRequest::Resume { whose: whose(args.source.as_deref()) };
+    tell(context, &ordered(context, request).await?)
+}
+
+fn whose(source: Option<&str>) -> PauseScope {
+    source.map_or(PauseScope::All, |source| PauseScope::Source(SourceName::new(source)))
+}
+
+async fn ordered(context: &Context, request: ControlRequest) -> Result<Pauses, CommandError> {
+    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let ControlAnswer::Paused(pauses) = way.ask(request).await? else { return Err(strange()) };
+    Ok(pauses)
+}
+
+fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
+    context.emit(&object(pauses))?;
+    tell_pauses(context, pauses)?;
+    let now = SystemClock.now();
+    if pauses.all(now).is_none() && pauses.of_sources(now).next().is_none() {
+        context.say("the queue goes on")?;
+    }
+    Ok(0)
+}
+
+/// As in `--json`: whether everything rests, and every order.
+pub fn object(pauses: &Pauses) -> Value {
+    let now = SystemClock.now();
+    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::write(pause.since), "until": pause.until.map(timestamps::write) });
+    let all = pauses.all(now).map(|pause| order(None, pause));
+    let each = pauses.of_sources(now).map(|(source, pause)| order(Some(source), pause));
+    json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(each).collect::<Vec<_>>() })
+}
+
+/// What rests, and until when; nothing where nothing does.
+///
+/// # Errors
+/// Those of the output.
+pub fn tell_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
+    let now = SystemClock.now();
+    if let Some(pause) = pauses.all(now) {
+        let until = until(pause, "", context.zone());
+        context.say(&format!(
+            "paused: nothing new is uploaded or submitted until {until}; what is at the service is awaited and written"
+        ))?;
+    }
+    for (source, pause) in pauses.of_sources(now) {
+        let until = until(pause, &format!(" --source {source}"), context.zone());
+        context.say(&format!("the source {source} is paused: nothing new of it is sent until {until}"))?;
+    }
+    Ok(())
+}
+
+/// When a pause ends, in words.
+pub fn until(pause: Pause, option: &str, zone: Zone) -> String {
+    let resume = format!("`scribed resume{option}`");
+    match pause.until {
+        Some(end) => format!("{} or {resume}", zone.shown_to_the_second(end)),
+        None => resume,
+    }
+}

@@ -1,0 +1,173 @@
+//! `scribed plan`: what `once` would do. Submits nothing, and changes nothing but what it keeps of lengths.
+
+use crate::cli::args::PlanArgs;
+use crate::cli::plan::explain_request;
+use crate::cli::plan::report::PlanReport;
+use crate::cli::plan::scan::Planner;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::queue_access::{QueueAccess, QueueHolder, daemon_or, strange};
+use crate::cli::runtime::signals::on_signal;
+use crate::clock::SystemClock;
+use crate::config::model::Config;
+use crate::control::plan::eta::estimate;
+use crate::control::plan::format::{PlanError, PlanWriter};
+use crate::control::transport::protocol::{
+    BudgetUse, ControlAnswer, ControlRequest, JobPage, KnownName, QueueStatus, Selection,
+};
+use crate::daemon;
+use crate::domain::budget::{Account, BudgetLimit};
+use crate::domain::job::JobKey;
+use crate::domain::names::JobId;
+use crate::domain::stage::StageKind;
+use crate::domain::token::PurchaseKey;
+use crate::store::snapshot::SnapshotFolder;
+
+/// Looks at every source, asks the queue about each file, and says what would happen.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    if let Some(path) = &args.explain {
+        return explain_request::run(context, &config, path).await;
+    }
+    let stop = on_signal()?;
+    tokio::select! {
+        biased;
+        // What the plan has made is removed with it.
+        () = stop.cancelled() => {
+            context.say("stopped before its end; nothing was changed, and the next plan measures only what this one did not")?;
+            Ok(UNFINISHED)
+        }
+        planned = plan(context, args, &config) => planned,
+    }
+}
+
+async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8, CommandError> {
+    let queue = KnownFiles::find(config).await?;
+    let writer = args.save.as_ref().map(|file| PlanWriter::begin(file, config, &SystemClock)).transpose()?;
+    let mut planner = Planner::new(context, args.list, &queue, config, writer);
+    let mounts = daemon::mounts_of(config);
+    planner.count(&mounts).await?;
+    for mount in mounts.values() {
+        planner.source(mount).await?;
+    }
+    planner.left(&mounts).await?;
+    let (mut sum, writer) = planner.end();
+    let status = queue.status().await?;
+    sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
+    let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
+    sum.is_budgeted = !limits.is_empty();
+    sum.zone = config.shown;
+    sum.budget = budget(limits, status.as_ref());
+    sum.reckoned = Some(estimate(config, status.as_ref(), &sum.batches(), now()));
+    if let Some(writer) = writer {
+        let object = sum.object();
+        tokio::task::spawn_blocking(move || writer.end(object)).await.map_err(std::io::Error::other)??;
+        sum.saved.clone_from(&args.save);
+    }
+    tell(context, &sum)
+}
+
+/// As the queue has it. Where there is none, nothing is used; and where no daemon runs, nothing is of the next run.
+fn budget(limits: Vec<BudgetLimit>, status: Option<&QueueStatus>) -> Vec<BudgetUse> {
+    let known = |limit: &BudgetLimit| {
+        let all = status.map(|status| status.budget.as_slice()).unwrap_or_default();
+        all.iter().find(|known| known.source == limit.source && known.period == limit.period).cloned()
+    };
+    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, unclaimed: 0, reserved: 0 });
+    limits.into_iter().map(|limit| known(&limit).unwrap_or_else(|| unused(limit))).collect()
+}
+
+fn now() -> crate::domain::names::Timestamp {
+    crate::clock::Clock::now(&SystemClock)
+}
+
+fn tell(context: &Context, sum: &PlanReport) -> Result<u8, CommandError> {
+    sum.tell(context)?;
+    Ok(if sum.is_whole() { 0 } else { UNFINISHED })
+}
+
+/// What is known of files already.
+pub enum KnownFiles {
+    /// Nothing: there is no queue yet, and a plan makes none.
+    None,
+    /// What the daemon says.
+    Daemon(QueueAccess),
+    /// What a copy says, which is removed with it: opening the queue itself would write to it.
+    Copy(QueueAccess, SnapshotFolder),
+}
+
+impl KnownFiles {
+    /// Through the daemon where one listens; else by a copy.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn find(config: &Config) -> Result<Self, CommandError> {
+        Ok(match daemon_or(config, async || daemon::copied_hands(config)).await? {
+            QueueHolder::Daemon(caller) => Self::Daemon(QueueAccess::Daemon(caller)),
+            QueueHolder::Here(None) => Self::None,
+            QueueHolder::Here(Some((handler, room))) => Self::Copy(QueueAccess::Here(Box::new(handler)), room),
+        })
+    }
+
+    fn way(&self) -> Option<&QueueAccess> {
+        match self {
+            Self::None => None,
+            Self::Daemon(way) | Self::Copy(way, _) => Some(way),
+        }
+    }
+
+    /// How it stands; `None` where there is no queue.
+    async fn status(&self) -> Result<Option<QueueStatus>, CommandError> {
+        let Some(way) = self.way() else { return Ok(None) };
+        match way.ask(ControlRequest::Status).await? {
+            ControlAnswer::Status(status) => Ok(Some(*status)),
+            _ => Err(strange()),
+        }
+    }
+
+    /// What is known of these files, of these sizes.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn known(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
+        let Some(way) = self.way() else { return Ok(vec![KnownName::default(); keys.len()]) };
+        match way.ask(ControlRequest::LookUp { keys, sizes }).await? {
+            ControlAnswer::LookedUp(known) => Ok(known),
+            _ => Err(strange()),
+        }
+    }
+
+    /// The jobs on their way that a row of a manifest, or a command, ordered: those of a page, and where the next begins.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn ordered(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
+        let Some(way) = self.way() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
+        let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+        match way.ask(ControlRequest::Jobs(Selection { stages, after, ordered: true, ..Selection::default() })).await? {
+            ControlAnswer::Jobs(page) => Ok(page),
+            _ => Err(strange()),
+        }
+    }
+
+    /// Whether these were bought already.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
+        let Some(way) = self.way().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
+        match way.ask(ControlRequest::Bought { orders }).await? {
+            ControlAnswer::Bought(bought) => Ok(bought),
+            _ => Err(strange()),
+        }
+    }
+}
+
+impl From<PlanError> for CommandError {
+    fn from(error: PlanError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}

@@ -1,0 +1,207 @@
+//! `scribed reconcile`: the queue against the services' lists, both ways.
+
+use crate::cli::args::ReconcileArgs;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::service_session::ServiceSession;
+use crate::client::contract::{Client, Deletion, ListFault};
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::Config;
+use crate::control::comparison::{ComparedJob, Comparison, Double, Report};
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
+use crate::domain::names::{ServiceName, TranscriptionId};
+use crate::harvest::pages::{NextPage, PageCursor};
+use crate::wire::page::ListQuery;
+use crate::wire::timestamps;
+use serde_json::{Value, json};
+use std::io;
+
+/// Items asked for at a time.
+const PAGE: u32 = 100;
+
+/// A list that shifts more than pages overlap is begun again, so many times.
+const RESTARTS: u32 = 5;
+
+/// Lists first, then the queue: what is bought meanwhile is on neither side's account.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
+    let config = context.config()?;
+    let visit = ServiceSession::to(&config, args.service.as_deref()).await?;
+    let compared = all(context, args, &config, &visit).await;
+    visit.leave().await?;
+    Ok(if compared? { 0 } else { UNFINISHED })
+}
+
+async fn all(
+    context: &Context,
+    args: &ReconcileArgs,
+    config: &Config,
+    visit: &ServiceSession,
+) -> Result<bool, CommandError> {
+    let way = visit.way(config).await?;
+    let mut agree = true;
+    for client in &visit.clients {
+        if args.trust {
+            trust(context, &way, &client.identity().service).await?;
+            continue;
+        }
+        let report = report(config, &**client, &way).await?;
+        let deleted = match args.delete_doubles {
+            true => delete(&**client, &report.doubles).await?,
+            false => Vec::new(),
+        };
+        tell(context, &report, &deleted)?;
+        agree &= report.agrees();
+    }
+    Ok(agree)
+}
+
+/// A person's word takes the place of the list.
+async fn trust(context: &Context, way: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
+    let ControlAnswer::Trusted = way.ask(ControlRequest::Trust { service: service.clone() }).await? else {
+        return Err(strange());
+    };
+    context.emit(&json!({ "service": service, "trusted": true }))?;
+    context.say(&format!("service {service}: taken to have nothing that this queue does not know; purchases go on"))?;
+    Ok(())
+}
+
+async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Result<Report, CommandError> {
+    for _ in 0..RESTARTS {
+        let service = client.identity().service.clone();
+        let terms = config.services[&service].terms();
+        let mut comparison = Comparison::new(service, SystemClock.now(), terms.lag, terms.retention);
+        if !read_list(client, &mut comparison).await? {
+            continue;
+        }
+        let mut selection = Selection::default();
+        loop {
+            let ControlAnswer::Jobs(page) = way.ask(ControlRequest::Jobs(selection.clone())).await? else {
+                return Err(strange());
+            };
+            page.jobs.iter().for_each(|job| comparison.job(job));
+            selection.after = page.next;
+            match (selection.after, selection.forgotten) {
+                (Some(_), _) => {}
+                (None, false) => selection.forgotten = true,
+                (None, true) => return Ok(comparison.close()),
+            }
+        }
+    }
+    Err(CommandError::Service(
+        "the list changes faster than it can be read; nothing is known of it, try again".to_owned(),
+    ))
+}
+
+/// False where something may have slipped past.
+async fn read_list(client: &dyn Client, comparison: &mut Comparison) -> Result<bool, CommandError> {
+    let mut pages = PageCursor::new(PAGE);
+    loop {
+        let page = client.list(&pages.query(&ListQuery::default())).await;
+        let page =
+            page.map_err(|(ListFault::None(fault) | ListFault::Now(fault))| CommandError::Service(fault.words))?;
+        let ids = page.items.iter().map(|item| item.id.to_string()).collect();
+        page.items.into_iter().filter(|item| pages.is_fresh(item.id.as_str())).for_each(|item| comparison.record(item));
+        match pages.take(ids, page.more) {
+            NextPage::More => {}
+            NextPage::End => return Ok(true),
+            NextPage::Shifted => return Ok(false),
+        }
+    }
+}
+
+/// What became of each double that may go, in words.
+async fn delete(client: &dyn Client, doubles: &[Double]) -> Result<Vec<(TranscriptionId, &'static str)>, CommandError> {
+    let mut deleted = Vec::new();
+    for (id, may_go) in doubles.iter().flat_map(|double| &double.others) {
+        let became = match may_go {
+            false => "left: a job has it, or nobody knows which is the younger",
+            true => match client.delete(id).await.map_err(|fault| CommandError::Service(fault.words))? {
+                Deletion::Gone => "deleted",
+                Deletion::GoneBefore => "was gone already",
+                Deletion::NotEnded => "left: only what has ended can be deleted; ask again later",
+            },
+        };
+        tracing::info!(transcription = %id, became, "a person ordered that doubles are deleted");
+        deleted.push((id.clone(), became));
+    }
+    Ok(deleted)
+}
+
+fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)]) -> io::Result<()> {
+    context.emit(&object(report, deleted))?;
+    let Report { service, ours, known, earlier, without_token, .. } = report;
+    context.say(&format!(
+        "service {service}: {ours} transcriptions of ours on its list ({known} as the queue has them, {earlier} of \
+         earlier rounds), {without_token} of others"
+    ))?;
+    strays(context, report)?;
+    if !report.missing.is_empty() {
+        context.say(&format!("in the queue, and not on the list: {}", report.missing.len()))?;
+        for missing in &report.missing {
+            let (ComparedJob { job, path }, id) = (&missing.whose, &missing.transcription);
+            context.say(&format!("  {id}  job {job} ({}): {path}", missing.stage.name()))?;
+        }
+    }
+    if !report.doubles.is_empty() {
+        context.say(&format!("bought more than once: {}", report.doubles.len()))?;
+        for double in &report.doubles {
+            let others: Vec<&str> = double.others.iter().map(|(id, _)| id.as_str()).collect();
+            context.say(&format!("  {}  and again: {}", double.kept, others.join(", ")))?;
+        }
+    }
+    for (id, became) in deleted {
+        context.say(&format!("  {id}: {became}"))?;
+    }
+    match report.agrees() {
+        true => context.say("both sides have the same"),
+        false => Ok(()),
+    }
+}
+
+fn strays(context: &Context, report: &Report) -> io::Result<()> {
+    if report.strays.is_empty() {
+        return Ok(());
+    }
+    context.say(&format!("on the list, and not in the queue: {}", report.strays.len()))?;
+    for stray in &report.strays {
+        let words = match &stray.whose {
+            Some(ComparedJob { job, path }) if stray.is_own => {
+                format!("bought for job {job}, {path}, which does not have it: `scribed show {job}` says why")
+            }
+            Some(ComparedJob { job, path }) => format!("the same recording as that of job {job}, {path}"),
+            None => "no file of it is known: it was moved, removed, or its folder is not looked through yet".to_owned(),
+        };
+        context.say(&format!("  {}  {words}", stray.id))?;
+    }
+    context
+        .say("  `scribed once` looks through the folders, and takes what belongs to a file there without paying again")
+}
+
+fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {
+    let whose = |whose: &ComparedJob| json!({ "job": whose.job, "path": whose.path });
+    let strays = report.strays.iter().map(|stray| {
+        json!({
+            "transcription_id": stray.id, "created": stray.created.map(timestamps::write), "content": stray.content,
+            "file": stray.whose.as_ref().map(whose), "is_own": stray.is_own,
+        })
+    });
+    let missing = report.missing.iter().map(|missing| {
+        json!({
+            "transcription_id": missing.transcription, "job": missing.whose.job, "path": missing.whose.path,
+            "stage": missing.stage.name(),
+        })
+    });
+    let doubles = report.doubles.iter().map(
+        |double| json!({ "kept": double.kept, "others": double.others.iter().map(|(id, _)| id).collect::<Vec<_>>() }),
+    );
+    json!({
+        "service": report.service, "ours": report.ours, "known": report.known, "earlier": report.earlier,
+        "without_token": report.without_token, "not_in_queue": strays.collect::<Vec<_>>(),
+        "not_on_list": missing.collect::<Vec<_>>(), "doubles": doubles.collect::<Vec<_>>(),
+        "deleted": deleted.iter().map(|(id, became)| json!({ "transcription_id": id, "became": became })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,109 @@
+//! `scribed retry`: jobs that failed, were cancelled or wait go on now.
+
+use crate::cli::args::RetryArgs;
+use crate::cli::commands::pause::tell_pauses;
+use crate::cli::render::job_json::row;
+use crate::cli::runtime::batch_result::{BatchResult, for_each_selected};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::config::model::Config;
+use crate::control::transport::protocol::{
+    CommandRefusal, ControlAnswer, ControlRequest, Retried, RetryCost, Selection,
+};
+use crate::domain::stage::StageKind;
+use std::io;
+use std::path::Path;
+
+/// Each of those that were named, or all that have failed, or that are done.
+///
+/// # Errors
+/// See [`Failure`]; what is refused is said, and the others go on.
+pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    let selection = selection(&config, args)?;
+    let (pay_again, fresh) = (args.pay_again, args.fresh);
+    let request = |job| ControlRequest::Retry { job, pay_again, fresh };
+    let way = QueueAccess::find(&config).await?;
+    let mut work = Work { context, sum: Sum::default() };
+    if args.failed || args.written {
+        for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
+    } else {
+        for typed in &args.jobs {
+            let put = way.put(request(wanted(typed)?)).await?;
+            work.count(typed, put)?;
+        }
+    }
+    work.sum.tell(context)?;
+    let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
+    tell_pauses(context, &status.pauses)?;
+    Ok(work.sum.each.exit_code())
+}
+
+fn selection(config: &Config, args: &RetryArgs) -> Result<Selection, CommandError> {
+    let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
+    let stage = if args.written { StageKind::Written } else { StageKind::Failed };
+    Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), ..Selection::default() })
+}
+
+struct Work<'a> {
+    context: &'a Context,
+    sum: Sum,
+}
+
+impl Work<'_> {
+    fn count(&mut self, asked: &Path, put: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
+        match put {
+            Ok(ControlAnswer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),
+            Ok(_) => Err(strange()),
+            Err(refusal) => self.sum.each.refused(self.context, asked, refusal),
+        }
+    }
+}
+
+/// What came of it, and what it costs.
+#[derive(Default)]
+struct Sum {
+    each: BatchResult,
+    another: u64,
+    if_changed: u64,
+    perhaps_twice: u64,
+}
+
+impl Sum {
+    fn add(&mut self, context: &Context, retried: &Retried) -> io::Result<()> {
+        self.each.done += 1;
+        match retried.cost {
+            RetryCost::Nothing => {}
+            RetryCost::Another => self.another += 1,
+            RetryCost::IfChanged => self.if_changed += 1,
+            RetryCost::PerhapsTwice => self.perhaps_twice += 1,
+        }
+        let mut object = row(&retried.job);
+        object["cost"] = serde_json::to_value(retried.cost)?;
+        context.emit(&object)
+    }
+
+    fn tell(&self, context: &Context) -> io::Result<()> {
+        let BatchResult { done, declined, unknown } = self.each;
+        context.say(&format!("{done} go on now"))?;
+        if self.another > 0 {
+            let why = "theirs had ended in error, or another was ordered";
+            context.say(&format!("  {} of them buy another transcription: {why}", self.another))?;
+        }
+        if self.if_changed > 0 {
+            let words = "buy another transcription, unless what is asked for now was bought already";
+            context.say(&format!("  {} of them {words}", self.if_changed))?;
+        }
+        if self.perhaps_twice > 0 {
+            context.say(&format!(
+                "  {} of them may be paid for twice: what was bought before may be worth its money",
+                self.perhaps_twice
+            ))?;
+        }
+        if declined + unknown > 0 {
+            context.say(&format!("{} were left as they are (see above)", declined + unknown))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! `scribed run`: the daemon.
+
+use crate::cli::args::RunArgs;
+use crate::cli::commands::reload::{ReloadRequests, renew};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::house;
+use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::supervisor::Supervisor;
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::Config;
+use crate::control::commands::reload::LatestHandler;
+use crate::control::last_pass::LastPass;
+use crate::control::transport::server::serve;
+use crate::control::transport::socket::ListeningSocket;
+use crate::daemon::Daemon;
+use crate::domain::pause::Pauses;
+use crate::permission::said_state;
+use crate::pipeline::blocking::joined;
+use crate::pipeline::engine::Until;
+use crate::store::contract::StoreError;
+use serde_json::json;
+use std::io;
+use tokio_util::sync::CancellationToken;
+
+/// Works until told to stop.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> {
+    let config = context.config_to_run()?;
+    let stop = on_signal()?;
+    let house = house(&config, args.rebuild).await?;
+    LastPass::forget(&config.state);
+    let worked = match ListeningSocket::at(&config.state) {
+        Ok(listening) => work(context, &config, &house, listening, &stop).await,
+        Err(error) => Err(deaf(&config, &error)),
+    };
+    house.keep_lists();
+    let closed = house.close().await;
+    worked?;
+    closed?;
+    tracing::info!(state = %config.state.display(), "stopped; everything is taken up again at the next start");
+    Ok(0)
+}
+
+async fn work(
+    context: &Context,
+    config: &Config,
+    house: &Daemon,
+    listening: ListeningSocket,
+    stop: &CancellationToken,
+) -> Result<(), CommandError> {
+    let (reloads, orders) = ReloadRequests::listen()?;
+    let latest = LatestHandler::new(house.handler(std::process::id(), Some(orders.clone())));
+    let socket = listening.place().to_owned();
+    say_what_runs(config, house);
+    say_pauses(&house.store.pauses().await?);
+    context.emit(&json!({"pid": std::process::id(), "socket": socket}))?;
+    let supervisor = Supervisor::of_environment();
+    // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
+    let engine = {
+        let (engines, stop) = (house.engines.clone(), stop.clone());
+        tokio::spawn(async move { ends(&stop, engines.run(Until::Stopped, &stop)).await })
+    };
+    let control = {
+        let (stop, latest) = (stop.clone(), latest.clone());
+        tokio::spawn(async move { serve(listening, latest, &stop).await })
+    };
+    let watch = ends(stop, house.watch(stop));
+    let stands = ends(stop, house.stands(stop));
+    let told = async {
+        supervisor.ready();
+        stop.cancelled().await;
+        supervisor.stopping();
+        tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
+    };
+    let lives = supervisor.watch_over(house, stop);
+    let reloads = reloads.carry_out(context, house, || renew(&latest, house, &orders), &supervisor, stop);
+    let (engine, watch, stands, (), (), (), ()) =
+        tokio::join!(joined(engine), watch, stands, joined(control), lives, told, reloads);
+    stands?;
+    engine?;
+    watch?;
+    Ok(())
+}
+
+/// Whatever ends this part of the daemon ends the others.
+async fn ends<T>(stop: &CancellationToken, part: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let ended = part.await;
+    stop.cancel();
+    ended
+}
+
+fn say_what_runs(config: &Config, house: &Daemon) {
+    let clients = house.setup().clients();
+    let services: Vec<&str> = clients.iter().map(|client| client.identity().origin.as_str()).collect();
+    let services = services.join(", ");
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"), config = %config.file.display(), state = %config.state.display(),
+        %services, sources = config.sources.len(), "started"
+    );
+    for source in &config.sources {
+        let (name, folder) = (&source.name, source.folder.display());
+        tracing::info!(source = %name, %folder, scan = %source.scan, "a source is looked through and kept up with");
+    }
+}
+
+fn say_pauses(pauses: &Pauses) {
+    let now = SystemClock.now();
+    if pauses.all(now).is_some() {
+        tracing::warn!("the queue is paused: nothing new is uploaded or submitted until `scribed resume`");
+    }
+    for (source, _) in pauses.of_sources(now) {
+        tracing::warn!(%source, "a source is paused: nothing new of it is sent until `scribed resume --source NAME`");
+    }
+}
+
+fn deaf(config: &Config, error: &io::Error) -> CommandError {
+    let state = config.state.display();
+    let words = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "something else stands or listens there already; look who it is, and take it away".to_owned()
+        }
+        _ => said_state(error, &config.state.join("control.sock")),
+    };
+    CommandError::Store(StoreError::Unwritable(format!("cannot listen at {state}/control.sock for commands: {words}")))
+}

@@ -1,0 +1,48 @@
+//! `scribed schema`, `completions` and `man`: what this program says of itself to other programs.
+
+use crate::cli::args::{Arguments, CompletionsArgs, ManArgs};
+use crate::cli::render::terminal;
+use crate::cli::runtime::exit::CommandError;
+use crate::config::load::schema::schema;
+use crate::permission::at;
+use clap::CommandFactory;
+
+/// The JSON Schema of `jobs.toml`.
+///
+/// # Errors
+/// Of stdout.
+pub fn of_config() -> Result<u8, CommandError> {
+    terminal::emit(&schema(), true)?;
+    Ok(0)
+}
+
+/// What a shell needs to complete command lines.
+///
+/// # Errors
+/// Of stdout.
+pub fn completions(args: &CompletionsArgs) -> Result<u8, CommandError> {
+    // Into memory: a reader that leaves early is no bug.
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Arguments::command(), "scribed", &mut text);
+    terminal::of_ourselves(&text)?;
+    Ok(0)
+}
+
+/// The manual page, or one for each command into a folder.
+///
+/// # Errors
+/// Of stdout or the folder.
+pub fn man(args: &ManArgs) -> Result<u8, CommandError> {
+    match &args.to {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(at(folder))?;
+            clap_mangen::generate_to(Arguments::command(), folder).map_err(at(folder))?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+            terminal::of_ourselves(&page)?;
+        }
+    }
+    Ok(0)
+}

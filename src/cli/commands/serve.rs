@@ -1,0 +1,112 @@
+//! `scribed serve`: the transcription service itself, for others on the site.
+
+use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
+use crate::cli::commands::serve_reload::{KeyReload, keys};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::signals::on_signal;
+use crate::clock::SystemClock;
+use crate::config::load::read::load_to_serve;
+use crate::config::model;
+use crate::daemon::{recogniser, service_options};
+use crate::domain::escape;
+use crate::permission::{refused_to_root, said, typed_command};
+use crate::server::http::auth::ApiKey;
+use crate::server::service::{ServiceOptions, health, start};
+use crate::server::storage::disk_quota::DiskQuota;
+use crate::server::storage::live::{ImportError, Imported, LiveRecords};
+use crate::server::storage::owners::Owners;
+use crate::store::contract::StoreError;
+use serde_json::json;
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+/// Serves until a signal comes, or carries out an order.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
+    let meant = load_to_serve(&context.common.config)?;
+    // Before anything is made below it: a key of its own is.
+    if let Some(words) = refused_to_root(&meant.data, &typed_command()) {
+        return Err(CommandError::Store(StoreError::Unwritable(words)));
+    }
+    let keys = keys(&meant)?;
+    match &args.order {
+        None => serve(context, &meant, keys).await,
+        Some(ServeCommand::ImportLive(order)) => import_live(context, &meant, &keys, order),
+    }
+}
+
+async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>) -> Result<u8, CommandError> {
+    let stop = on_signal()?;
+    let recogniser = recogniser(serve);
+    if let Err(missing) = health(&recogniser) {
+        for words in missing {
+            tracing::error!(reason = %words, "nothing can be transcribed");
+        }
+    }
+    serve.keys.remarks.iter().for_each(|words| tracing::warn!("{words}"));
+    let options = ServiceOptions {
+        tls: serve.tls.clone(),
+        public_url: serve.public_url.clone(),
+        trusted_proxies: serve.trusted_proxies.clone(),
+        ..service_options(serve, serve.listen, serve.data.clone(), keys)
+    };
+    let running = start(options, recogniser, Arc::new(SystemClock))
+        .await
+        .map_err(|error| CommandError::Service(error.to_string()))?;
+    let served = KeyReload::listen(&context.common.config, serve)?;
+    let (address, scheme) = (running.address, running.scheme);
+    context.emit(&json!({
+        "listening": address.to_string(), "origin": running.origin.to_string(), "url": format!("{scheme}://{address}"),
+        "public_url": serve.public_url.as_ref().map(ToString::to_string),
+    }))?;
+    context.say(&format!("listening on {scheme}://{address}"))?;
+    if serve.keys.is_empty() {
+        context.say(&format!("its key is in {}", serve.data.join("key").display()))?;
+    }
+    served.keep_up(&running, &stop).await;
+    running.shutdown().await;
+    Ok(0)
+}
+
+/// A key by its name, or by its place in the configuration.
+fn place_of(keys: &[ApiKey], written: &str) -> Result<usize, CommandError> {
+    let number = written.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let place = keys.iter().position(|key| key.name() == Some(written));
+    place.or(number.filter(|place| *place < keys.len())).ok_or_else(|| {
+        let names: Vec<&str> = keys.iter().filter_map(ApiKey::name).collect();
+        let or_name = if names.is_empty() { String::new() } else { format!(", or one of {}", names.join(", ")) };
+        CommandError::Usage(format!("--key must be from 1 to {}{or_name}", keys.len()))
+    })
+}
+
+fn import_live(
+    context: &Context,
+    serve: &model::ServeConfig,
+    keys: &[ApiKey],
+    order: &ImportLiveArgs,
+) -> Result<u8, CommandError> {
+    let place = place_of(keys, &order.key)?;
+    // Beside a service that runs, which keeps who owns what.
+    let owner = Owners::open(&serve.data)?.would_assign(keys, &serve.keys.names).owners[place];
+    let named = |error| CommandError::Usage(format!("{}: {}", order.file.display(), said(&error, &order.file)));
+    let lines = BufReader::new(File::open(&order.file).map_err(named)?);
+    let room = DiskQuota::of(&serve.data, serve.disk)?;
+    let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);
+    let imported = imported.map_err(|error| match error {
+        ImportError::Wrong(_) => {
+            let lines = error.to_string();
+            let lines: Vec<_> = lines.lines().map(escape::line).collect();
+            CommandError::Report(format!("{}: {}", escape::line(&order.file.display().to_string()), lines.join("\n")))
+        }
+        ImportError::InUse | ImportError::Full { .. } => CommandError::Declined(error.to_string()),
+        ImportError::Io(error) => CommandError::Io(error),
+    })?;
+    context.emit(&json!(imported))?;
+    let Imported { new, changed, unchanged } = imported;
+    context.say(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} known as they are"))?;
+    Ok(0)
+}

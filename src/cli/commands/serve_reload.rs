@@ -1,0 +1,257 @@
+//! What changes while `scribed serve` runs: the keys that are accepted, and the certificate. Files are looked at every few seconds;
+//! SIGHUP and `scribed reload` have the configuration's keys read anew too.
+
+use crate::cli::runtime::exit::CommandError;
+use crate::clock::{Clock, SystemClock};
+use crate::config::load::read::load_to_serve;
+use crate::config::model;
+use crate::config::sections::service_keys::{Accepted, FoundKey, KeyLocations, LastKnown, LocatedKeys, ServiceKeys};
+use crate::control::transport::socket::{ListeningSocket, NAME, SocketPath};
+use crate::permission::said_state;
+use crate::pipeline::blocking::blocking;
+use crate::server::http::auth::{ApiKey, own_key};
+use crate::server::http::tls::{CertificateCheck, look_every};
+use crate::server::service::RunningService;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The keys that are accepted when the service starts. Without configured keys one is made and kept with the data.
+///
+/// # Errors
+/// The data directory cannot be reached.
+pub fn keys(serve: &model::ServeConfig) -> Result<Vec<ApiKey>, CommandError> {
+    match serve.keys.is_empty() {
+        true => Ok(vec![own_key(&serve.data)?]),
+        false => Ok(keys_of(&serve.keys.found)),
+    }
+}
+
+fn keys_of(found: &[FoundKey]) -> Vec<ApiKey> {
+    let key = |found: &FoundKey| {
+        let key = ApiKey::new(found.secret.expose());
+        found.name.iter().fold(key, |key, name| key.named(name.as_str()))
+    };
+    found.iter().map(key).collect()
+}
+
+/// What a running service was told of its keys.
+pub struct KeyReload {
+    config: PathBuf,
+    places: KeyLocations,
+    known: LastKnown,
+    /// The keys that are accepted.
+    accepted: Accepted,
+    /// What was seen last and does not count yet: files that are being written are looked at twice.
+    seen: Option<Vec<LocatedKeys>>,
+    hangup: Signal,
+    orders: Option<ListeningSocket>,
+}
+
+/// What `scribed reload` hears.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReloadAnswer {
+    /// Whether all of it was taken up.
+    pub done: bool,
+    /// What became of it, one thing each.
+    pub words: Vec<String>,
+}
+
+impl KeyReload {
+    /// Listens for orders from now on.
+    ///
+    /// # Errors
+    /// The system's: signals.
+    pub fn listen(config: &Path, serve: &model::ServeConfig) -> io::Result<Self> {
+        let places = serve.keys.places.clone();
+        let mut known = LastKnown::of(&serve.keys.found);
+        known.take(places.look(&environment));
+        // What the service was started with: a file that has changed since counts as a change.
+        let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
+        let accepted = Accepted { keys: found, remarks, doubled: Vec::new(), names };
+        let orders = ListeningSocket::at(&serve.data).map_err(|error| {
+            tracing::warn!(%error, "`scribed reload` does not reach this service; SIGHUP does");
+        });
+        Ok(Self {
+            config: config.to_owned(),
+            places,
+            known,
+            accepted,
+            seen: None,
+            hangup: signal(SignalKind::hangup())?,
+            orders: orders.ok(),
+        })
+    }
+
+    /// Takes up what changes, until told to stop.
+    pub async fn keep_up(mut self, running: &RunningService, stop: &CancellationToken) {
+        let (listener, removal) = self.orders.take().map(ListeningSocket::split).unzip();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = SystemClock.sleep(look_every()), if self.places.has_files() => self.look(running).await,
+                _ = self.hangup.recv() => {
+                    self.reload(running).await;
+                }
+                caller = caller(listener.as_ref()) => {
+                    let answer = self.reload(running).await;
+                    tell(caller, &answer).await;
+                }
+            }
+        }
+        drop(removal);
+    }
+
+    /// Looks at the files of the keys. What is there in two looks counts.
+    async fn look(&mut self, running: &RunningService) {
+        let places = self.places.clone();
+        let slots = blocking(move || places.look(&environment)).await;
+        let before = self.seen.replace(slots.clone());
+        if before.as_ref() == Some(&slots) {
+            // It is in the log, and the next look tries again.
+            let _ = self.accepted(slots, running).await;
+        }
+    }
+
+    /// Why nothing new is accepted, where it is not.
+    async fn accepted(&mut self, slots: Vec<LocatedKeys>, running: &RunningService) -> Result<(), String> {
+        let new = self.known.take(slots);
+        if new == self.accepted {
+            return Ok(());
+        }
+        let told = [new.remarks.clone(), new.doubled.iter().map(|(_, words)| words.clone()).collect()].concat();
+        let before =
+            [self.accepted.remarks.clone(), self.accepted.doubled.iter().map(|(_, words)| words.clone()).collect()]
+                .concat();
+        told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
+        if let Err(error) = running.accept_keys(keys_of(&new.keys), new.names.clone()).await {
+            let words = "new keys are not accepted: their owners cannot be written to `owners.json`. Keys that were taken away or \
+                         have another name are refused all the same. The service tries again";
+            tracing::error!(%error, "{words}");
+            return Err(format!("{words}: {error}"));
+        }
+        say_changes(&self.accepted.keys, &new.keys);
+        self.accepted = new;
+        Ok(())
+    }
+
+    /// The configuration's keys and the certificate, as they are now. Where the configuration is wrong, its files are
+    /// looked at all the same: a key that was taken away is no longer accepted.
+    async fn reload(&mut self, running: &RunningService) -> ReloadAnswer {
+        let path = self.config.clone();
+        let mut answer = ReloadAnswer { done: true, words: Vec::new() };
+        match blocking(move || load_to_serve(&path)).await {
+            Ok(serve) if serve.keys.is_empty() != self.places.is_empty() => {
+                let words = "`[serve] keys` was put in or taken out altogether: that takes a restart";
+                answer = ReloadAnswer { done: false, words: vec![words.to_owned()] };
+            }
+            Ok(serve) => self.places = serve.keys.places,
+            Err(problems) => {
+                answer =
+                    ReloadAnswer { done: false, words: problems.report(false).lines().map(str::to_owned).collect() };
+            }
+        }
+        if !self.places.is_empty() {
+            let places = self.places.clone();
+            let slots = blocking(move || places.look(&environment)).await;
+            match self.accepted(slots, running).await {
+                Ok(()) => {
+                    answer.words.push(match self.accepted.keys.len() {
+                        1 => "1 key is accepted".to_owned(),
+                        count => format!("{count} keys are accepted"),
+                    });
+                    answer.words.extend(self.accepted.remarks.iter().cloned());
+                }
+                Err(words) => {
+                    answer.done = false;
+                    answer.words.push(words);
+                }
+            }
+        }
+        match running.look_at_certificate().await {
+            Some(CertificateCheck::Refused(why)) => {
+                answer.done = false;
+                answer.words.push(format!("the certificate is not used, the one before it stays in use: {why}"));
+            }
+            Some(CertificateCheck::Taken) => answer.words.push("another certificate is used from now on".to_owned()),
+            Some(CertificateCheck::Same) => answer.words.push("the certificate is the same".to_owned()),
+            None => {}
+        }
+        answer.words.push("all other settings of [serve] count from the next start on".to_owned());
+        match answer.done {
+            true => answer.words.iter().for_each(|words| tracing::info!("{words}")),
+            false => answer.words.iter().for_each(|words| tracing::error!("{words}")),
+        }
+        answer
+    }
+}
+
+fn environment(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
+/// Names whose keys came or went; never a key.
+fn say_changes(before: &[FoundKey], now: &[FoundKey]) {
+    let only = |some: &[FoundKey], others: &[FoundKey]| -> Vec<String> {
+        let gone = some.iter().filter(|key| !others.contains(key));
+        gone.map(|key| key.name.clone().unwrap_or_else(|| "without a name".to_owned())).collect()
+    };
+    for key in only(now, before) {
+        tracing::warn!(%key, "a new key is accepted");
+    }
+    for key in only(before, now) {
+        tracing::warn!(%key, "a key is no longer accepted; what was accepted with it goes on to its end");
+    }
+}
+
+async fn caller(listener: Option<&UnixListener>) -> UnixStream {
+    loop {
+        match listener {
+            None => std::future::pending().await,
+            Some(listener) => match listener.accept().await {
+                Ok((stream, _)) => return stream,
+                Err(_) => SystemClock.sleep(Duration::from_millis(200)).await,
+            },
+        }
+    }
+}
+
+/// How long a caller may take to hear, and a service to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn tell(mut caller: UnixStream, answer: &ReloadAnswer) {
+    let bytes = serde_json::to_vec(answer).unwrap_or_default();
+    // Whoever asked may have gone.
+    let _ = tokio::time::timeout(Duration::from_secs(2), caller.write_all(&bytes)).await;
+}
+
+/// Has the service in this data directory take up its keys and certificate; `None` where none runs there.
+///
+/// # Errors
+/// It does not answer, or this user may not ask it.
+pub async fn ask(data: &Path) -> Result<Option<ReloadAnswer>, CommandError> {
+    if !data.join(NAME).try_exists().unwrap_or(false) {
+        return Ok(None);
+    }
+    let failed = |words: String| CommandError::Declined(format!("the service in {}: {words}", data.display()));
+    let reach = SocketPath::to(data, NAME)?;
+    let mut stream = match UnixStream::connect(reach.path()).await {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(said_state(&error, &data.join(NAME)))),
+    };
+    let mut bytes = Vec::new();
+    match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Err(failed(error.to_string())),
+        Err(_) => return Err(failed(format!("it did not answer within {} s", PATIENCE.as_secs()))),
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| failed("it stopped before it answered".to_owned()))
+}

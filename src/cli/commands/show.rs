@@ -1,0 +1,150 @@
+//! `scribed show`: one job.
+
+use crate::cli::args::ShowArgs;
+use crate::cli::render::job_json::row;
+use crate::cli::render::next_step::NextStep;
+use crate::cli::render::next_step::fact;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
+use crate::clock::{Clock, SystemClock};
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Origin, Shown};
+use crate::domain::charge::{Charge, State};
+use crate::domain::job::Job;
+use crate::domain::names::ServiceName;
+use crate::domain::reason::reason;
+use crate::pipeline::budget::gate::hours;
+use crate::store::contract::HistoryEntry;
+use serde_json::{Value, json};
+use std::io;
+
+/// Where a job is, why, what happens next, and how it came there.
+///
+/// # Errors
+/// [`Failure::Usage`] where there is no such job; see [`Failure`].
+pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError> {
+    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let request = ControlRequest::Show { job: wanted(&args.job)? };
+    let ControlAnswer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
+    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let next = NextStep::of(&job, &facts, SystemClock.now(), context.zone());
+    let mut object = row(&job);
+    object["next"] = next.words.clone().into();
+    object["facts"] = facts.iter().map(fact).collect();
+    let notes = history.iter().map(|note| {
+        json!({
+            "at": crate::wire::timestamps::write(note.at), "stage": note.stage.name(), "round": note.round,
+            "words": note.words, "transcription_id": note.transcription,
+        })
+    });
+    object["history"] = notes.collect();
+    object["is_gone"] = is_gone.into();
+    object["origin"] = origin.as_ref().map_or(serde_json::Value::Null, |origin| {
+        json!({
+            "job": origin.job, "source": origin.key.source, "path": origin.key.path.lossy(), "is_gone": origin.is_gone,
+        })
+    });
+    object["moved_to"] = moved_to
+        .as_ref()
+        .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
+    object["charges"] = job.charges.iter().map(charge).collect();
+    context.emit(&object)?;
+    let own = reason(&job);
+    tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
+    if let Some(unread) = job.unread() {
+        context.say(&format!("  unread   of the service's answer, which is kept as it came: {unread}"))?;
+    }
+    tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
+    tell_history(context, &history)?;
+    Ok(0)
+}
+
+/// Where a job is, why, and what happens next, for people.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
+    context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
+    context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
+    context.say(&format!("  reason   {}", reason(job)))?;
+    context.say(&format!("  next     {next}"))?;
+    tell_more(context, job, service)
+}
+
+/// Who transcribes it, what was sent, what it cost, and what was written.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
+    let service = job.stage.order().map(|order| &order.service).or(service);
+    match (service, job.stage.transcription()) {
+        (Some(service), Some(id)) => {
+            context.say(&format!("  service  {service}, transcription {id}, purchase {}", job.round + 1))?;
+        }
+        (Some(service), None) => context.say(&format!("  service  {service}"))?,
+        (None, _) => {}
+    }
+    for part in job.missing.iter().filter(|_| job.is_incomplete()) {
+        let words = part.words.as_deref().unwrap_or("not in the result, and the service does not say why");
+        context.say(&format!("  without  {part}: {words}"))?;
+    }
+    if let Some(sent) = &job.sent {
+        context.say(&format!("  sent     {sent}"))?;
+    }
+    for charge in &job.charges {
+        context.say(&format!("  cost     {}, purchase {}", cost(charge), charge.round + 1))?;
+    }
+    for output in &job.outputs {
+        context.say(&format!("  output   {}", output.shown()))?;
+    }
+    Ok(())
+}
+
+fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
+    if let Some(Origin { job, key, .. }) = moved_to {
+        context.say(&format!(
+            "  file     not at this place any more; {}/{}, job {job}, has the same content and shares its transcription: \
+             likely its new name or place",
+            key.source, key.path
+        ))?;
+    } else if is_gone {
+        context.say("  file     not at this place any more: it was moved, renamed or removed; what was done stays")?;
+    }
+    let Some(Origin { job, key, is_gone }) = origin else { return Ok(()) };
+    let (was, how) = match is_gone {
+        true => ("was", "under its old name or place"),
+        false => ("shares the transcription of", "which has the same content"),
+    };
+    context.say(&format!("  origin   {was} {}/{}, job {job}, {how}; nothing was bought again", key.source, key.path))
+}
+
+fn cost(charge: &Charge) -> String {
+    match (charge.state, charge.billed, charge.reserved) {
+        (State::Void, ..) => "nothing: the service could not fetch the audio from its address".to_owned(),
+        (State::Shared, ..) => "nothing: a copy of it was transcribed".to_owned(),
+        (State::Held, _, Some(reserved)) => format!("{} of billed audio are reserved", hours(reserved)),
+        (State::Spent, Some(billed), _) => format!("{} of billed audio", hours(billed)),
+        (State::Spent, None, Some(reserved)) => {
+            format!("{} of billed audio, as reserved: no bill yet", hours(reserved))
+        }
+        (_, _, None) => "unknown: nobody has said how long it is".to_owned(),
+    }
+}
+
+fn charge(charge: &Charge) -> Value {
+    let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
+    let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::write(charge.at));
+    json!({
+        "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
+        "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
+    })
+}
+
+fn tell_history(context: &Context, history: &[HistoryEntry]) -> io::Result<()> {
+    context.say(&format!("history ({})", context.zone().name()))?;
+    for note in history {
+        let words = note.words.as_deref().unwrap_or_default();
+        context.say(&format!("  {}  {:<10}  {words}", context.zone().unnamed(note.at), note.stage.name()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! `scribed status`: how it stands.
+
+use crate::cli::args::StatusArgs;
+use crate::cli::commands::once::length;
+use crate::cli::commands::pause;
+use crate::cli::commands::pause::tell_pauses;
+use crate::cli::commands::status_check;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::control::last_lists;
+use crate::control::transport::protocol::{
+    BudgetUse, CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
+    ScanStatus, ServiceStatus, Waiting, WindowStatus,
+};
+use crate::domain::names::SourceName;
+use crate::domain::zone::Zone;
+use crate::pipeline::engine::{LearnedLimits, NEW};
+use crate::wire::timestamps;
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+use std::io;
+use std::time::Duration;
+
+/// Counts by stage, what waits for what, and how the daemon fares.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
+    if args.check {
+        return status_check::run(context, args.max_pass_age).await;
+    }
+    let config = context.config_without_secrets()?;
+    let way = QueueAccess::find(&config).await?;
+    let ControlAnswer::Status(mut status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
+    if status.daemon.is_none() {
+        let away: Vec<SourceName> = status.frozen.iter().map(|frozen| frozen.source.clone()).collect();
+        status.manifests = last_lists::known(&config, &away);
+    }
+    tell(context, &status)?;
+    status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
+    let waiting = waiting(&way).await?;
+    for (what, count) in &waiting.waiting_for {
+        context.say(&format!("{count} waiting for: {what}"))?;
+        if let Some(reason) = waiting.reasons.get(what) {
+            context.say(&format!("    one of them: {reason}"))?;
+        }
+    }
+    context.emit(&object(&status, &waiting))?;
+    Ok(0)
+}
+
+async fn waiting(way: &QueueAccess) -> Result<Waiting, CommandError> {
+    let (mut all, mut after) = (Waiting::default(), None);
+    loop {
+        let ControlAnswer::Waiting(piece) = way.ask(ControlRequest::Waiting { after }).await? else {
+            return Err(strange());
+        };
+        for (what, count) in piece.waiting_for {
+            *all.waiting_for.entry(what).or_default() += count;
+        }
+        all.reasons.extend(piece.reasons);
+        after = piece.next;
+        if after.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
+    let daemon = status.daemon.as_ref().map(|daemon| {
+        json!({
+            "pid": daemon.pid, "pass": daemon.pass, "since": timestamps::write(daemon.since),
+            "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
+            "failed": daemon.failed, "incomplete": daemon.incomplete, "skipped": daemon.skipped,
+            "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
+            "callbacks": daemon.callbacks,
+        })
+    });
+    let pauses = pause::object(&status.pauses);
+    json!({
+        "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
+        "jobs": status.jobs, "total": status.total, "running": status.running,
+        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete, "pauses": pauses["pauses"], "paused": pauses["paused"],
+        "suspect": status.services.iter().any(|served| served.suspect),
+        "services": status.services.iter().map(service).collect::<Vec<_>>(),
+        "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
+        "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
+        "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
+        "removed_sources": status.removed,
+        "lanes": status.lanes, "scans": status.scans.iter().map(scan).collect::<Vec<_>>(),
+    })
+}
+
+fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
+    context.say(&format!("{} jobs", status.total))?;
+    for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
+        context.say(&format!("  {count:>8}  {}", kind.name()))?;
+    }
+    if status.unhandled_failures > 0 {
+        let count = status.unhandled_failures;
+        context.say(&format!("{count} of these failed and are not retried or acknowledged: scribed jobs --failed"))?;
+    }
+    if status.waiting_for_a_person > 0 {
+        context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
+    }
+    if status.incomplete > 0 {
+        let count = status.incomplete;
+        context.say(&format!(
+            "{count} of these are written without a part that was requested, or with one that could not be read: scribed jobs --incomplete"
+        ))?;
+    }
+    for served in status.services.iter().filter(|served| {
+        served.open > 0 || served.trouble.is_some() || served.list_awaited.is_some() || served.notice.is_some()
+    }) {
+        tell_service(context, served)?;
+    }
+    for LaneCounts { lane, waiting, in_flight } in &status.lanes {
+        context.say(&format!("lane {}: {waiting} waiting, {in_flight} in flight", lane.name()))?;
+    }
+    tell_pauses(context, &status.pauses)?;
+    for frozen in &status.frozen {
+        context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
+    }
+    status.removed.iter().try_for_each(|removed| context.say(&removed.words()))?;
+    for manifest in &status.manifests {
+        context.say(&told(manifest))?;
+    }
+    status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
+    for scan in &status.scans {
+        context.say(&format!("the source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
+    }
+    match &status.daemon {
+        Some(daemon) => tell_daemon(context, daemon),
+        None => context.say("no daemon runs"),
+    }
+}
+
+fn told(manifest: &ManifestStatus) -> String {
+    let ManifestStatus { source, manifest, problem, rows, wrong, repeated, awaited } = manifest;
+    match (problem, rows) {
+        (Some(problem), _) => format!("{source}, {manifest}: nothing of it is taken: {problem}"),
+        (None, None) => format!("{source}, {manifest}: taken in when it has been quiet for `settle`"),
+        (None, Some(rows)) => {
+            let more = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
+            let more = more.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
+            format!("{source}, {manifest}: {rows} rows{}", more.collect::<String>())
+        }
+    }
+}
+
+fn tell_window(context: &Context, windowed: &WindowStatus) -> io::Result<()> {
+    let WindowStatus { source, until_shown, windows, .. } = windowed;
+    let how = if windowed.open { "open" } else { "closed: nothing of it is uploaded or submitted" };
+    context.say(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
+}
+
+fn window(windowed: &WindowStatus) -> Value {
+    json!({
+        "source": windowed.source, "open": windowed.open, "until": windowed.until.map(timestamps::write),
+        "windows": windowed.windows,
+    })
+}
+
+/// When a source is scanned, as `--json` has it.
+pub fn scan(scan: &ScanStatus) -> Value {
+    json!({
+        "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(timestamps::write),
+        "ended": scan.ended.map(timestamps::write), "next": scan.next.map(timestamps::write), "words": scan.words,
+    })
+}
+
+/// What is used of a budget, and what is left: the same line in `status`, `cost` and `plan`.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
+    let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
+    let [used, allowed, spent, reserved, left] =
+        [budget.used, budget.allowed, budget.spent(), budget.reserved, budget.left()].map(length);
+    let until = budget.until.map(|until| format!(", until {}", zone.shown(until))).unwrap_or_default();
+    let found = match budget.unclaimed {
+        0 => String::new(),
+        found => {
+            format!("; {} of it were found in the list of a service, and no job of this queue has them", length(found))
+        }
+    };
+    let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
+    let over = if is_over { "; more was billed than was reserved" } else { "" };
+    let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
+    context.say(&format!(
+        "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",
+        budget.period.name()
+    ))
+}
+
+/// As `--json` has it.
+pub fn budget(budget: &BudgetUse) -> Value {
+    let seconds = |millis: u64| millis as f64 / 1000.0;
+    json!({
+        "source": budget.source, "period": budget.period, "allowed_seconds": seconds(budget.allowed),
+        "used_seconds": seconds(budget.used), "spent_seconds": seconds(budget.spent()),
+        "reserved_seconds": seconds(budget.reserved), "left_seconds": seconds(budget.left()),
+        "unclaimed_seconds": seconds(budget.unclaimed),
+        "until": budget.until.map(timestamps::write),
+    })
+}
+
+fn tell_daemon(context: &Context, daemon: &DaemonStatus) -> io::Result<()> {
+    let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
+    let (kind, pid, since) = (daemon.kind(), daemon.pid, context.moment(daemon.since));
+    context.say(&format!("{kind} runs: process {pid}, since {since}, for {lasted}"))?;
+    let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
+    let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
+    let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);
+    context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
+    context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
+    context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
+    daemon.callbacks.iter().try_for_each(|received| context.say(&format!("  {}", callbacks(received))))
+}
+
+fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
+    let ServiceStatus { service, open, on_their_way, running, .. } = served;
+    let waiting = open.saturating_sub(*on_their_way);
+    let most = served
+        .learned_limits
+        .as_ref()
+        .map(|learned_limits| format!(" (at most {} at a time)", learned_limits.running.1))
+        .unwrap_or_default();
+    context.say(&format!(
+        "service {service}: {on_their_way} jobs on their way, {running} being transcribed{most}; {waiting} wait"
+    ))?;
+    if let Some(learned_limits) = &served.learned_limits
+        && let Some(found) = lowered(learned_limits)
+    {
+        context.say(&format!("  it was found to bear less than was agreed: {found}"))?;
+    }
+    match &served.list_awaited {
+        Some(words) => context.say(&format!("  {words}"))?,
+        None if served.suspect => {
+            context.say(&format!("  {NEW}: nothing is submitted before the service's list is scanned"))?;
+        }
+        None => {}
+    }
+    served.notice.iter().try_for_each(|words| context.say(&format!("  {words}")))?;
+    served.trouble.iter().try_for_each(|words| context.say(&format!("  {words}")))
+}
+
+/// What is lower than agreed, in words.
+fn lowered(learned_limits: &LearnedLimits) -> Option<String> {
+    let less =
+        |what: &str, (agreed, found): (usize, usize)| (found < agreed).then(|| format!("{found} of {agreed} {what}"));
+    let rate = learned_limits.requests_per_second.filter(|(agreed, found)| found < agreed);
+    let rate = rate.map(|(agreed, found)| format!("{found:.1} of {agreed} requests a second"));
+    let all = [
+        less("transcriptions at a time", learned_limits.running),
+        less("uploads at a time", learned_limits.uploads),
+        rate,
+    ];
+    let words: Vec<String> = all.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn service(served: &ServiceStatus) -> Value {
+    let limit = |(agreed, found): (usize, usize)| json!({ "agreed": agreed, "found": found });
+    let limits = served.learned_limits.as_ref().map(|learned_limits| {
+        let rate = learned_limits.requests_per_second.map(|(agreed, found)| json!({ "agreed": agreed, "found": found }));
+        json!({ "uploads": limit(learned_limits.uploads), "running": limit(learned_limits.running), "requests_per_second": rate })
+    });
+    json!({
+        "service": served.service, "open": served.open, "on_their_way": served.on_their_way, "running": served.running, "suspect": served.suspect,
+        "trouble": served.trouble, "limits": limits, "list_awaited": served.list_awaited, "notice": served.notice,
+    })
+}
+
+fn callbacks(received: &CallbackCounts) -> String {
+    let CallbackCounts { taken, strange, refused, relied_on } = received;
+    let trust = if *relied_on { "they come, so little is asked" } else { "not relied on (yet): it is asked as usual" };
+    format!("callbacks: {taken} taken, {strange} to addresses that are none of ours, {refused} refused; {trust}")
+}

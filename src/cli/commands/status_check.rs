@@ -1,0 +1,135 @@
+//! `scribed status --check`: one line for monitoring, as plugins of Nagios, Icinga and Zabbix print it.
+
+use crate::cli::commands::once::{reason_object, reason_words};
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::Config;
+use crate::control::health::untaken;
+use crate::control::last_lists;
+use crate::control::last_pass::LastPass;
+use crate::control::transport::client::DaemonClient;
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
+use crate::domain::health::{Health, Level, Outage, Process, QueueFacts, judge};
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::zone::Zone;
+use serde_json::json;
+use std::time::Duration;
+
+/// The exit code of a plugin that could not look.
+pub const UNKNOWN: u8 = 3;
+
+/// Who reads the line has a screen, and some systems cut it off.
+const LONGEST_REASON: usize = 240;
+
+/// Looks, and prints the line. The exit code is a plugin's: 0 ok, 1 warning, 2 critical, 3 unknown.
+///
+/// # Errors
+/// Of stdout only: everything else is a result.
+pub async fn run(context: &Context, max_pass_age: Option<Duration>) -> Result<u8, CommandError> {
+    match look(context, max_pass_age).await {
+        Ok(facts) => tell(context, &facts, &judge(&facts)),
+        Err(CommandError::Io(error)) => Err(CommandError::Io(error)),
+        Err(failure) => tell_failure(context, &failure),
+    }
+}
+
+async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<QueueFacts, CommandError> {
+    let config = context.config_without_secrets()?;
+    if let Err(error) = DaemonClient::find(&config.state) {
+        return Err(CommandError::Usage(error.to_string())); // it is not this user's to ask
+    }
+    let way = QueueAccess::find(&config).await?;
+    let ControlAnswer::Health(facts) = way.ask(ControlRequest::Health).await? else { return Err(strange()) };
+    Ok(with_last_pass(*facts, &config, max_pass_age))
+}
+
+/// Where nobody moves the jobs, the last pass is what is known of the services and of the lists.
+fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Duration>) -> QueueFacts {
+    let facts = QueueFacts { is_by_passes: max_pass_age.is_some(), ..facts };
+    if facts.process != Process::Nobody {
+        return facts;
+    }
+    let last = LastPass::of(&config.state);
+    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
+    let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
+    let outages =
+        met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
+    let away: Vec<SourceName> = facts.away.iter().map(|away| away.source.clone()).collect();
+    let manifests = untaken(&last_lists::known(config, &away));
+    QueueFacts { late_pass, manifests, outages: outages.collect(), ..facts }
+}
+
+/// Why a pass is missed, if so.
+fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
+    match last {
+        None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
+        Some(last) if now.since(last.ended) <= longest => None,
+        Some(LastPass { ended, exit_code, .. }) => {
+            let (at, longest) = (Zone::UTC.shown_to_the_second(*ended), humantime::format_duration(longest));
+            Some(format!("the last pass ended at {at} with exit code {exit_code}, more than {longest} ago"))
+        }
+    }
+}
+
+fn tell(context: &Context, facts: &QueueFacts, health: &Health) -> Result<u8, CommandError> {
+    let level = health.level();
+    let waiting: u64 = facts.waiting.values().map(|waits| waits.jobs).sum();
+    let object = json!({
+        "check": level, "exit_code": level.exit_code(),
+        "reasons": health.reasons.iter().map(reason_object).collect::<Vec<_>>(),
+        "failed": facts.failed, "incomplete": facts.incomplete, "waiting": waiting, "process": facts.process,
+    });
+    context.emit(&object)?;
+    let reasons: Vec<String> = health.of_level().map(|reason| cut(&reason_words(reason))).collect();
+    let words = if reasons.is_empty() { at_rest(facts, waiting) } else { reasons.join("; ") };
+    let figures = format!("failed={};;0 incomplete={};0 waiting={waiting}", facts.failed, facts.incomplete);
+    context.say(&format!("SCRIBED {} - {words} | {figures}", level.name()))?;
+    Ok(level.exit_code())
+}
+
+fn at_rest(facts: &QueueFacts, waiting: u64) -> String {
+    let process = match facts.process {
+        Process::Nobody => "no daemon runs",
+        Process::Runs | Process::Hangs => "running",
+    };
+    match waiting {
+        0 => format!("{process}, nothing waits"),
+        1 => format!("{process}, 1 job on its way or waiting for what comes by itself"),
+        waiting => format!("{process}, {waiting} jobs on their way or waiting for what comes by itself"),
+    }
+}
+
+/// A queue that cannot be read is critical; what this command lacks to look at it is unknown.
+fn tell_failure(context: &Context, failure: &CommandError) -> Result<u8, CommandError> {
+    let (name, exit_code) = match failure {
+        CommandError::Store(_) => ("critical", Level::Critical.exit_code()),
+        _ => ("unknown", UNKNOWN),
+    };
+    let words = match failure {
+        // Its report has many lines.
+        CommandError::Config(problems) => {
+            let (file, problem) = (context.common.config.display(), first_line(&problems.to_string()));
+            format!("{file}: {}; `scribed check` tells all", problem.trim_start_matches("error: "))
+        }
+        other => other.to_string(),
+    };
+    context.emit(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;
+    context.say(&format!("SCRIBED {} - {}", name.to_uppercase(), cut(&words)))?;
+    Ok(exit_code)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// In a plugin's line figures begin at a bar.
+fn cut(words: &str) -> String {
+    let mut words = words.replace('|', "/");
+    if words.len() > LONGEST_REASON {
+        words.truncate(words.floor_char_boundary(LONGEST_REASON));
+        words.push('…');
+    }
+    words
+}

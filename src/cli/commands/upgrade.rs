@@ -1,0 +1,54 @@
+//! `scribed upgrade`: first-version parameters and results into second-version ones.
+
+use crate::cli::args::UpgradeArgs;
+use crate::cli::render::terminal;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::wire::v1_params;
+use crate::wire::v1_params::Upgraded;
+use serde_json::{Value, json};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Prints what becomes of each file; names on stderr what the second version has no place for.
+///
+/// # Errors
+/// A file that cannot be read, or that is no JSON object.
+pub fn run(context: &Context, args: &UpgradeArgs) -> Result<u8, CommandError> {
+    let stdin = [Path::new("-").to_owned()];
+    let files = if args.files.is_empty() { &stdin[..] } else { &args.files };
+    for path in files {
+        let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+        let Upgraded { value, removed } = upgraded(&read(path)?, &name)?;
+        if context.common.json {
+            context.emit(&json!({ "file": name, "upgraded": value, "removed": removed }))?;
+            continue;
+        }
+        terminal::emit(&value, true)?;
+        for field in removed.iter().filter(|_| !context.common.quiet) {
+            terminal::complain(&format!("{name}: `{field}` is left out: the second version has no place for it"));
+        }
+    }
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+    if path.as_os_str() != "-" {
+        return std::fs::read(path).map_err(|error| {
+            CommandError::Usage(format!("cannot read {}: {}", path.display(), crate::permission::said(&error, path)))
+        });
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn upgraded(bytes: &[u8], name: &str) -> Result<Upgraded, CommandError> {
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| CommandError::Usage(format!("{name} is no valid JSON: {error}")))?;
+    match &value {
+        value if v1_params::is_result(value) => Ok(v1_params::result(value)),
+        Value::Object(params) => Ok(v1_params::params(params)),
+        _ => Err(CommandError::Usage(format!("{name} must hold an object: a set of parameters, or a result"))),
+    }
+}

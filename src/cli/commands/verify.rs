@@ -1,0 +1,195 @@
+//! `scribed verify`: whether the outputs of written jobs are as they were written.
+
+use crate::cli::args::VerifyArgs;
+use crate::cli::render::progress::Ticker;
+use crate::cli::runtime::batch_result::BatchResult;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::cli::runtime::service_session::ServiceSession;
+use crate::control::transport::client::DaemonClient;
+use crate::control::transport::protocol::{
+    ControlAnswer, ControlRequest, OutputState, VerifiedJob, VerifyPiece, VerifyQuery,
+};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+
+/// All of them, or some; page by page, so that memory stays the same for a million.
+///
+/// # Errors
+/// See [`Failure`]; what is refused is said, and the others are looked at.
+pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    if args.repair && DaemonClient::find(&config.state)?.is_none() {
+        // With the ways to the services: a result may have to be read there once more.
+        let visit = ServiceSession::to(&context.config()?, None).await?;
+        let ran = match visit.way(&config).await {
+            Ok(way) => verify(context, args, &way).await,
+            Err(failure) => Err(failure),
+        };
+        visit.leave().await?;
+        return ran;
+    }
+    verify(context, args, &QueueAccess::find(&config).await?).await
+}
+
+async fn verify(context: &Context, args: &VerifyArgs, way: &QueueAccess) -> Result<u8, CommandError> {
+    let config = context.config_without_secrets()?;
+    way.names_are_clear(&config).await?;
+    let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
+    let is_one = !args.jobs.is_empty();
+    let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_one };
+    let mut each = BatchResult::default();
+    let query = VerifyQuery { job: None, source: only, repair: args.repair, after: None };
+    for typed in &args.jobs {
+        let query = VerifyQuery { job: Some(wanted(typed)?), ..query.clone() };
+        match way.put(ControlRequest::Verify(query)).await? {
+            Ok(ControlAnswer::Verified(piece)) => told.piece(&piece)?,
+            Ok(_) => return Err(strange()),
+            Err(refusal) => each.refused(context, typed, refusal)?,
+        }
+    }
+    if args.jobs.is_empty() {
+        told.all(way, query).await?;
+    }
+    told.ticker.clear();
+    told.sum.tell(context, args.repair)?;
+    Ok(if told.sum.is_good() { each.exit_code() } else { each.exit_code().max(UNFINISHED) })
+}
+
+struct Told<'a> {
+    context: &'a Context,
+    ticker: Ticker,
+    sum: Sum,
+    /// The jobs were named.
+    is_one: bool,
+}
+
+impl Told<'_> {
+    async fn all(&mut self, way: &QueueAccess, mut query: VerifyQuery) -> Result<(), CommandError> {
+        loop {
+            let ControlAnswer::Verified(piece) = way.ask(ControlRequest::Verify(query.clone())).await? else {
+                return Err(strange());
+            };
+            self.piece(&piece)?;
+            query.after = piece.next;
+            if query.after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: &VerifyPiece) -> io::Result<()> {
+        for job in &piece.jobs {
+            self.sum.add(job);
+            if !is_all_well(job) {
+                let (context, is_one) = (self.context, self.is_one);
+                self.ticker.suspend(|| tell(context, job, is_one))?;
+            }
+        }
+        let (jobs, missing) = (self.sum.jobs, self.sum.of(OutputState::Missing));
+        self.ticker.tick(|| format!("{jobs} jobs verified, {missing} outputs missing"));
+        Ok(())
+    }
+}
+
+/// Nothing is to be said of it, but that it was looked at.
+fn is_all_well(job: &VerifiedJob) -> bool {
+    let is_well = job.outputs.iter().all(|output| output.state == OutputState::Unchanged);
+    is_well && job.problem.is_none() && !job.is_gone
+}
+
+fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<()> {
+    let VerifiedJob { job, key, outputs, problem, is_gone } = verified;
+    let object = |path: &crate::domain::path::RelPath, state: &str| {
+        let mut object = json!({ "path": path.lossy(), "state": state });
+        if !path.is_utf8() {
+            object["path_b64"] = base64::engine::general_purpose::STANDARD.encode(path.as_bytes()).into();
+        }
+        object
+    };
+    let each: Vec<Value> = outputs.iter().map(|output| object(&output.path, output.state.name())).collect();
+    context.emit(&json!({
+        "id": job, "source": key.source, "path": key.path.lossy(), "outputs": each, "problem": problem, "gone": is_gone,
+    }))?;
+    for output in outputs.iter().filter(|output| output.state != OutputState::Unchanged) {
+        context.say(&format!("job {job}: {}: {}", output.path, words(output.state)))?;
+    }
+    // Of a folder that was renamed there may be a hundred thousand.
+    if *is_gone && is_one {
+        let words = "its recording is gone, and its outputs with it: deleted, or moved";
+        context.say(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
+    }
+    match problem {
+        Some(problem) => context.say(&format!("job {job}: {}/{}: {problem}", key.source, key.path)),
+        None => Ok(()),
+    }
+}
+
+fn words(state: OutputState) -> &'static str {
+    match state {
+        OutputState::Unchanged => "unchanged",
+        OutputState::Edited => "edited since it was written; it is left alone",
+        OutputState::Restored => "was missing, and is restored",
+        OutputState::Missing => "missing",
+        OutputState::Unreadable => "cannot be read",
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    jobs: u64,
+    outputs: BTreeMap<OutputState, u64>,
+    /// Jobs whose recordings are gone with their outputs.
+    gone: u64,
+    /// Jobs that could not be looked at, or not be restored.
+    problems: u64,
+}
+
+impl Sum {
+    fn add(&mut self, job: &VerifiedJob) {
+        self.jobs += 1;
+        self.gone += u64::from(job.is_gone);
+        self.problems += u64::from(job.problem.is_some());
+        for output in &job.outputs {
+            *self.outputs.entry(output.state).or_default() += 1;
+        }
+    }
+
+    fn of(&self, state: OutputState) -> u64 {
+        self.outputs.get(&state).copied().unwrap_or(0)
+    }
+
+    fn is_good(&self) -> bool {
+        self.problems + self.of(OutputState::Missing) + self.of(OutputState::Unreadable) == 0
+    }
+
+    fn tell(&self, context: &Context, repair: bool) -> io::Result<()> {
+        use OutputState as S;
+        let Self { jobs, gone, problems, .. } = self;
+        let [unchanged, edited, restored, missing, unreadable] =
+            [S::Unchanged, S::Edited, S::Restored, S::Missing, S::Unreadable].map(|state| self.of(state));
+        context.emit(&json!({
+            "jobs": jobs, "unchanged": unchanged, "edited": edited, "restored": restored, "missing": missing,
+            "unreadable": unreadable, "gone": gone, "problems": problems,
+        }))?;
+        let counts = [(edited, "edited"), (restored, "restored"), (missing, "missing"), (unreadable, "unreadable")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
+        let counts: String = counts.collect();
+        context.say(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
+        if *gone > 0 {
+            let words =
+                "have neither their recording nor outputs any more; `scribed forget --vanished` forgets such jobs";
+            context.say(&format!("{gone} of the jobs {words}"))?;
+        }
+        if *problems > 0 {
+            context.say(&format!("{problems} of the jobs could not be verified or restored (see above)"))?;
+        }
+        if missing > 0 && !repair {
+            context.say("`scribed verify --repair` writes missing outputs again; it costs nothing")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,13 @@
+//! The command line: what a person types, and what they read.
+//!
+//! `args` is the grammar; `commands/` has one file for each command; `plan/` computes what a pass would send; `runtime/`
+//! starts a command, ends it, and gives it access to the queue; `render/` writes to the terminal. Start reading at
+//! `runtime/entry.rs`.
+
+pub mod args;
+pub mod commands;
+
+pub mod plan;
+pub mod render;
+pub mod runtime;
+pub mod unsupported;

@@ -1,0 +1,348 @@
+//! `scribed plan --explain`: what would be asked of the service for one recording, and where each part of it comes from.
+
+use crate::cli::commands::plan::KnownFiles;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::{CommandError, UNFINISHED};
+use crate::cli::runtime::queue_access::place;
+use crate::cli::unsupported::{UnsupportedCheck, left_out, refusal, without_effect};
+use crate::clock::{Clock, SystemClock};
+use crate::config::model::{Config, Source};
+use crate::config::template::overlay::Overlay;
+use crate::control::explain::row_lookup::is_its;
+use crate::control::transport::protocol::KnownName;
+use crate::daemon;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::names::JobId;
+use crate::domain::path::RelPath;
+use crate::domain::stage::Stage;
+use crate::manifests::format::record::all_wrong;
+use crate::manifests::passes::keys::candidates;
+use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
+use crate::manifests::passes::rows::looked;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::request::build::{BesideSettings, BuiltRequest, ExplainedRequest, lay};
+use crate::server::recognition::unsupported::UnsupportedParts;
+use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
+use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::mount::disk::Disk;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::below;
+use crate::store::params::ParamFiles;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Lays out what one recording would be made with: for the source whose folder it lies in, and for each row of a
+/// manifest that names it. Submits nothing, changes nothing.
+///
+/// # Errors
+/// [`Failure::Usage`] for what lies in no source and is named by no row, or is no file; see [`Failure`].
+pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, CommandError> {
+    let rows = rows(config, place(typed)?.path()).await;
+    let mut code = 0;
+    for (mount, naming) in &rows {
+        code = code.max(of_row(context, config, mount, naming).await?);
+    }
+    // Where rows name it, they have been told.
+    let unless_told = |failure| if rows.is_empty() { Err(failure) } else { Ok(code) };
+    let (source, key) = match found(config, typed) {
+        Ok(found) if rows.is_empty() || found.0.manifests.is_none() => found,
+        Ok(_) => return Ok(code),
+        Err(failure) => return unless_told(failure),
+    };
+    match job_of(config, source, &key).await {
+        Ok(job) => {
+            let passed_over = passed_over(source, &key);
+            let shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over });
+            lay_out(context, config, source, &job, shown).await.map(|own| own.max(code))
+        }
+        Err(failure) => unless_told(failure),
+    }
+}
+
+async fn lay_out(
+    context: &Context,
+    config: &Config,
+    source: &Source,
+    job: &Job,
+    mut shown: Value,
+) -> Result<u8, CommandError> {
+    let around = BesideSettings::look(source, job);
+    let now = SystemClock.now();
+    let laid = match lay(source, job, &around, now) {
+        Ok(mut laid) => laid.ask(source, job, now).await.map(|()| laid),
+        Err(fault) => Err(fault),
+    };
+    let made = laid.and_then(|laid| laid.made(source, now).map(|made| (laid, made)));
+    let code = match made {
+        Ok((laid, made)) => {
+            say_made(&mut shown, config, &laid, &made);
+            foresee(&mut shown, config, source, &made)
+        }
+        Err(fault) => {
+            shown["problem"] = json!(fault.words);
+            UNFINISHED
+        }
+    };
+    shown["kept"] = kept(config, job).unwrap_or_default();
+    context.emit(&shown)?;
+    tell(context, &shown)?;
+    Ok(code)
+}
+
+/// The rows of manifests that name it.
+async fn rows(config: &Config, path: &Path) -> Vec<(Arc<Mount>, NamingRow)> {
+    let mut all = Vec::new();
+    for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().manifests.is_some()) {
+        if mount.there_now().await.is_ok() {
+            let (theirs, path) = (Arc::clone(&mount), path.to_owned());
+            let found = blocking(move || naming(&theirs, &NamedRecording::about(&path))).await;
+            all.extend(found.into_iter().map(|naming| (Arc::clone(&mount), naming)));
+        }
+    }
+    all
+}
+
+async fn of_row(
+    context: &Context,
+    config: &Config,
+    mount: &Arc<Mount>,
+    naming: &NamingRow,
+) -> Result<u8, CommandError> {
+    let NamingRow { manifest, number, order, receipt } = naming;
+    let source = mount.source();
+    let mut shown = json!({
+        "source": source.name, "manifest": manifest.lossy(), "row": number, "passed_over": null,
+        "receipt": receipt.as_ref().map(|receipt| receipt.to_string_lossy()),
+    });
+    let row = match order {
+        Ok(row) => row,
+        Err(wrong) => {
+            shown["problem"] = json!(all_wrong(wrong));
+            context.emit(&shown)?;
+            tell(context, &shown)?;
+            return Ok(UNFINISHED);
+        }
+    };
+    let (job, awaited) = job_of_row(config, mount, row).await?;
+    shown["path"] = json!(candidates(&source.name, row)[0].path.lossy());
+    shown["awaited"] = json!(awaited);
+    lay_out(context, config, source, &job, shown).await
+}
+
+/// Its job, with the file as it is now, and why that is waited for.
+async fn job_of_row(
+    config: &Config,
+    mount: &Arc<Mount>,
+    row: &ManifestRow,
+) -> Result<(Job, Option<String>), CommandError> {
+    let (theirs, of) = (Arc::clone(mount), row.clone());
+    let looked = blocking(move || looked(&theirs, &of)).await;
+    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.words(mount.source())));
+    let looked = looked.ok().flatten();
+    let awaited = match &looked {
+        None if denied.is_some() => denied,
+        Some(Ok(FileLook::Nothing)) => Some("its file is not there yet; it is taken up when it comes".to_owned()),
+        Some(Ok(FileLook::Other)) => Some("something else than a regular file is there".to_owned()),
+        Some(Err(error)) => Some(format!("its file cannot be looked at: {error}")),
+        Some(Ok(FileLook::File(_))) | None => None,
+    };
+    let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
+    let known = KnownFiles::find(config).await?.known(keys.to_vec(), Vec::new()).await?;
+    let known = known.into_iter().filter_map(|known| known.job).find(|job| is_its(job, row));
+    let [plain, ..] = keys;
+    let seen = match looked {
+        Some(Ok(FileLook::File(stamp))) => stamp,
+        _ => known.as_ref().map(|job| job.seen).unwrap_or_default(),
+    };
+    let job = known.unwrap_or_else(|| Job::found(JobId(0), plain, seen, now, now));
+    Ok((Job { seen, row: Some(Box::new(row.clone())), ..job }, awaited))
+}
+
+/// The source that a path lies in, and its name there.
+fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), CommandError> {
+    let place = place(typed)?;
+    let path = place.path();
+    let real = path.parent().and_then(|parent| parent.canonicalize().ok()).zip(path.file_name());
+    let real = real.map(|(parent, name)| parent.join(name));
+    let below = |source: &Source| {
+        let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
+        let paths = [Some(path.to_owned()), real.clone()];
+        let all = folders.iter().flatten().flat_map(|folder| paths.iter().flatten().map(move |path| (folder, path)));
+        all.filter_map(|(folder, path)| path.strip_prefix(folder).ok().map(Path::to_owned)).next()
+    };
+    let own = config.sources.iter().find_map(|source| Some((source, below(source)?)));
+    let (source, path) =
+        own.ok_or_else(|| CommandError::Usage(format!("{} lies below no source's folder", path.display())))?;
+    Ok((source, JobKey { source: source.name.clone(), path: RelPath::new(path.as_os_str().as_bytes()) }))
+}
+
+/// Its job, with the file as it is now; one that was just found, where it has none yet.
+async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, CommandError> {
+    let path = below(&source.folder, &key.path);
+    let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
+    let stamp = match look(&path, disk)? {
+        FileLook::File(stamp) => stamp,
+        FileLook::Nothing => return Err(CommandError::Usage(format!("{} is not there", path.full().display()))),
+        FileLook::Other => return Err(CommandError::Usage(format!("{} is no regular file", path.full().display()))),
+    };
+    let known = KnownFiles::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
+    let now = SystemClock.now();
+    Ok(match known.into_iter().next() {
+        Some(KnownName { job: Some(job), .. }) => Job { seen: stamp, ..job },
+        _ => Job::found(JobId(0), key.clone(), stamp, now, now),
+    })
+}
+
+fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(key.path.as_bytes()));
+    match choose_anywhere(source, path, EntryKind::File) {
+        FilterResult::Taken => None,
+        FilterResult::PassedOver(rule) => Some(rule.to_string()),
+    }
+}
+
+fn say_made(shown: &mut Value, config: &Config, laid: &ExplainedRequest, made: &BuiltRequest) {
+    let params = serde_json::to_value(&made.rendered.params).unwrap_or_default();
+    let request = request(params, &made.rendered.metadata);
+    let file = config.file.file_name().unwrap_or_default().to_string_lossy();
+    let mut leaves = BTreeMap::new();
+    note_leaves("", &request, &mut leaves);
+    let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, laid, &file))).collect();
+    let said_by = |says: fn(&Overlay) -> bool| {
+        let overlay = laid.overlays.iter().rev().find(|overlay| says(overlay));
+        overlay.map_or_else(|| file.to_string(), |overlay| overlay.from.clone())
+    };
+    shown["sound"] = json!(made.rendered.pick);
+    shown["sound_from"] = json!({
+        "track": said_by(|overlay| overlay.track.is_some()), "channels": said_by(|overlay| overlay.channels.is_some()),
+    });
+    shown["template"] = json!(made.making.template);
+    shown["outputs"] = json!(made.making.outputs);
+    shown["outputs_from"] = json!(said_by(|overlay| overlay.outputs.is_some()));
+    shown["from"] = json!(from);
+    shown["request"] = request;
+}
+
+/// What the embedded service would not do of it.
+fn foresee(shown: &mut Value, config: &Config, source: &Source, made: &BuiltRequest) -> u8 {
+    let foreseen = UnsupportedCheck::new(config).of(source, &made.rendered.params);
+    shown["missing"] = json!(left_out(&foreseen));
+    shown["refused"] = json!(refusal(&foreseen));
+    shown["without_effect"] = json!(without_effect(&foreseen));
+    let UnsupportedParts { refused, missing, .. } = &foreseen;
+    if refused.is_empty() && missing.is_empty() { 0 } else { UNFINISHED }
+}
+
+/// As it is sent, but for what is set for each job.
+fn request(params: Value, metadata: &Map<String, Value>) -> Value {
+    let mut request = params;
+    if !metadata.is_empty() {
+        request["custom_metadata"] = Value::Object(metadata.clone());
+    }
+    request
+}
+
+fn note_leaves(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().for_each(|(key, inner)| note_leaves(&join(key), inner, leaves));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            let numbered = list.iter().enumerate();
+            numbered.for_each(|(number, inner)| note_leaves(&join(&number.to_string()), inner, leaves));
+        }
+        leaf => drop(leaves.insert(path.to_owned(), leaf.clone())),
+    }
+}
+
+/// Who says this parameter, the nearest first.
+fn origin(key: &str, laid: &ExplainedRequest, file: &str) -> String {
+    let above = || std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
+    let pointer = format!("/{}", key.replace('.', "/"));
+    for overlay in laid.overlays.iter().rev() {
+        if let Some(line) = above().find_map(|key| overlay.lines.get(key)) {
+            return format!("{}, line {line}", overlay.from);
+        }
+        if Value::Object(overlay.parameters.clone()).pointer(&pointer).is_some() {
+            return overlay.from.clone();
+        }
+    }
+    match above().find_map(|key| laid.template.origin(key)) {
+        Some((line, names)) if names.is_empty() => format!("{file}, line {line}"),
+        Some((line, names)) => format!("{file}, line {line}: {}", names.join(", ")),
+        None => format!("{file}: `language` of the source"),
+    }
+}
+
+/// What it was made with, where a create left with that: a retry sends it once more.
+fn kept(config: &Config, job: &Job) -> Option<Value> {
+    let making = job.making.as_ref().filter(|making| making.is_sent)?;
+    let hash = match &job.stage {
+        Stage::Probed { params, .. } => *params,
+        stage => stage.order()?.params,
+    };
+    let (params, pick) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
+    let request = request(Value::Object(params), &making.metadata);
+    Some(json!({ "template": making.template, "outputs": making.outputs, "request": request, "sound": pick }))
+}
+
+fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
+    let text = |key: &str| shown[key].as_str().unwrap_or_default();
+    let path = RelPath::new(text("path")).shown();
+    match shown["row"].as_u64() {
+        None => context.say(&format!("{}/{path}", text("source")))?,
+        Some(row) => context.say(&format!("{}/{path}, row {row} of {}", text("source"), text("manifest")))?,
+    }
+    if let Some(awaited) = shown["awaited"].as_str() {
+        context.say(&format!("  {awaited}"))?;
+    }
+    if let Some(receipt) = shown["receipt"].as_str() {
+        context.say(&format!("  receipt   {receipt}"))?;
+    }
+    if let Some(rule) = shown["passed_over"].as_str() {
+        context.say(&format!("  {rule}"))?;
+    }
+    if let Some(problem) = shown["problem"].as_str() {
+        return context.say(&format!("  it cannot be made: {problem}"));
+    }
+    let outputs: Vec<&str> = shown["outputs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let template = Some(text("template")).filter(|name| !name.is_empty());
+    context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
+    context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
+    if let Some(missing) = shown["missing"].as_str() {
+        context.say(&format!("  without   {missing}  (the embedded service does not do it)"))?;
+    }
+    if let Some(idle) = shown["without_effect"].as_str() {
+        context
+            .say(&format!("  warning   no effect in the embedded service, or less than the name promises: {idle}"))?;
+    }
+    if let Some(refused) = shown["refused"].as_str() {
+        context.say(&format!("  refused   {refused}  (by the embedded service: the job would fail)"))?;
+    }
+    for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
+        let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());
+        context.say(&format!("  {part:<9} {said}  ({from})"))?;
+    }
+    let mut leaves = BTreeMap::new();
+    note_leaves("", &shown["request"], &mut leaves);
+    leaves.remove("");
+    context.say("  request   (audio_url, the callback and scribed's own token are added when it is sent)")?;
+    for (key, value) in &leaves {
+        context.say(&format!("    {key} = {value}  ({})", shown["from"][key].as_str().unwrap_or_default()))?;
+    }
+    if shown["kept"].is_null() {
+        return Ok(());
+    }
+    if ["request", "outputs", "sound"].iter().all(|part| shown["kept"][part] == shown[part]) {
+        return context.say("  it was made with the same already");
+    }
+    context.say(
+        "  it was made with another request, which `scribed retry` keeps; `scribed retry --fresh` sends this one:",
+    )?;
+    context.say(&format!("    {}", shown["kept"]["request"]))
+}

@@ -1,0 +1,493 @@
+//! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree or of
+//! a manifest is held but the sizes of its files, and which rows name one recording.
+
+use crate::beneath::{LinkInPath, RootedPath};
+use crate::cli::commands::plan::KnownFiles;
+use crate::cli::plan::duplicates::{Candidate, Duplicates, ReadContent, Sizes, read};
+use crate::cli::plan::manifests::ManifestTotals;
+use crate::cli::plan::report::PlanReport;
+use crate::cli::plan::totals::PlanPart;
+use crate::cli::render::progress::Ticker;
+use crate::cli::runtime::entry::Context;
+use crate::cli::runtime::exit::CommandError;
+use crate::cli::unsupported::UnsupportedCheck;
+use crate::config::model::{Config, Existing, Source};
+use crate::control::explain::forecast::{Forecast, forecast};
+use crate::control::plan::format::{PlanRow, PlanWriter};
+use crate::control::transport::protocol::LOOKED_UP_AT_ONCE;
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::path::RelPath;
+use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
+use crate::domain::track_selection::TrackSelection;
+use crate::manifests::format::find::is_receipt;
+use crate::media::decode::{DecodeError, Media};
+use crate::media::length_cache::LengthCache;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::budget::plan_allowlist::RowMark;
+use crate::pipeline::media_file::{say_they_are_ours, subtitles};
+use crate::pipeline::stages::probe::{beside, named_beside};
+use crate::source::bucket::objects;
+use crate::source::filter::rules::Rule;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::{Recording, recording};
+use crate::source::scan::inventory::{Sighting, survey};
+use futures_util::StreamExt;
+use rows::{ScannedManifest, named_row};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+mod rows;
+
+/// What `--json` calls a job that is in the queue and was not sent yet.
+const ON_ITS_WAY: &str = "on its way";
+
+/// Headers are small reads: on a share many of them at once are hardly slower than one.
+const MEASURED_AT_ONCE: usize = 16;
+
+/// Makes a plan.
+pub struct Planner<'a> {
+    context: &'a Context,
+    list: bool,
+    queue: &'a KnownFiles,
+    sum: PlanReport,
+    prices: &'a BTreeMap<ServiceName, f64>,
+    measured: Arc<LengthCache>,
+    foresight: Arc<UnsupportedCheck>,
+    repeated: HashSet<u64>,
+    duplicates: Duplicates,
+    /// The manifests of each source, as they were read once.
+    lists: BTreeMap<SourceName, Vec<ScannedManifest>>,
+    /// The jobs of rows that were counted.
+    counted_rows: HashSet<[u8; 16]>,
+    /// Of all sources: the outputs of one may lie in the folder of another.
+    folders: Vec<(SourceName, PathBuf)>,
+    writer: Option<PlanWriter>,
+    shown: Ticker,
+    all: u64,
+    looked_at: u64,
+}
+
+impl<'a> Planner<'a> {
+    /// One that has seen nothing yet.
+    pub fn new(
+        context: &'a Context,
+        list: bool,
+        queue: &'a KnownFiles,
+        config: &'a Config,
+        writer: Option<PlanWriter>,
+    ) -> Self {
+        Self {
+            context,
+            list,
+            queue,
+            sum: PlanReport::default(),
+            prices: &config.prices,
+            measured: Arc::new(LengthCache::new(&config.state)),
+            foresight: Arc::new(UnsupportedCheck::new(config)),
+            repeated: HashSet::new(),
+            duplicates: Duplicates::default(),
+            lists: BTreeMap::new(),
+            counted_rows: HashSet::new(),
+            folders: config.sources.iter().map(|source| (source.name.clone(), source.folder.clone())).collect(),
+            writer,
+            shown: Ticker::new(context),
+            all: 0,
+            looked_at: 0,
+        }
+    }
+
+    /// What it came to.
+    pub fn end(self) -> (PlanReport, Option<PlanWriter>) {
+        self.shown.clear();
+        (self.sum, self.writer)
+    }
+
+    /// Counts the files of all sources, and which of them have the same size as others.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn count(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
+        let mut sizes = Sizes::default();
+        for mount in mounts.values() {
+            if mount.there_now().await.is_err() {
+                continue;
+            }
+            if mount.source().manifests.is_some() {
+                self.gather(mount, &mut sizes).await;
+                continue;
+            }
+            let (mut sightings, surveyor) = surveyed(mount);
+            let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
+            while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+                for sighting in some.drain(..) {
+                    if let Sighting::Taken(_, stamp) = sighting {
+                        sizes.add(stamp.size);
+                    }
+                }
+                self.shown.tick(|| format!("looking for files: {} so far", sizes.count()));
+            }
+            surveyor.await.map_err(std::io::Error::other)?;
+        }
+        self.all = sizes.count();
+        self.repeated = sizes.repeated();
+        Ok(())
+    }
+
+    /// Plans a source.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
+        if let Err(away) = mount.there_now().await {
+            self.sum.away.push(away.to_string());
+            return Ok(());
+        }
+        if mount.source().manifests.is_some() {
+            return self.manifests(mount).await;
+        }
+        let (mut sightings, surveyor) = surveyed(mount);
+        let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
+        while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+            self.sightings(mount, some.drain(..)).await?;
+        }
+        surveyor.await.map_err(|error| std::io::Error::other(error).into())
+    }
+
+    async fn sightings(
+        &mut self,
+        mount: &Arc<Mount>,
+        some: impl Iterator<Item = Sighting>,
+    ) -> Result<(), CommandError> {
+        let source = mount.source();
+        let (mut taken, mut passed_over) = (Vec::new(), Vec::new());
+        for sighting in some {
+            match sighting {
+                Sighting::Taken(path, stamp) => taken.push((path, stamp)),
+                Sighting::PassedOver(path, rule) => passed_over.push((path, rule)),
+                Sighting::Trouble(words) => self.sum.troubles.push(words),
+            }
+        }
+        self.passed_over(source, passed_over).await?;
+        let candidates = self.candidates(mount, taken).await?;
+        self.sent(mount, candidates, None).await.map(drop)
+    }
+
+    /// Counts what the source does not take. What scribed itself has put there is nothing that anybody misses.
+    async fn passed_over(&mut self, source: &Source, all: Vec<(RelPath, Rule)>) -> Result<(), CommandError> {
+        let (by_pattern, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(_, rule)| matches!(rule, Rule::NotIncluded | Rule::Excluded));
+        let mut are_outputs = vec![false; by_pattern.len()];
+        for (name, folder) in &self.folders {
+            let key = |(number, (path, _)): (usize, &(RelPath, Rule))| {
+                let whole = source.folder.join(OsStr::from_bytes(path.as_bytes()));
+                let below = whole.strip_prefix(folder).ok()?.as_os_str().as_bytes().to_owned();
+                Some((number, JobKey { source: name.clone(), path: RelPath::new(below) }))
+            };
+            let (numbers, keys): (Vec<usize>, Vec<JobKey>) = by_pattern.iter().enumerate().filter_map(key).unzip();
+            if !keys.is_empty() {
+                let known = self.queue.known(keys, Vec::new()).await?;
+                numbers.into_iter().zip(known).for_each(|(number, known)| are_outputs[number] |= known.is_output);
+            }
+        }
+        let by_pattern = by_pattern.into_iter().zip(are_outputs);
+        let others = others.into_iter().map(|(path, rule)| {
+            let is_own = matches!(rule, Rule::Marker | Rule::OwnFolder | Rule::OurOutput);
+            ((path, rule), is_own)
+        });
+        for ((path, rule), is_own) in by_pattern.chain(others) {
+            if is_own || is_a_receipt(&path) {
+                self.sum.own += 1;
+                continue;
+            }
+            let words = rule.to_string();
+            let why = words.trim_start_matches("passed over: ");
+            self.say(&Named::file(source, &path), "passed over", why)?;
+            self.sum.passed_over(words);
+        }
+        Ok(())
+    }
+
+    /// Counts what would be sent, and how much of it is no copy of others. `listed`: the manifest that names it.
+    async fn sent(
+        &mut self,
+        mount: &Arc<Mount>,
+        candidates: Vec<Candidate>,
+        mut listed: Option<&mut ManifestTotals>,
+    ) -> Result<u64, CommandError> {
+        let source = mount.source();
+        let measured = match mount.bucket() {
+            // Nothing of an object is read before it is sent.
+            Some(_) => candidates.into_iter().map(|file| (file, ReadContent::default(), None)).collect(),
+            None => self.measured(source, candidates).await,
+        };
+        let (mut files, mut lengths) = (Vec::new(), Vec::new());
+        for (file, read, audio) in measured {
+            match (&read.problem, &mut listed) {
+                (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
+                (Some(problem), None) => {
+                    self.say(&Named::of(source, &file), "to be fixed", problem)?;
+                    *self.sum.mended_first.entry(problem.clone()).or_default() += 1;
+                }
+                _ => {
+                    files.push((file, read));
+                    lengths.push(audio);
+                }
+            }
+        }
+        let duplicates = self.duplicates.among(self.queue, source, &files).await?;
+        let bought = duplicates.iter().filter(|is_twin| !**is_twin).count() as u64;
+        for (((file, read), audio), is_twin) in files.iter().zip(lengths).zip(duplicates) {
+            self.sum.incomplete(&source.name, &read.template, &read.missing);
+            self.sum.without_effect(&source.name, &read.template, read.without_effect.as_deref());
+            self.planned(source, file, audio, is_twin)?;
+        }
+        Ok(bought)
+    }
+
+    /// What its row orders cannot be made.
+    fn failing(
+        &mut self,
+        source: &Source,
+        file: &Candidate,
+        problem: &str,
+        listed: &mut ManifestTotals,
+    ) -> Result<(), CommandError> {
+        listed.failing += 1;
+        let Some(row) = &file.row else { return Ok(()) };
+        self.sum.lists.fix(listed, row.number, &format!("row {}: {problem}", row.number));
+        Ok(self.say(&named_row(source, row), "fails", problem)?)
+    }
+
+    /// Those that would be sent; the others are counted.
+    async fn candidates(
+        &mut self,
+        mount: &Arc<Mount>,
+        taken: Vec<(RelPath, Stamp)>,
+    ) -> Result<Vec<Candidate>, CommandError> {
+        let source = mount.source();
+        let key = |path: &RelPath| JobKey { source: source.name.clone(), path: path.clone() };
+        let sizes = taken.iter().map(|(_, stamp)| stamp.size).collect();
+        let known = self.queue.known(taken.iter().map(|(path, _)| key(path)).collect(), sizes).await?;
+        let mut candidates = Vec::new();
+        self.looked_at += taken.len() as u64;
+        for ((path, stamp), known) in taken.into_iter().zip(known) {
+            if known.is_output {
+                self.sum.own += 1;
+                continue;
+            }
+            let candidate = Candidate {
+                key: key(&path),
+                stamp,
+                forecast: forecast(known.job.as_ref(), &stamp),
+                alike: known.alike,
+                follows: known.job.as_ref().is_some_and(|job| job.stage.kind() == StageKind::Following),
+                row: None,
+                announced: None,
+            };
+            let counted = self.unless_subtitled(mount, candidate, known.job.as_ref()).await?;
+            candidates.extend(self.counted(source, counted)?);
+        }
+        Ok(candidates)
+    }
+
+    /// As it is, unless a subtitle by someone else lies beside it. What was skipped for one is looked at anew: it may
+    /// be gone, or the setting another.
+    async fn unless_subtitled(
+        &self,
+        mount: &Arc<Mount>,
+        mut file: Candidate,
+        job: Option<&Job>,
+    ) -> Result<Candidate, CommandError> {
+        let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
+        if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
+            file.forecast = match self.is_subtitled(mount, &file).await? {
+                true => Forecast::Skipped(Skip::Subtitled.words().to_owned()),
+                false if was_subtitled => Forecast::New,
+                false => file.forecast,
+            };
+        }
+        Ok(file)
+    }
+
+    /// Back where something of it would be sent; else it is counted.
+    fn counted(&mut self, source: &Source, file: Candidate) -> Result<Option<Candidate>, CommandError> {
+        if file.forecast.is_sent() {
+            return Ok(Some(file));
+        }
+        let (what, why) = words(&file.forecast);
+        self.say(&Named::of(source, &file), what, why)?;
+        self.sum.add(&file.forecast);
+        Ok(None)
+    }
+
+    /// Whether a subtitle by someone else lies beside it, and is to be left in its place.
+    async fn is_subtitled(&self, mount: &Arc<Mount>, file: &Candidate) -> Result<bool, CommandError> {
+        let source = mount.source();
+        if source.existing == Existing::Transcribe {
+            return Ok(false);
+        }
+        let (theirs, job) = (Arc::clone(source), file.job());
+        let (job, (folder, path)) = match (mount.bucket(), &source.place, &file.row) {
+            (None, None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
+            _ => blocking(move || (job.clone(), beside(&theirs, &job))).await,
+        };
+        let found = match subtitles(mount, &folder, &path).await {
+            // It is made when something is written into it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != source.folder => {
+                return Ok(false);
+            }
+            // The run waits until the link is gone.
+            Err(error) if LinkInPath::of(&error).is_some() => return Ok(false),
+            found => found?,
+        };
+        let key = |path: &RelPath| JobKey { path: named_beside(&job, path), ..job.key.clone() };
+        let keys: Vec<JobKey> = found.iter().map(key).collect();
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let known = self.queue.known(keys, Vec::new()).await?;
+        let foreign: Vec<RelPath> =
+            found.into_iter().zip(known).filter(|(_, known)| !known.is_output).map(|(path, _)| path).collect();
+        Ok(!say_they_are_ours(mount, &folder, foreign).await)
+    }
+
+    /// What can be told of these files without sending them; `None` where nothing can.
+    async fn measured(
+        &mut self,
+        source: &Arc<Source>,
+        files: Vec<Candidate>,
+    ) -> Vec<(Candidate, ReadContent, Option<AudioAmount>)> {
+        let each = files.into_iter().map(|file| {
+            let (measured, source) = (Arc::clone(&self.measured), Arc::clone(source));
+            let foresight = Arc::clone(&self.foresight);
+            let is_repeated = self.repeated.contains(&file.stamp.size);
+            async move {
+                let media = match recording(&source, &file.job()) {
+                    Recording::File(path) => Some(measured.measure(path, file.key.clone(), file.stamp).await),
+                    Recording::Remote(_) => None,
+                };
+                let compared = Arc::clone(&measured);
+                let looked = blocking(move || (read(&compared, &foresight, &source, &file, is_repeated), file)).await;
+                (looked.1, looked.0, media)
+            }
+        });
+        let mut each = futures_util::stream::iter(each).buffered(MEASURED_AT_ONCE);
+        let mut found = Vec::new();
+        let (all, looked_at) = (self.all, self.looked_at);
+        while let Some((file, read, media)) = each.next().await {
+            self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
+            let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio);
+            let audio = audio
+                .map(|audio| audio.with_only(read.pick.as_ref().and_then(TrackSelection::channels)))
+                .or(file.announced);
+            found.push((file, read, audio));
+            let hours = self.sum.audio_seconds() / 3600.0;
+            self.shown.tick(|| format!("{looked_at} of {all} files looked at, {hours:.2} h of audio so far"));
+        }
+        found
+    }
+
+    fn planned(
+        &mut self,
+        source: &Source,
+        file: &Candidate,
+        audio: Option<AudioAmount>,
+        is_twin: bool,
+    ) -> Result<(), CommandError> {
+        let what = if is_twin { "copy" } else { words(&file.forecast).0 };
+        let why = if is_twin { "another one has the same content: transcribed once" } else { "" };
+        self.say(&Named::of(source, file), what, why)?;
+        let part = PlanPart::of(source, file.row.as_deref());
+        let price = self.prices.get(&source.service).copied();
+        self.sum.send(part, file, audio, is_twin, price);
+        if let Some(writer) = &mut self.writer {
+            let audio_seconds = audio.map(|audio| audio.millis as f64 / 1e3);
+            let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));
+            writer.add(&PlanRow { key, stamp: file.stamp, what, audio_seconds, row })?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, named: &Named<'_>, what: &str, why: &str) -> io::Result<()> {
+        if !self.list {
+            return Ok(());
+        }
+        let Named { source, path, place } = named;
+        let mut object = serde_json::json!({"source": source.name, "path": path, "what": what, "why": why});
+        let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).shown());
+        if let Some((manifest, row)) = place {
+            (object["manifest"], object["row"]) = (manifest.lossy().into(), (*row).into());
+            shown = match path.is_empty() {
+                true => format!("{}, row {row} of {manifest}", source.name),
+                false => format!("{shown}, row {row} of {manifest}"),
+            };
+        }
+        self.context.emit(&object)?;
+        let colon = if why.is_empty() { "" } else { ": " };
+        // To a machine it is called as it ever was.
+        let what = if what == ON_ITS_WAY { "queued" } else { what };
+        self.shown.suspend(|| self.context.say(&format!("{what:<14}  {shown}{colon}{why}")))
+    }
+}
+
+/// A recording as it is told.
+struct Named<'n> {
+    source: &'n Source,
+    /// Lossily; empty where a row names none.
+    path: String,
+    /// The manifest and the number of the row that names it.
+    place: Option<(&'n RelPath, u64)>,
+}
+
+impl<'n> Named<'n> {
+    fn file(source: &'n Source, path: &RelPath) -> Self {
+        Self { source, path: path.lossy().into_owned(), place: None }
+    }
+
+    fn of(source: &'n Source, file: &'n Candidate) -> Self {
+        match file.row.as_deref() {
+            Some(row) => named_row(source, row),
+            None => Self::file(source, &file.key.path),
+        }
+    }
+}
+
+/// Everything below a source's folder, from a thread of its own.
+fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
+    let (to, sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
+    let looked = Arc::clone(mount);
+    let surveyor = match mount.bucket().cloned() {
+        Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
+        None => tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to)),
+    };
+    (sightings, surveyor)
+}
+
+fn is_a_receipt(path: &RelPath) -> bool {
+    Path::new(OsStr::from_bytes(path.as_bytes())).file_name().is_some_and(is_receipt)
+}
+
+fn is_skipped_for_subtitle(job: &Job) -> bool {
+    matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
+}
+
+fn words(forecast: &Forecast) -> (&'static str, &str) {
+    match forecast {
+        Forecast::New => ("new", ""),
+        Forecast::Changed => ("changed", ""),
+        Forecast::OnTheWay => (ON_ITS_WAY, ""),
+        Forecast::AtTheService => ("at the service", ""),
+        Forecast::Done => ("done", ""),
+        Forecast::Held => ("held", ""),
+        Forecast::Reordered => ("ordered again", ""),
+        Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
+        Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
+        Forecast::Skipped(why) => ("skipped", why),
+    }
+}

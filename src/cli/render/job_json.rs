@@ -1,0 +1,110 @@
+//! A job as `--json` and `--csv` show it (design, section 2).
+
+use crate::domain::fault::Fault;
+use crate::domain::job::{Job, Output};
+use crate::domain::missing::{MissingPart, named};
+use crate::domain::names::TranscriptionId;
+use crate::domain::reason::reason;
+use crate::domain::stage::Stage;
+use crate::wire::timestamps;
+use base64::Engine;
+use serde_json::{Value, json};
+
+/// One row. `path_b64` holds the exact bytes of a path that is not UTF-8.
+pub fn row(job: &Job) -> Value {
+    let fault = fault(job);
+    let mut row = json!({
+        "id": job.id,
+        "source": job.key.source,
+        "path": job.key.path.lossy(),
+        "stage": job.stage.kind().name(),
+        "round": job.round,
+        "attempts": job.attempts,
+        "service": job.stage.order().map(|order| &order.service),
+        "transcription_id": job.stage.transcription(),
+        "request_id": fault.and_then(|fault| fault.request_id.as_ref()),
+        "outputs": job.outputs.iter().map(output).collect::<Vec<_>>(),
+        "reason": reason(job),
+        "fault": fault.map(|fault| json!({
+            "kind": fault.kind, "words": fault.words, "request_id": fault.request_id, "at": timestamps::write(fault.at),
+        })),
+        "since": timestamps::write(job.since),
+        "due": job.due.map(timestamps::write),
+        "missing": missing(job).iter().map(|part| json!({
+            "enrichment": part.enrichment, "language": part.language, "words": part.words,
+        })).collect::<Vec<_>>(),
+        "unread": job.unread(),
+    });
+    if job.may_be_acknowledged() {
+        row["acknowledged"] = job.acknowledged.map(timestamps::write).into();
+    }
+    if let Some(sent) = &job.sent {
+        row["sent"] = json!(sent);
+    }
+    if !job.key.path.is_utf8() {
+        let exact = base64::engine::general_purpose::STANDARD.encode(job.key.path.as_bytes());
+        row["path_b64"] = exact.into();
+    }
+    row
+}
+
+/// What [`csv_row`] holds.
+pub const CSV_HEADER: [&str; 14] = [
+    "id",
+    "source",
+    "path",
+    "stage",
+    "round",
+    "attempts",
+    "reason",
+    "fault",
+    "transcription_id",
+    "request_id",
+    "since",
+    "due",
+    "service",
+    "missing",
+];
+
+/// One row of a table. What is not known, or not true of it, is empty; a path that is not UTF-8 is
+/// shown lossily.
+pub fn csv_row(job: &Job) -> [String; 14] {
+    let fault = fault(job);
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    [
+        job.id.to_string(),
+        job.key.source.to_string(),
+        job.key.path.lossy().into_owned(),
+        job.stage.kind().name().to_owned(),
+        job.round.to_string(),
+        job.attempts.to_string(),
+        reason(job),
+        text(fault.map(|fault| fault.kind.name())),
+        text(job.stage.transcription().map(TranscriptionId::as_str)),
+        text(fault.and_then(|fault| fault.request_id.as_deref())),
+        timestamps::write(job.since),
+        job.due.map(timestamps::write).unwrap_or_default(),
+        text(job.stage.order().map(|order| order.service.as_str())),
+        named(missing(job)),
+    ]
+}
+
+/// What its outputs lack, once they are written.
+fn missing(job: &Job) -> &[MissingPart] {
+    if job.is_incomplete() { &job.missing } else { &[] }
+}
+
+fn fault(job: &Job) -> Option<&Fault> {
+    match &job.stage {
+        Stage::Failed { fault, .. } => Some(fault),
+        _ => job.fault.as_ref(),
+    }
+}
+
+/// Its name beside the recording, or its whole path elsewhere.
+fn output(output: &Output) -> String {
+    match &output.at {
+        Some(folder) => format!("{}/{}", folder.lossy(), output.name.lossy()),
+        None => output.name.lossy().into_owned(),
+    }
+}

@@ -1,0 +1,214 @@
+//! What happens next to a job, when, and what a person can do about it.
+
+use crate::cli::commands::pause::until;
+use crate::control::transport::protocol::{FactKind, JobFact};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::pause::Pause;
+use crate::domain::stage::StageKind;
+use crate::domain::zone::Zone;
+use crate::wire::timestamps;
+use serde_json::{Value, json};
+
+/// What happens next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStep {
+    /// In words.
+    pub words: String,
+    /// The moment, where it is known; never a past one.
+    pub at: Option<Timestamp>,
+    /// What of the words says why, where that can be left out.
+    why: Option<String>,
+}
+
+impl NextStep {
+    /// In words that say it all.
+    pub fn new(words: impl Into<String>, at: Option<Timestamp>) -> Self {
+        Self { words: words.into(), at, why: None }
+    }
+
+    /// The words without why, where that was said already.
+    pub fn after(&self, is_said: impl Fn(&str) -> bool) -> String {
+        match self.why.as_deref().filter(|why| is_said(why)) {
+            Some(why) => self.words.replacen(&format!(": {why}"), "", 1),
+            None => self.words.clone(),
+        }
+    }
+
+    /// To this job, of which these facts are true; what keeps it comes first among them.
+    pub fn of(job: &Job, facts: &[JobFact], now: Timestamp, zone: Zone) -> Self {
+        let has_daemon = !facts.iter().any(|fact| fact.kind == FactKind::NoDaemon);
+        let kept = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
+        let Some(due) = job.due else { return Self::new(ended(job), None) };
+        match kept {
+            Some(fact) => {
+                let then = if has_daemon {
+                    ""
+                } else {
+                    "; and no daemon runs, so it is for the next `scribed run` or `scribed once`"
+                };
+                let at = fact.until.filter(|until| *until > now && has_daemon);
+                let words = format!("{}{then}", kept_by(fact, now, zone));
+                Self { words, at, why: Some(fact.words.clone()) }
+            }
+            None if !has_daemon => {
+                let words = "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself";
+                Self::new(words, None)
+            }
+            None if due > now => Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due)),
+            None => Self::new("now, as soon as there is room for it", Some(now)),
+        }
+    }
+}
+
+fn ended(job: &Job) -> String {
+    match job.stage.kind() {
+        StageKind::Failed if job.is_unhandled_failure() => format!(
+            "nothing by itself: `scribed retry {0}` takes it up again; `scribed acknowledge {0}` takes note of it, and it \
+             is counted no more",
+            job.id
+        ),
+        StageKind::Failed | StageKind::Cancelled => {
+            format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
+        }
+        StageKind::Written if job.is_unhandled_shortfall() => {
+            let id = job.id;
+            format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", otherwise(job))
+        }
+        StageKind::Written if job.is_incomplete() => {
+            format!("nothing: it was accepted as it is by `scribed acknowledge`; {}", otherwise(job))
+        }
+        kind if kind.is_end() => "nothing: it has ended".to_owned(),
+        _ => "nothing by itself: a person is asked".to_owned(),
+    }
+}
+
+/// How what is incomplete is done otherwise.
+fn otherwise(job: &Job) -> String {
+    let id = job.id;
+    let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept answer again, at no cost; "));
+    let fresh = format!(
+        "`scribed retry --fresh {id}` requests what jobs.toml says now, and buys another transcription if that differs"
+    );
+    read.unwrap_or_default() + &fresh
+}
+
+fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
+    let by_itself = fact.until.filter(|until| *until > now).map(|until| zone.shown_to_the_second(until));
+    match fact.kind {
+        FactKind::Pause => {
+            let option = fact.fix.as_deref().unwrap_or_default().trim_matches('`');
+            let option = option.strip_prefix("scribed resume").unwrap_or_default();
+            let ends = until(Pause { since: now, until: fact.until }, option, zone);
+            format!("nothing while it is paused, until {ends}")
+        }
+        FactKind::Limit => "when one of those has ended, in its turn".to_owned(),
+        FactKind::Outage => "nothing before the service is found to answer again, which is tried by itself".to_owned(),
+        FactKind::Frozen => "nothing before the folder of its source is back".to_owned(),
+        _ => match by_itself {
+            Some(at) => format!("at {at} or soon after: {}", fact.words),
+            None => format!("nothing for now: {}", fact.words),
+        },
+    }
+}
+
+/// A fact as `--json` shows it.
+pub fn fact(fact: &JobFact) -> Value {
+    json!({
+        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::write),
+        "can": fact.fix,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::fault::{Fault, FaultKind};
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::missing::{Enrichment, MissingPart};
+    use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
+    use crate::domain::path::RelPath;
+    use crate::domain::stage::{AudioAmount, JobEvent, Stage};
+    use crate::domain::token::PurchaseKey;
+
+    fn job(due: i64) -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 0 };
+        Job::found(JobId(7), key, stamp, Timestamp(0), Timestamp(due))
+    }
+
+    fn of(kind: FactKind, until: Option<i64>) -> JobFact {
+        let fix = (kind == FactKind::Pause).then(|| "`scribed resume --source s`".to_owned());
+        JobFact { kind, words: "so it is".to_owned(), holds: true, until: until.map(Timestamp), fix }
+    }
+
+    #[test]
+    fn what_has_ended_badly_may_be_acknowledged_once() {
+        let fault = Fault::new(FaultKind::Template, "wrong", Timestamp(0));
+        let failed = job(0).on(JobEvent::Failed { fault }, Timestamp(1)).unwrap();
+        let written = |unread: Option<&str>| Job {
+            stage: Stage::Written {
+                order: PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") },
+                transcription: TranscriptionId::new("t"),
+                audio: AudioAmount::default(),
+            },
+            missing: vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }],
+            unread: unread.map(str::to_owned),
+            due: None,
+            ..job(0)
+        };
+        let seen = |job: Job| Job { acknowledged: Some(Timestamp(2)), ..job };
+        let all = [failed.clone(), seen(failed), written(None), seen(written(None)), written(Some("languages"))];
+        insta::assert_snapshot!(all.iter().map(ended).collect::<Vec<_>>().join("\n"), @r"
+        nothing by itself: `scribed retry 7` takes it up again; `scribed acknowledge 7` takes note of it, and it is counted no more
+        nothing by itself: `scribed retry 7` takes it up again
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        nothing: it was accepted as it is by `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry 7` reads the kept answer again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        ");
+    }
+
+    #[test]
+    fn the_next_thing_is_never_in_the_past_and_names_what_keeps_it() {
+        let now = Timestamp(1_800_000_000_000);
+        let later = now.0 + 60_000;
+        let cases = [
+            (job(later), vec![]),
+            (job(5), vec![]),
+            (job(5), vec![of(FactKind::NoDaemon, None)]),
+            (job(5), vec![of(FactKind::Outage, None)]),
+            (job(5), vec![of(FactKind::Pause, None)]),
+            (job(5), vec![of(FactKind::Pause, Some(later)), of(FactKind::NoDaemon, None)]),
+            (job(5), vec![of(FactKind::Budget, Some(later))]),
+            (job(5), vec![of(FactKind::Limit, None)]),
+            (job(5).resting(None, None), vec![]),
+        ];
+        let told: Vec<String> = cases
+            .iter()
+            .map(|(job, facts)| {
+                let next = NextStep::of(job, facts, now, Zone::default());
+                assert!(next.at.is_none_or(|at| at >= now));
+                format!("{} [{}]", next.words, next.at.map(|at| Zone::default().unnamed(at)).unwrap_or_default())
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        at 2027-01-15 08:01:00 (UTC) or soon after [2027-01-15 08:01:00]
+        now, as soon as there is room for it [2027-01-15 08:00:00]
+        at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself []
+        nothing before the service is found to answer again, which is tried by itself []
+        nothing while it is paused, until `scribed resume --source s` []
+        nothing while it is paused, until 2027-01-15 08:01:00 (UTC) or `scribed resume --source s`; and no daemon runs, so it is for the next `scribed run` or `scribed once` []
+        at 2027-01-15 08:01:00 (UTC) or soon after: so it is [2027-01-15 08:01:00]
+        when one of those has ended, in its turn []
+        nothing by itself: a person is asked []
+        ");
+        let next = NextStep::of(
+            &job(5),
+            &[of(FactKind::Budget, Some(later)), of(FactKind::NoDaemon, None)],
+            now,
+            Zone::default(),
+        );
+        assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; and no daemon runs"));
+        assert_eq!(next.after(|_| false), next.words);
+    }
+}

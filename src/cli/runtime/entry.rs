@@ -1,0 +1,280 @@
+//! Parse, run, print the error, exit code.
+
+use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
+use crate::cli::commands::manual;
+use crate::cli::commands::{
+    acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, once, pause, plan,
+    reconcile, reload, retry, run, schema, serve, show, status, status_check, upgrade, verify,
+};
+use crate::cli::render::progress::ProgressDisplay;
+use crate::cli::render::terminal;
+use crate::cli::render::terminal::LogStyle;
+use crate::cli::runtime::exit::{BUG, CommandError};
+use crate::config::load::read::{load, load_without_secrets};
+use crate::config::model::Config;
+use crate::domain::escape;
+use crate::domain::names::Timestamp;
+use crate::domain::retell::retold;
+use crate::domain::zone::Zone;
+use crate::pipeline::engine::FINISHED;
+use clap::Parser;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use tracing_subscriber::filter::LevelFilter;
+
+/// What every command is handed.
+pub struct Context {
+    /// Flags of every command.
+    pub common: CommonArgs,
+    /// What is shown while work lasts.
+    pub progress: ProgressDisplay,
+    shown: OnceLock<Zone>,
+}
+
+impl Context {
+    /// The configuration as meant.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config(&self) -> Result<Config, CommandError> {
+        Ok(self.seen(load(&self.common.config)?))
+    }
+
+    /// The same without its secrets, for commands that ask no service: whoever types them need not have
+    /// the key.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config_without_secrets(&self) -> Result<Config, CommandError> {
+        Ok(self.seen(load_without_secrets(&self.common.config)?))
+    }
+
+    /// As [`Context::config`], for those who work by it for long: what is hardly meant goes to the log.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config_to_run(&self) -> Result<Config, CommandError> {
+        let config = self.config()?;
+        for warning in &config.warnings {
+            tracing::warn!(file = %self.common.config.display(), warning = %warning.sentence, "the configuration holds, but a setting in it does nothing");
+        }
+        Ok(config)
+    }
+
+    fn seen(&self, config: Config) -> Config {
+        // A command reads one configuration; where it reads it twice, the first one counts.
+        let _ = self.shown.set(config.shown);
+        config
+    }
+
+    /// The clock by which moments are told: that of the configuration for people, UTC for machines.
+    pub fn zone(&self) -> Zone {
+        if self.common.json { Zone::default() } else { self.shown.get().copied().unwrap_or_default() }
+    }
+
+    /// A moment with its zone: `2026-11-22 09:01:00 (Europe/Berlin)`.
+    pub fn moment(&self, at: Timestamp) -> String {
+        self.zone().shown_to_the_second(at)
+    }
+
+    /// A line for people on stdout, its moments by the clock of the configuration; nothing with `--json`.
+    ///
+    /// # Errors
+    /// Of stdout.
+    pub fn say(&self, line: &str) -> io::Result<()> {
+        if self.common.json { Ok(()) } else { terminal::say(&retold(line, self.zone())) }
+    }
+
+    /// A line for people on stderr, as [`Context::say`].
+    pub fn complain(&self, line: &str) {
+        terminal::complain(&retold(line, self.zone()));
+    }
+
+    /// An object on one line for machines, with `--json`; its sentences have UTC.
+    ///
+    /// # Errors
+    /// Of stdout.
+    pub fn emit(&self, object: &Value) -> io::Result<()> {
+        if self.common.json { terminal::emit(&in_utc(object), false) } else { Ok(()) }
+    }
+}
+
+/// What an earlier release stored by another clock is told by UTC.
+fn in_utc(value: &Value) -> Cow<'_, Value> {
+    if is_in_utc(value) { Cow::Borrowed(value) } else { Cow::Owned(rewritten(value)) }
+}
+
+fn is_in_utc(value: &Value) -> bool {
+    match value {
+        Value::String(text) => matches!(retold(text, Zone::UTC), Cow::Borrowed(_)),
+        Value::Array(list) => list.iter().all(is_in_utc),
+        Value::Object(fields) => fields.values().all(is_in_utc),
+        _ => true,
+    }
+}
+
+fn rewritten(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(retold(text, Zone::UTC).into_owned()),
+        Value::Array(list) => list.iter().map(rewritten).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), rewritten(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(terminal::on_panic));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_understood(&error),
+    };
+    let progress = ProgressDisplay::new(&arguments);
+    start_log(&arguments, &progress);
+    allow_files();
+    let context = Context { common: arguments.common, progress, shown: OnceLock::new() };
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&context, &arguments.command)));
+    let code = match ran {
+        Ok(Ok(code)) => code,
+        Ok(Err(CommandError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Ok(Err(failure)) => {
+            tell(&context, &failure);
+            failure.exit_code()
+        }
+        Err(_) => BUG,
+    };
+    ExitCode::from(code)
+}
+
+/// Many systems allow 1,024 open files at first and far more on request: the embedded service's connections, each
+/// with a file of its own, would use them up.
+fn allow_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const ENOUGH: u64 = 16_384;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    if current.is_some_and(|current| current < wanted) {
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+        tracing::debug!(wanted, ?raised, "open files");
+    }
+}
+
+fn carry_out(context: &Context, command: &Command) -> Result<u8, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ran = runtime.block_on(async {
+        match command {
+            Command::Run(args) => run::run(context, args).await,
+            Command::Once(args) => once::run(context, args).await,
+            Command::Status(args) => status::run(context, args).await,
+            Command::Jobs(args) => jobs::run(context, args).await,
+            Command::Show(args) => show::run(context, args).await,
+            Command::Explain(args) => explain::run(context, args).await,
+            Command::Plan(args) => plan::run(context, args).await,
+            Command::Add(args) => add::run(context, args).await,
+            Command::Retry(args) => retry::run(context, args).await,
+            Command::Bump(args) => bump::run(context, args).await,
+            Command::Acknowledge(args) => acknowledge::run(context, args).await,
+            Command::Cancel(args) => cancel::run(context, args).await,
+            Command::Forget(args) => forget::run(context, args).await,
+            Command::Verify(args) => verify::run(context, args).await,
+            Command::Pause(args) => pause::pause(context, args).await,
+            Command::Resume(args) => pause::resume(context, args).await,
+            Command::Reload => reload::run(context).await,
+            Command::Drain(args) => drain::run(context, args).await,
+            Command::Harvest(args) => harvest::run(context, args).await,
+            Command::Reconcile(args) => reconcile::run(context, args).await,
+            Command::Cost(args) => cost::run(context, args).await,
+            Command::Check => check::run(context).await,
+            Command::Init(args) => init::run(context, args),
+            Command::Schema => schema::of_config(),
+            Command::Completions(args) => schema::completions(args),
+            Command::Man(args) => schema::man(args),
+            Command::Manual(args) => manual::run(context, args),
+            Command::Serve(args) => serve::run(context, args).await,
+            Command::Upgrade(args) => upgrade::run(context, args),
+        }
+    });
+    // A read that hangs on a dead mount must not keep the process.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    ran
+}
+
+/// Why a command could not do its work, on stderr.
+pub fn tell(context: &Context, failure: &CommandError) {
+    match failure {
+        CommandError::Config(problems) => terminal::report(&problems.report(styled(&context.common))),
+        CommandError::Report(report) => terminal::report(&format!("scribed: {report}")),
+        other => context.complain(&format!("scribed: {other}")),
+    }
+}
+
+/// Help and the version, or what is wrong with the arguments. These are quoted: they are parsed once more without
+/// what would harm a terminal, so that what is quoted is that.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let typed = std::env::args_os().map(|argument| OsString::from(escape::line(&argument.to_string_lossy()).as_ref()));
+    let harmless = Arguments::try_parse_from(typed).err();
+    let shown = harmless.as_ref().unwrap_or(error);
+    let is_seen = if shown.use_stderr() { terminal::is_stderr_seen() } else { terminal::is_stdout_seen() };
+    let is_styled = is_seen && harmless.is_some() && std::env::var_os("NO_COLOR").is_none();
+    let text = if is_styled { shown.render().ansi().to_string() } else { shown.render().to_string() };
+    if shown.use_stderr() {
+        terminal::report(&text)
+    } else {
+        terminal::tell(&text)
+    }
+    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let is_plugin = ["status", "--check"].iter().all(|word| typed.iter().any(|typed| typed == word));
+    match shown.use_stderr() && is_plugin {
+        // To monitoring 2 is critical.
+        true => ExitCode::from(status_check::UNKNOWN),
+        false => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
+
+fn styled(common: &CommonArgs) -> bool {
+    match common.color {
+        Color::Auto => terminal::is_stderr_seen() && std::env::var_os("NO_COLOR").is_none(),
+        Color::Always => true,
+        Color::Never => false,
+    }
+}
+
+fn start_log(arguments: &Arguments, progress: &ProgressDisplay) {
+    let common = &arguments.common;
+    // Nobody sits before a daemon: its log is all that it says.
+    let is_daemon = matches!(arguments.command, Command::Run(_));
+    let level = match (common.quiet, common.verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) if !is_daemon => LevelFilter::WARN,
+        (false, 0) => LevelFilter::INFO,
+        (false, 1) if is_daemon => LevelFilter::DEBUG,
+        (false, 1) => LevelFilter::INFO,
+        (false, _) => LevelFilter::DEBUG,
+    };
+    // Whoever looks in the morning finds a line for each file, without all the rest.
+    let is_pass = matches!(arguments.command, Command::Once(_)) && !common.quiet;
+    let finished = if is_pass { level.max(LevelFilter::INFO) } else { level };
+    let filter =
+        tracing_subscriber::filter::Targets::new().with_target("scribed", level).with_target(FINISHED, finished);
+    use tracing_subscriber::field::MakeExt;
+    use tracing_subscriber::fmt::format::debug_fn;
+    use tracing_subscriber::layer::{Layer, SubscriberExt};
+    use tracing_subscriber::util::SubscriberInitExt;
+    let style = match common.log_format {
+        LogFormat::Json => LogStyle::Json,
+        LogFormat::Pretty if styled(common) => LogStyle::Styled,
+        LogFormat::Pretty => LogStyle::Plain,
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(progress.writer(style));
+    let lines = lines.with_ansi(style == LogStyle::Styled);
+    let fields = debug_fn(terminal::write_field).delimited(" ");
+    let layer = match common.log_format {
+        LogFormat::Pretty => lines.with_target(false).fmt_fields(fields).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+}

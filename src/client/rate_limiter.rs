@@ -1,0 +1,297 @@
+//! How often requests may leave: evenly spaced, first come, first served; less often after the service has
+//! asked for that, and not at all before the time it named.
+
+use crate::clock::{Clock, Uptime};
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The rule, without waiting: at most `rate × W + burst` requests in any `W` seconds. (The generic
+/// cell rate algorithm: one moment is all it remembers.)
+#[derive(Debug, Clone)]
+pub struct RateLimit {
+    /// Requests a second that were agreed.
+    most: f64,
+    /// Requests a second that the service was found to take; at most `most`.
+    found: f64,
+    /// Nothing leaves before: the service's `Retry-After`.
+    held: Uptime,
+    /// Another request to be slower that comes before is about what was sent before the last one.
+    settled: Uptime,
+    spacing: Duration,
+    allowance: Duration,
+    /// When the next request would be due if all were evenly spaced. It may lie `allowance` ahead.
+    due: Uptime,
+}
+
+impl RateLimit {
+    /// `rate` in requests a second, above 0; infinity for no limit. `None` for anything else.
+    pub fn new(rate: f64) -> Option<Self> {
+        let (spacing, allowance) = spaced(rate)?;
+        let never = Uptime(Duration::ZERO);
+        Some(Self { most: rate, found: rate, held: never, settled: never, spacing, allowance, due: never })
+    }
+
+    /// Requests a second that may leave now.
+    pub fn rate(&self) -> f64 {
+        self.found
+    }
+
+    /// How long the service still wants nothing at all.
+    pub fn held(&self, now: Uptime) -> Duration {
+        self.held.since(now)
+    }
+
+    /// The service asked us to be slower, and wants nothing for so long: half as often from now on.
+    pub fn pushed_back(&mut self, now: Uptime, nothing_for: Duration) {
+        self.held = self.held.max(now.after(nothing_for));
+        if now >= self.settled {
+            self.set(self.found / 2.0);
+        }
+        self.settled = self.held.max(now.after(ANSWERS_WITHIN));
+    }
+
+    /// A request got through: a little more often again, the agreed rate after [`RECOVERY`] seconds of it.
+    pub fn got_through(&mut self) {
+        if self.found < self.most {
+            self.set(self.found + self.most / (self.found * RECOVERY).max(1.0));
+        }
+    }
+
+    fn set(&mut self, rate: f64) {
+        let rate = rate.clamp(SLOWEST.min(self.most), self.most);
+        if let Some((spacing, allowance)) = spaced(rate) {
+            (self.found, self.spacing, self.allowance) = (rate, spacing, allowance);
+        }
+    }
+
+    /// How many may leave at once after a pause: one, and what falls due within 20 ms, because a
+    /// timer is no finer than a few. So a service that counts by the second sees no more than agreed.
+    pub fn burst(rate: f64) -> u32 {
+        const TIMER: f64 = 0.02;
+        ((rate * TIMER) as u32).saturating_add(1)
+    }
+
+    /// Zero: one request may leave now, and is counted. Otherwise how long to wait before asking again.
+    pub fn take(&mut self, now: Uptime) -> Duration {
+        let wait = self.due.since(now.after(self.allowance)).max(self.held(now));
+        if wait.is_zero() {
+            self.due = self.due.max(now).after(self.spacing);
+        }
+        wait
+    }
+}
+
+/// Requests a second that are never undercut: one in ten seconds.
+const SLOWEST: f64 = 0.1;
+
+/// Seconds after which the agreed rate is reached again, if all gets through.
+const RECOVERY: f64 = 60.0;
+
+/// A longer `Retry-After` is not waited for in the line.
+const HELD_AT_MOST: Duration = Duration::from_secs(5);
+
+/// Requests that left together are answered within this.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// The time between two requests, and how far ahead of it they may be; `None` for what is no rate.
+fn spaced(rate: f64) -> Option<(Duration, Duration)> {
+    let spacing = Duration::try_from_secs_f64(1.0 / rate).ok().filter(|_| rate > 0.0)?;
+    Some((spacing, spacing.saturating_mul(RateLimit::burst(rate) - 1)))
+}
+
+/// The rule for many tasks at once.
+pub struct RateLimiter {
+    clock: Arc<dyn Clock>,
+    /// Fair: tokio's mutex is handed on in the order of asking, and the one whose turn is next holds
+    /// it while it waits. Who goes away while waiting costs the others nothing.
+    next: Mutex<()>,
+    pace: Lock<RateLimit>,
+}
+
+impl RateLimiter {
+    /// A queue under this rule.
+    pub fn new(clock: Arc<dyn Clock>, pace: RateLimit) -> Self {
+        Self { clock, next: Mutex::new(()), pace: Lock::new(pace) }
+    }
+
+    /// Returns zero when one request may leave. Where nothing may leave for longer than [`HELD_AT_MOST`],
+    /// returns at once how long that is: whoever waits must be free to do something else.
+    pub async fn turn(&self) -> Duration {
+        let _first = self.next.lock().await;
+        loop {
+            let wait = self.pace().take(self.clock.uptime());
+            let held = self.held();
+            if wait.is_zero() || held > HELD_AT_MOST {
+                return held;
+            }
+            self.clock.sleep(wait).await;
+        }
+    }
+
+    /// See [`Pace::pushed_back`].
+    pub fn pushed_back(&self, nothing_for: Duration) {
+        self.pace().pushed_back(self.clock.uptime(), nothing_for);
+    }
+
+    /// Nothing leaves for so long.
+    pub fn leave_alone(&self, span: Duration) {
+        let until = self.clock.uptime().after(span);
+        let mut pace = self.pace();
+        pace.held = pace.held.max(until);
+    }
+
+    /// See [`Pace::got_through`].
+    pub fn got_through(&self) {
+        self.pace().got_through();
+    }
+
+    /// See [`Pace::held`].
+    pub fn held(&self) -> Duration {
+        self.pace().held(self.clock.uptime())
+    }
+
+    /// See [`Pace::rate`].
+    pub fn rate(&self) -> f64 {
+        self.pace().rate()
+    }
+
+    fn pace(&self) -> MutexGuard<'_, RateLimit> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::names::Timestamp;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_rate_is_a_number_above_zero() {
+        for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 1e-30] {
+            assert!(RateLimit::new(rate).is_none(), "{rate}");
+        }
+        let mut endless = RateLimit::new(f64::INFINITY).unwrap();
+        assert!((0..1000).all(|_| endless.take(Uptime(Duration::ZERO)).is_zero()));
+    }
+
+    #[test]
+    fn ten_a_second_are_a_tenth_apart() {
+        let mut pace = RateLimit::new(10.0).unwrap();
+        assert!(pace.take(Uptime(Duration::from_secs(5))).is_zero());
+        assert_eq!(pace.take(Uptime(Duration::from_secs(5))), Duration::from_millis(100));
+        assert!(pace.take(Uptime(Duration::from_millis(5100))).is_zero());
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_the_rate_and_the_burst_in_any_window(
+            rate in 0.1..2000.0_f64,
+            pauses in proptest::collection::vec(0_u64..200_000, 1..200),
+            window in 1_u64..5_000_000,
+        ) {
+            let mut pace = RateLimit::new(rate).unwrap();
+            let (mut now, mut left) = (0_u64, Vec::new());
+            for pause in pauses {
+                now += pause; // microseconds
+                while pace.take(Uptime(Duration::from_micros(now))).is_zero() {
+                    left.push(now);
+                }
+            }
+            let most = rate * window as f64 / 1e6 + f64::from(RateLimit::burst(rate)) + 1e-6;
+            for (i, first) in left.iter().enumerate() {
+                let within = left[i..].iter().take_while(|at| *at - first < window).count();
+                prop_assert!(within as f64 <= most, "{within} in {window} us at {rate}/s");
+            }
+        }
+
+        #[test]
+        fn whatever_is_heard_nothing_leaves_while_it_is_held_and_never_more_than_agreed(
+            rate in 0.1..2000.0_f64,
+            heard in proptest::collection::vec((0_u64..3_000, proptest::option::of(0_u64..20_000)), 1..100),
+        ) {
+            let mut pace = RateLimit::new(rate).unwrap();
+            let (mut now, mut held) = (Uptime(Duration::ZERO), Uptime(Duration::ZERO));
+            for (pause, pushed_back) in heard {
+                now = now.after(Duration::from_millis(pause));
+                match pushed_back {
+                    Some(millis) => {
+                        pace.pushed_back(now, Duration::from_millis(millis));
+                        held = held.max(now.after(Duration::from_millis(millis)));
+                    }
+                    None => pace.got_through(),
+                }
+                prop_assert!(pace.rate() <= rate && pace.rate() >= rate.min(SLOWEST));
+                prop_assert!(!(pace.take(now).is_zero() && now < held), "it left {:?} too early", held.since(now));
+            }
+        }
+
+        #[test]
+        fn the_wait_it_names_is_enough(rate in 0.1..2000.0_f64, asks in 1..100_usize) {
+            let mut pace = RateLimit::new(rate).unwrap();
+            let mut now = Uptime(Duration::from_secs(1));
+            for _ in 0..asks {
+                now = now.after(pace.take(now));
+                prop_assert!(pace.take(now) <= Duration::from_secs_f64(1.0 / rate));
+            }
+        }
+    }
+
+    #[test]
+    fn pushed_back_it_halves_once_for_what_left_together_and_finds_back_in_a_minute() {
+        let (mut pace, at) = (RateLimit::new(10.0).unwrap(), |millis| Uptime(Duration::from_millis(millis)));
+        pace.pushed_back(at(0), Duration::from_secs(5));
+        pace.pushed_back(at(100), Duration::ZERO);
+        assert_eq!(pace.rate(), 5.0);
+        assert_eq!(pace.take(at(1000)), Duration::from_secs(4));
+        pace.pushed_back(at(5100), Duration::ZERO);
+        assert_eq!(pace.rate(), 2.5);
+        let mut now = at(5100);
+        let begun = now;
+        while pace.rate() < 10.0 {
+            match pace.take(now) {
+                Duration::ZERO => pace.got_through(),
+                wait => now = now.after(wait),
+            }
+        }
+        let seconds = now.since(begun).as_secs();
+        assert!((30..=60).contains(&seconds), "{seconds} s");
+    }
+
+    /// Its time goes on by sleeping only.
+    struct Still(Lock<Duration>);
+
+    #[async_trait::async_trait]
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+        fn uptime(&self) -> Uptime {
+            Uptime(*self.0.lock().unwrap())
+        }
+        async fn sleep(&self, span: Duration) {
+            tokio::task::yield_now().await;
+            *self.0.lock().unwrap() += span;
+        }
+    }
+
+    #[tokio::test]
+    async fn first_come_first_served() {
+        let clock = Arc::new(Still(Lock::new(Duration::ZERO)));
+        let pacer = Arc::new(RateLimiter::new(clock.clone(), RateLimit::new(10.0).unwrap()));
+        let order = Arc::new(Lock::new(Vec::new()));
+        let tasks = (0..20).map(|n| {
+            let (pacer, order) = (pacer.clone(), order.clone());
+            tokio::spawn(async move {
+                pacer.turn().await;
+                order.lock().unwrap().push(n);
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
+        assert_eq!(clock.uptime().0, Duration::from_millis(1900));
+    }
+}

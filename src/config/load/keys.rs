@@ -1,0 +1,318 @@
+//! Every key of `jobs.toml`: those that this build honours, and those that it knows but does not
+//! honour yet. A key that is neither is a mistake, and told with the nearest known one.
+
+use super::diagnostics::{Problem, nearest};
+use super::table_forms;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key and what stands under it.
+#[derive(Debug)]
+pub struct ConfigKey {
+    /// As written.
+    pub name: &'static str,
+    /// What stands under it.
+    pub holds: Holds,
+}
+
+/// What stands under a key.
+#[derive(Debug)]
+pub enum Holds {
+    /// A value that `meant` reads.
+    Value,
+    /// Something that a later build honours.
+    NotYet,
+    /// A table with these keys.
+    Table(&'static [ConfigKey]),
+    /// A table with these keys, or a value that `meant` reads.
+    ValueOrTable(&'static [ConfigKey]),
+    /// A table with these keys, or an array of them.
+    TableOrTables(&'static [ConfigKey]),
+    /// `[[name]]`: tables with these keys.
+    Tables(&'static [ConfigKey]),
+    /// Tables under names of the user's: request parameters, checked by `template`.
+    Named,
+    /// Tables with these keys under names of the user's.
+    NamedTables(&'static [ConfigKey]),
+}
+
+/// The whole file.
+pub const FILE: &[ConfigKey] = &[
+    value("timezone"),
+    table("state", &[value("store"), value("spool")]),
+    table("service", SERVICE),
+    ConfigKey { name: "services", holds: Holds::NamedTables(SERVICE) },
+    table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook"), TLS]),
+    table("budget", &[value("day"), value("month"), value("run"), value("total"), value("timezone")]),
+    table("env", &[value("allow")]),
+    table("retry", &[value("attempts"), value("first"), value("max")]),
+    not_yet("web"),
+    not_yet("notify"),
+    table("serve", SERVE),
+    ConfigKey { name: "source", holds: Holds::Tables(SOURCE) },
+    ConfigKey { name: "template", holds: Holds::Named },
+];
+
+const SERVICE: &[ConfigKey] = &[
+    value("url"),
+    value("key"),
+    value("key_header"),
+    value("allow_http"),
+    value("allow_http_proxy"),
+    table("limits", &[value("uploads"), value("running"), value("requests_per_second"), not_yet("bandwidth")]),
+    table("poll", &[value("min"), value("max"), value("give_up")]),
+    value("lag"),
+    value("walk_limit"),
+    value("retention"),
+    value("upload"),
+    value("price_per_hour"),
+    value("ca"),
+];
+
+const SERVE: &[ConfigKey] = &[
+    value("listen"),
+    value("keys"),
+    value("key_header"),
+    value("data"),
+    value("recogniser"),
+    value("upload_limit"),
+    value("length_limit"),
+    value("disk"),
+    value("shapes"),
+    value("running"),
+    value("queue"),
+    value("retention"),
+    value("uploads"),
+    value("fetch_private"),
+    table("webhook", &[value("url"), value("secret")]),
+    value("cors"),
+    value("public_url"),
+    value("trusted_proxies"),
+    TLS,
+    value("ca"),
+];
+
+/// The certificate of a listener.
+const TLS: ConfigKey = table("tls", &[value("cert"), value("key")]);
+
+const SOURCE: &[ConfigKey] = &[
+    value("name"),
+    value("folder"),
+    value("manifest"),
+    value("roots"),
+    value("bucket"),
+    value("reach"),
+    table("s3", S3),
+    value("include"),
+    value("exclude"),
+    value("existing"),
+    value("settle"),
+    value("hold"),
+    ConfigKey { name: "scan", holds: Holds::ValueOrTable(&[value("at"), value("timezone")]) },
+    value("missed"),
+    ConfigKey { name: "submit", holds: Holds::TableOrTables(&[value("from"), value("for"), value("timezone")]) },
+    value("lane"),
+    value("order"),
+    value("priority"),
+    value("capture"),
+    value("language"),
+    value("track"),
+    value("channels"),
+    value("template"),
+    value("outputs"),
+    value("name_as"),
+    value("place"),
+    value("local_only"),
+    value("service"),
+    table("budget", &[value("day"), value("month"), value("total")]),
+];
+
+const S3: &[ConfigKey] = &[
+    value("endpoint"),
+    value("region"),
+    value("key_id"),
+    value("secret"),
+    value("token"),
+    value("anonymous"),
+    value("path_style"),
+    value("allow_http"),
+    value("allow_http_proxy"),
+];
+
+const fn value(name: &'static str) -> ConfigKey {
+    ConfigKey { name, holds: Holds::Value }
+}
+
+const fn not_yet(name: &'static str) -> ConfigKey {
+    ConfigKey { name, holds: Holds::NotYet }
+}
+
+const fn table(name: &'static str, keys: &'static [ConfigKey]) -> ConfigKey {
+    ConfigKey { name, holds: Holds::Table(keys) }
+}
+
+/// Everything in the file that is not a known key, not honoured, or no table where one must be.
+pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, FILE, "", &mut problems);
+    problems
+}
+
+/// Everything in a sidecar that is not one of its keys. What belongs into `jobs.toml` is told so.
+pub(crate) fn check_sidecar(top: &DeTable<'_>, keys: &[ConfigKey]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, keys, "", &mut problems);
+    for problem in &mut problems {
+        let at = problem.span.clone().unwrap_or_default();
+        let written = top.keys().find(|key| key.span() == at).map(|key| key.get_ref().to_string());
+        let elsewhere = |key: &&ConfigKey| written.as_deref() == Some(key.name);
+        if FILE.iter().chain(SOURCE).chain(SERVICE).chain(SERVE).any(|key| elsewhere(&key)) {
+            problem.what = format!("`{}` may not be said beside recordings", written.unwrap_or_default());
+            problem.fix = "say it in jobs.toml".to_owned();
+        }
+    }
+    problems
+}
+
+fn check_table(table: &DeTable<'_>, keys: &[ConfigKey], path: &str, problems: &mut Vec<Problem>) {
+    for (written, value) in table {
+        let name = written.get_ref().as_ref();
+        match keys.iter().find(|key| key.name == name) {
+            Some(key) => check_value(key, written.span(), value, path, problems),
+            None => problems.push(unknown(written, keys, path)),
+        }
+    }
+}
+
+fn check_value(
+    key: &ConfigKey,
+    at: Range<usize>,
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+    match (&key.holds, value.get_ref()) {
+        (Holds::ValueOrTable(keys) | Holds::TableOrTables(keys), DeValue::Table(inner)) => {
+            check_table(inner, keys, &path, problems);
+        }
+        (Holds::Value | Holds::ValueOrTable(_), _) => {}
+        (Holds::NotYet, _) => problems.push(
+            Problem::at(at, format!("`{path}` is not honoured by this build yet"))
+                .fix("take it out; a setting is never ignored silently"),
+        ),
+        (Holds::Table(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
+        (Holds::Tables(keys) | Holds::TableOrTables(keys), DeValue::Array(list)) => {
+            for element in list {
+                match element.get_ref() {
+                    DeValue::Table(inner) => check_table(inner, keys, &path, problems),
+                    other => problems.push(no_table(key, &path, element.span(), other)),
+                }
+            }
+        }
+        (Holds::Named | Holds::NamedTables(_), DeValue::Table(inner)) => {
+            for (name, under) in inner {
+                let path = format!("{path}.{}", name.get_ref());
+                match (&key.holds, under.get_ref()) {
+                    (Holds::NamedTables(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
+                    (_, DeValue::Table(_)) => {}
+                    _ => {
+                        let what = format!("`{path}` must be a table");
+                        problems.push(Problem::at(under.span(), what).fix(format!("write [{path}]")));
+                    }
+                }
+            }
+        }
+        (
+            Holds::Table(_) | Holds::Tables(_) | Holds::TableOrTables(_) | Holds::Named | Holds::NamedTables(_),
+            other,
+        ) => {
+            problems.push(no_table(key, &path, at, other));
+        }
+    }
+}
+
+fn no_table(key: &ConfigKey, path: &str, at: Range<usize>, found: &DeValue<'_>) -> Problem {
+    if let Some((found, advice)) = table_forms::advice(key, path, found) {
+        let what = format!("`{path}` must be a table, found {found}");
+        return Problem::at(at, what).fix(advice);
+    }
+    if let Holds::TableOrTables(keys) = key.holds {
+        let settings: Vec<String> = keys.iter().map(|key| format!("{} = …", key.name)).collect();
+        return Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).fix(format!(
+            "write {} = {{ {} }}, or a list of these",
+            key.name,
+            settings.join(", ")
+        ));
+    }
+    let first = |keys: &[ConfigKey]| keys.first().map_or("", |key| key.name);
+    let form = match key.holds {
+        Holds::Tables(_) => format!("write [[{path}]] and its settings below"),
+        Holds::Named => format!("write [{path}.NAME] and its settings below"),
+        Holds::NamedTables(keys) => {
+            format!("write [{path}.NAME] and its settings below, as in {} = \u{2026}", first(keys))
+        }
+        // Below [[source]] a header of its own would be easy to misplace.
+        Holds::Table(keys) if path.contains('.') => {
+            let settings = keys.iter().take(2).map(|key| format!("{} = \u{2026}", key.name));
+            format!("write {} = {{ {} }}", key.name, settings.collect::<Vec<_>>().join(", "))
+        }
+        _ => format!("write [{path}] and its settings below"),
+    };
+    Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).fix(form)
+}
+
+/// What other programs call some keys.
+const OTHER_WORDS: [(&str, &str); 21] = [
+    ("path", "folder"),
+    ("dir", "folder"),
+    ("directory", "folder"),
+    ("input", "folder"),
+    ("watch", "folder"),
+    ("inbox", "folder"),
+    ("output", "outputs"),
+    ("format", "outputs"),
+    ("formats", "outputs"),
+    ("output_folder", "place"),
+    ("output_dir", "place"),
+    ("schedule", "scan"),
+    ("interval", "scan"),
+    ("cron", "scan"),
+    ("window", "submit"),
+    ("ignore", "exclude"),
+    ("lang", "language"),
+    ("api_key", "key"),
+    ("token", "key"),
+    ("endpoint", "url"),
+    ("base_url", "url"),
+];
+
+fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[ConfigKey], path: &str) -> Problem {
+    let name = written.get_ref().as_ref();
+    let what = match path {
+        "" => format!("unknown key `{name}`"),
+        _ => format!("unknown key `{name}` in `{path}`"),
+    };
+    let problem = Problem::at(written.span(), what);
+    let known = || keys.iter().map(|key| key.name);
+    let other_word = OTHER_WORDS.iter().find(|(word, _)| name.eq_ignore_ascii_case(word));
+    let other_word = other_word.and_then(|(_, meant)| known().find(|known| known == meant));
+    match other_word.or_else(|| nearest(name, known())) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem.fix(format!("known here: {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// A value's type in words, for "found …".
+pub fn article(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}

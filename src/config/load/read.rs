@@ -1,0 +1,274 @@
+//! `jobs.toml` read: one pass that finds everything wrong.
+
+use super::diagnostics::{Problem, Problems};
+use super::keys;
+use super::quantities::quoted;
+use super::syntax;
+use super::toml_reader::{ProblemList, Section, ValueError, refusal, size, text, whole, wrong_type};
+use super::values::{or, ordered};
+use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
+use crate::config::paths::checks;
+use crate::config::paths::folders;
+use crate::config::secret;
+use crate::config::secret::{Env, Secret};
+use crate::config::sections::bucket::reached;
+use crate::config::sections::budget::{budget, zone};
+use crate::config::sections::callback::callback;
+use crate::config::sections::serve::told_elsewhere;
+use crate::config::sections::services::{drop_unwanted, prices};
+use crate::config::sections::sources::{SourceContext, told_of_places};
+use crate::config::sections::timezone::zones;
+use crate::config::template::text::{Template, Templates};
+use crate::config::template::variables::TemplateScope;
+use crate::domain::retry::RetryPolicy;
+use crate::permission::said;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// Reads a configuration file, its secrets included.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load(path: &Path) -> Result<Config, Problems> {
+    load_with(path, &|name| std::env::var_os(name))
+}
+
+/// As [`load`], without its secrets: for those who ask no service, and need not be able to.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
+    read(path, Wants { env: None, files: false, sources: true })
+}
+
+/// As [`load`], for those who only serve others: there need be no source in it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
+    let env = |name: &str| std::env::var_os(name);
+    read(path, Wants { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
+}
+
+/// As [`load_to_serve`], without secrets: for those who only ask who serves.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problems> {
+    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
+}
+
+/// Whether a file can be read and names no source: no daemon works by it.
+pub fn is_without_sources(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    DeTable::parse(&text).is_ok_and(|file| !file.get_ref().contains_key("source"))
+}
+
+/// As [`load`], with another environment.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
+    read(path, Wants { env: Some(env), files: true, sources: true })
+}
+
+fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
+    let alone = |problem| Problems::new(path, "", vec![problem]);
+    let bytes = std::fs::read(path).map_err(|error| {
+        alone(
+            Problem::of_file(format!("cannot read the configuration: {}", said(&error, path)))
+                .fix("`scribed init` writes one; --config FILE names another"),
+        )
+    })?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        let problem = Problem::of_file("the file is UTF-16, and must be UTF-8");
+        return Err(alone(problem.fix("save it as UTF-8: in Notepad choose the encoding UTF-8 below \"Save as\"")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        alone(Problem::of_file(format!("line {line} is not UTF-8")).fix("save the file as UTF-8"))
+    })?;
+    understand(path, &text, wants)
+}
+
+/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder. Certificates are not
+/// looked at.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
+    understand(path, text, Wants { env: Some(env), files: false, sources: true })
+}
+
+fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
+    let (top, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(Problems::new(path, text, syntax::problems(text, &errors)));
+    }
+    let found = ProblemList::new(keys::check(top.get_ref()));
+    let reader = Reader { text, base: base_of(path), wants };
+    let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
+    let problems = found.into_inner();
+    if problems.iter().any(|problem| !problem.is_warning) {
+        return Err(Problems::new(path, text, problems));
+    }
+    Ok(Config { warnings: problems.into_iter().map(|problem| warning(path, text, problem)).collect(), ..config })
+}
+
+fn warning(path: &Path, text: &str, problem: Problem) -> Warning {
+    let problems = Problems::new(path, text, vec![problem]);
+    let sentence = problems.list().iter().map(Problem::sentence).collect();
+    Warning { sentence, report: problems.report(false) }
+}
+
+/// The folder that relative paths are taken from.
+fn base_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.parent().map_or(PathBuf::new(), Path::to_owned)
+}
+
+pub(crate) struct Reader<'r> {
+    pub(crate) text: &'r str,
+    pub(crate) base: PathBuf,
+    pub(crate) wants: Wants<'r>,
+}
+
+/// What whoever reads needs of it.
+pub(crate) struct Wants<'r> {
+    /// Where secrets are; `None`: they are left where they are.
+    pub(crate) env: Option<Env<'r>>,
+    /// Whether the certificates that it names are read.
+    pub(crate) files: bool,
+    /// Whether there must be a source.
+    pub(crate) sources: bool,
+}
+
+impl Reader<'_> {
+    fn config(&self, path: &Path, file: &Section<'_>) -> Config {
+        let state = self.state(&file.section("state"));
+        let zones = zones(file);
+        let serve = ServeConfig { shown: zones.shown, ..self.serve(&file.section("serve")) };
+        let scope = self.scope(file);
+        let templates = self.templates(file, &scope);
+        let zone = zone(&file.section("budget"), zones.unnamed);
+        let mut services = self.services(file);
+        let own = [state.as_path(), serve.data.as_path()];
+        let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+        let shared = Arc::new(SourceDefaults { templates, env, zone, unnamed: zones.unnamed });
+        let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
+        private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
+        private.extend(self.key_files(file));
+        private.extend(serve.keys.places.folder().map(Path::to_owned));
+        let callback = callback(self, &file.section("callback"));
+        let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
+        private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
+        let known = SourceContext { shared: &shared, scope: &scope, services: &services, own: &own, private: &private };
+        let mut sources = self.sources(file, &known);
+        told_of_places(&mut sources, private, &services);
+        told_elsewhere(file, &sources, &serve);
+        drop_unwanted(file, &sources, &mut services);
+        let budget = budget(&file.section("budget"), &sources);
+        reached(&mut sources, &services, &budget);
+        Config {
+            file: path.to_owned(),
+            spool: or(file.section("state").get("spool", size), 10_000_000_000),
+            services,
+            budget,
+            zone,
+            shown: zones.shown,
+            prices: prices(file),
+            callback,
+            retry: retry(&file.section("retry")),
+            state,
+            serve,
+            sources,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn state(&self, section: &Section<'_>) -> PathBuf {
+        let store = section.get("store", |value| {
+            let text = text(value)?;
+            match text.split_once(':') {
+                Some(("sled", folder)) if !folder.is_empty() => {
+                    let wrong = self.path_mistake(folder).or_else(|| checks::file_for_own(&self.path(folder)));
+                    wrong.map_or_else(|| Ok(folder.to_owned()), Err)
+                }
+                Some(("postgres" | "postgresql", _)) => Err(refusal(
+                    "names a PostgreSQL store, which is not honoured by this build yet",
+                    "write \"sled:state\"",
+                )),
+                None if checks::mistake(&text).is_none() => {
+                    let why = format!("must be \"sled:FOLDER\", found {}", quoted(&text));
+                    Err(refusal(why, format!("write \"sled:{text}\"")))
+                }
+                _ => Err(refusal("must be \"sled:FOLDER\"", "the default is \"sled:state\"")),
+            }
+        });
+        self.path(&or(store, "state".to_owned()))
+    }
+
+    /// The text of a path. What looks like a mistake and exists under that very name is none.
+    ///
+    /// # Errors
+    /// No text, or one that names no place of this machine.
+    pub(crate) fn path_text(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
+        let written = text(value)?;
+        self.path_mistake(&written).map_or(Ok(written), Err)
+    }
+
+    fn path_mistake(&self, written: &str) -> Option<ValueError> {
+        checks::mistake(written).filter(|_| !folders::exists(&self.path(written)))
+    }
+
+    fn templates(&self, file: &Section<'_>, scope: &TemplateScope) -> Templates {
+        let build = |name: &str, section| Template::build(name, &section, self.text, scope);
+        file.named("template")
+            .into_iter()
+            .map(|(name, section)| (name.value.clone(), build(&name.value, section)))
+            .collect()
+    }
+
+    pub(crate) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
+        let fix = "use \"env:NAME\" or \"file:PATH\"";
+        let written = value.as_str().ok_or_else(|| wrong_type("a string", value, fix))?;
+        let secret = match self.wants.env {
+            Some(env) => Secret::fetch(written, &self.base, env),
+            None => Secret::unfetched(written),
+        };
+        secret.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))
+    }
+
+    /// The files that keys are read from, and the folder in which systemd hands them over.
+    fn key_files(&self, file: &Section<'_>) -> Vec<PathBuf> {
+        let system = |name: &str| std::env::var_os(name);
+        let env = self.wants.env.unwrap_or(&system);
+        let written = file.table().map(|table| table.values().flat_map(|value| texts(value.get_ref())).collect());
+        let written: Vec<&str> = written.unwrap_or_default();
+        let files = written.into_iter().filter_map(|text| secret::file_of(text, &self.base, env));
+        files.chain(secret::credentials(env)).collect()
+    }
+
+    /// A path as written, from the file's folder where it is relative.
+    pub(crate) fn path(&self, written: &str) -> PathBuf {
+        folders::as_the_kernel_does(self.base.join(written).components().collect())
+    }
+}
+
+/// All texts below a value, wherever they stand.
+fn texts<'v>(value: &'v DeValue<'_>) -> Vec<&'v str> {
+    match value {
+        DeValue::String(text) => vec![text.as_ref()],
+        DeValue::Array(list) => list.iter().flat_map(|value| texts(value.get_ref())).collect(),
+        DeValue::Table(table) => table.values().flat_map(|value| texts(value.get_ref())).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn retry(section: &Section<'_>) -> RetryPolicy {
+    let default = RetryPolicy::default();
+    let (first, max) = ordered(section, ("first", default.first), ("max", default.max));
+    RetryPolicy { attempts: or(section.get("attempts", whole(1)), default.attempts), first, max }
+}

@@ -1,0 +1,310 @@
+//! The JSON Schema of `jobs.toml` (draft 2020-12), for editors. The keys are those that are checked, what is said
+//! of them and their defaults are the manual's: `jobs.example.toml`.
+
+use super::keys::{ConfigKey, FILE, Holds};
+use super::shape::shape;
+use crate::wire::published;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use toml::de::{DeTable, DeValue};
+
+/// Every setting with its default and one line of meaning above it.
+pub const MANUAL: &str = include_str!("../../../jobs.example.toml");
+
+/// What scribed sets for each job: not for templates.
+const NOT_IN_TEMPLATES: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
+
+/// The schema of the whole file.
+pub fn schema() -> Value {
+    let manual = Manual::read(MANUAL);
+    let mut schema = table(FILE, "", &manual);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("jobs.toml of scribed");
+    schema["required"] = json!(["source"]);
+    schema
+}
+
+fn table(keys: &[ConfigKey], path: &str, manual: &Manual) -> Value {
+    let honoured = keys.iter().filter(|key| !matches!(key.holds, Holds::NotYet));
+    let properties: Map<String, Value> =
+        honoured.map(|key| (key.name.to_owned(), one(key, &join(path, key.name), manual))).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn one(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
+    let mut schema = match &key.holds {
+        Holds::Value | Holds::NotYet => shape(path).map_or(json!({}), super::shape::Shape::schema),
+        Holds::Table(keys) => table(keys, path, manual),
+        Holds::Tables(keys) => json!({ "type": "array", "minItems": 1, "items": table(keys, path, manual) }),
+        Holds::ValueOrTable(keys) => {
+            let value = shape(path).map_or(json!({}), super::shape::Shape::schema);
+            json!({ "anyOf": [value, table(keys, path, manual)] })
+        }
+        Holds::TableOrTables(keys) => {
+            let one = table(keys, path, manual);
+            json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
+        }
+        // What is said of [service] is true of each of them.
+        Holds::NamedTables(keys) => {
+            let pattern = json!({ "pattern": "^[A-Za-z0-9_-]{1,40}$" });
+            let each = table(keys, path.trim_end_matches('s'), manual);
+            json!({ "type": "object", "propertyNames": pattern, "additionalProperties": each })
+        }
+        Holds::Named => json!({ "type": "object", "additionalProperties": parameters() }),
+    };
+    if let Some(remark) = manual.0.get(path) {
+        schema["description"] = json!(remark.words);
+        remark.default.iter().for_each(|default| schema["default"] = default.clone());
+    }
+    schema
+}
+
+/// The parameters of a request, as a template may write them: any of them as text that is filled in.
+fn parameters() -> Value {
+    let mut schema = published::schema();
+    if let Some(all) = schema.as_object_mut() {
+        all.remove("required");
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| !NOT_IN_TEMPLATES.contains(&name.as_str()));
+    }
+    open(schema)
+}
+
+/// Closed to unknown names, and open to text that is filled in.
+fn open(mut schema: Value) -> Value {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(|property| *property = fillable(open(property.take())));
+        schema["additionalProperties"] = json!(false);
+    }
+    for inner in ["items", "additionalProperties"] {
+        if schema.get(inner).is_some_and(Value::is_object) {
+            schema[inner] = fillable(open(schema[inner].take()));
+        }
+    }
+    for choice in ["oneOf", "anyOf"] {
+        if let Some(list) = schema.get_mut(choice).and_then(Value::as_array_mut) {
+            list.iter_mut().for_each(|one| *one = open(one.take()));
+        }
+    }
+    schema
+}
+
+fn fillable(schema: Value) -> Value {
+    let is_any_text = schema["type"] == "string" && schema.get("enum").is_none() && schema.get("pattern").is_none();
+    if is_any_text || schema["type"] == "object" {
+        return schema;
+    }
+    let text = json!({ "type": "string", "pattern": r"\{[{%]" });
+    let mut outer = json!({ "anyOf": [schema, text] });
+    if let Some(default) = outer["anyOf"][0].as_object_mut().and_then(|schema| schema.remove("default")) {
+        outer["default"] = default;
+    }
+    outer
+}
+
+/// What the manual says of a setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    /// The line of why.
+    pub words: String,
+    /// What holds where it is absent, if that is what the manual shows.
+    pub default: Option<Value>,
+}
+
+/// What the manual says of every setting, by dotted path.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Manual(pub BTreeMap<String, Remark>);
+
+impl Manual {
+    /// Reads a commented `jobs.toml`. What cannot be read says nothing.
+    pub fn read(text: &str) -> Self {
+        let mut manual = Self::default();
+        if let Ok(top) = DeTable::parse(text) {
+            manual.table(text, top.get_ref(), "");
+        }
+        manual
+    }
+
+    fn table(&mut self, text: &str, table: &DeTable<'_>, path: &str) {
+        for (name, value) in table {
+            let path = join(path, name.get_ref());
+            // Names of the user's own have the settings of the one above.
+            let inner = if path.starts_with("services.") { "service".to_owned() } else { path.clone() };
+            self.remark(&path, comment_above(text, name.span().start), value.get_ref());
+            match value.get_ref() {
+                DeValue::Table(under) => self.table(text, under, &inner),
+                DeValue::Array(list) => {
+                    for element in list.iter() {
+                        if let DeValue::Table(under) = element.get_ref() {
+                            self.table(text, under, &inner);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn remark(&mut self, path: &str, comment: Option<&str>, value: &DeValue<'_>) {
+        let Some(comment) = comment else { return };
+        let (words, default) = match comment.split_once(DEFAULT) {
+            Some((words, _)) => (words, json_of(value)),
+            None => (comment, None),
+        };
+        let words = words.trim().to_owned();
+        self.0.entry(path.to_owned()).or_insert(Remark { words, default });
+    }
+}
+
+/// What the comment of a setting ends with where the value below it is the default.
+const DEFAULT: &str = "(default)";
+
+/// The comment in the line above the one that a place is in.
+fn comment_above(text: &str, at: usize) -> Option<&str> {
+    let (above, _) = text.get(..at)?.rsplit_once('\n')?;
+    above.lines().next_back()?.strip_prefix('#').map(str::trim)
+}
+
+fn json_of(value: &DeValue<'_>) -> Option<Value> {
+    Some(match value {
+        DeValue::String(text) => json!(text),
+        DeValue::Boolean(flag) => json!(flag),
+        DeValue::Integer(number) => json!(number.as_str().replace('_', "").parse::<i64>().ok()?),
+        DeValue::Float(number) => json!(number.as_str().parse::<f64>().ok()?),
+        DeValue::Array(list) => list.iter().map(|element| json_of(element.get_ref())).collect::<Option<Value>>()?,
+        DeValue::Datetime(_) | DeValue::Table(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::read::parse;
+    use std::path::Path;
+
+    /// Every setting, by its path.
+    fn settings(keys: &[ConfigKey], path: &str, found: &mut Vec<String>) {
+        for key in keys {
+            let path = join(path, key.name);
+            match &key.holds {
+                Holds::Value | Holds::ValueOrTable(_) => found.push(path),
+                Holds::Table(keys) | Holds::Tables(keys) | Holds::TableOrTables(keys) => settings(keys, &path, found),
+                Holds::NamedTables(_) | Holds::Named | Holds::NotYet => {}
+            }
+        }
+    }
+
+    fn all() -> Vec<String> {
+        let mut found = Vec::new();
+        settings(FILE, "", &mut found);
+        found
+    }
+
+    #[test]
+    fn every_setting_has_a_form_and_a_line_in_the_manual() {
+        let manual = Manual::read(MANUAL);
+        let formless: Vec<String> = all().into_iter().filter(|path| shape(path).is_none()).collect();
+        assert_eq!(formless, [""; 0], "give it one in config/shape.rs");
+        let silent = |path: &String| !manual.0.contains_key(path);
+        let silent: Vec<String> = all().into_iter().filter(silent).collect();
+        assert_eq!(silent, [""; 0], "say what it means in jobs.example.toml, in a comment above it");
+    }
+
+    #[test]
+    fn the_manual_is_read_line_by_line() {
+        let manual = Manual::read(MANUAL);
+        let of = |path: &str| manual.0[path].clone();
+        assert_eq!(of("service.limits.running").default, Some(json!(25)));
+        assert_eq!(of("state.store").default, Some(json!("sled:state")));
+        assert_eq!(of("source.outputs").default, Some(json!(["txt", "srt", "vtt", "json"])));
+        assert_eq!(of("service.url").default, None);
+        assert!(of("source.budget.day").words.contains("midnight"));
+        assert!(of("service").words.contains("embedded"));
+        assert!(!manual.0.values().any(|remark| remark.words.is_empty() || remark.words.contains(DEFAULT)));
+    }
+
+    /// One line for each setting and each table, right above it, and no longer than a terminal is wide.
+    #[test]
+    fn the_manual_has_one_line_for_each_setting() {
+        let lines: Vec<&str> = MANUAL.lines().collect();
+        let head = lines.iter().position(|line| line.is_empty()).unwrap();
+        for (at, line) in lines.iter().enumerate().skip(head) {
+            assert!(!line.starts_with('#') || line.chars().count() <= 110, "line {}: {line}", at + 1);
+            if !line.is_empty() && !line.starts_with('#') {
+                assert!(lines[at - 1].starts_with("# "), "line {} has no comment above it: {line}", at + 1);
+                assert!(!lines[at - 2].starts_with('#'), "line {} has two lines of comment: {line}", at + 1);
+            }
+        }
+    }
+
+    fn validator() -> (boon::Schemas, boon::SchemaIndex) {
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.add_resource("jobs.json", schema()).unwrap();
+        let index = compiler.compile("jobs.json", &mut schemas).unwrap();
+        (schemas, index)
+    }
+
+    fn valid(text: &str) -> Result<(), String> {
+        let (schemas, index) = validator();
+        let table: toml::Table = text.parse().unwrap();
+        schemas.validate(&serde_json::to_value(table).unwrap(), index).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_manual_and_the_starter_are_as_the_schema_has_it() {
+        valid(MANUAL).unwrap();
+        valid(crate::config::starter::starter()).unwrap();
+        valid("[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\ndiarization = \"{{ ext == 'mp4' }}\"\n")
+            .unwrap();
+    }
+
+    #[test]
+    fn what_the_schema_refuses_the_reading_refuses_too() {
+        let source = "[[source]]\nfolder = \"inbox\"\n";
+        for wrong in [
+            "",
+            "[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n",
+            "[[source]]\nfolder = \"inbox\"\nsettle = 10\n",
+            "[[source]]\nfolder = \"inbox\"\noutputs = [\"docx\"]\n",
+            "[[source]]\nfolder = \"inbox\"\ninclude = []\n",
+            "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\naudio_url = \"https://x.example/a\"\n",
+            "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\ndiarisation = true\n",
+            "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\ndiarization = \"yes\"\n",
+            &format!("{source}[state]\nspool = \"much\"\n"),
+            &format!("{source}[service.limits]\nrunning = 0\n"),
+            &format!("{source}[services.\"a b\"]\nlag = \"1s\"\n"),
+            &format!("{source}[callback]\npublic_url = \"ftp://x\"\n"),
+            &format!("{source}[serve]\nkeys = [\"plain\"]\n"),
+            &format!("{source}[serve]\nlisten = \"here\"\n"),
+        ] {
+            assert!(valid(wrong).is_err(), "{wrong}");
+            assert!(parse(Path::new("jobs.toml"), wrong, &|_| Some("x".into())).is_err(), "{wrong}");
+        }
+    }
+
+    /// What every form says of values of other types is what the reading says of them.
+    #[test]
+    fn no_setting_takes_another_type_than_its_form_says() {
+        for path in all() {
+            let wrong = match shape(&path).unwrap() {
+                crate::config::load::shape::Shape::Flag => "\"yes\"",
+                _ => "{ a = 1 }",
+            };
+            let (table, key) = path.rsplit_once('.').unwrap_or(("", &path));
+            let text = match table.strip_prefix("source") {
+                None if table.is_empty() => format!("{key} = {wrong}\n[[source]]\nfolder = \"inbox\"\n"),
+                Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")
+                    .replace("folder = \"inbox\"\nfolder", "folder"),
+                Some(below) => format!("[[source]]\nfolder = \"inbox\"\n[source{below}]\n{key} = {wrong}\n"),
+                None => format!("[[source]]\nfolder = \"inbox\"\n[{table}]\n{key} = {wrong}\n"),
+            };
+            assert!(valid(&text).is_err(), "{path}");
+            assert!(parse(Path::new("jobs.toml"), &text, &|_| Some("x".into())).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The configuration as written: every value with its place in the file.
+
+use super::diagnostics::Problem;
+use super::keys::article;
+use super::quantities::{no_duration, no_size, parse_duration, parse_size};
+use super::shape::{Shape, shape};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub struct Spot<T> {
+    /// The value.
+    pub value: T,
+    /// Its bytes in the file.
+    pub span: Range<usize>,
+}
+
+/// Why a value is not taken: what it must be, and the mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueError {
+    /// "must be …", or another sentence without its subject.
+    pub why: String,
+    /// What to write instead.
+    pub fix: String,
+}
+
+/// Makes a [`Refusal`].
+pub fn refusal(why: impl Into<String>, fix: impl Into<String>) -> ValueError {
+    ValueError { why: why.into(), fix: fix.into() }
+}
+
+/// The problems found so far, shared by all who read.
+pub type ProblemList = RefCell<Vec<Problem>>;
+
+/// One table of the file, present or absent, from which values are read one by one. What is wrong
+/// goes to the list of problems and reads as absent, so that one pass finds everything.
+#[derive(Clone)]
+pub struct Section<'a> {
+    /// As in messages: `service.poll`.
+    pub path: String,
+    /// Its header, or its braces; the file's start where it is absent.
+    pub span: Range<usize>,
+    table: Option<&'a DeTable<'a>>,
+    found: &'a ProblemList,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub fn of_file(top: &'a DeTable<'a>, found: &'a ProblemList) -> Self {
+        Self { path: String::new(), span: 0..0, table: Some(top), found }
+    }
+
+    /// Whether it is in the file.
+    pub fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Its table, where it is in the file.
+    pub fn table(&self) -> Option<&'a DeTable<'a>> {
+        self.table
+    }
+
+    /// A table under it. One of the wrong form counts as absent; `keys` has told it.
+    pub fn section(&self, key: &str) -> Section<'a> {
+        let written = self.raw(key);
+        let table = written.and_then(|written| written.get_ref().as_table());
+        let span = written.filter(|_| table.is_some()).map_or(0..0, Spanned::span);
+        Section { path: self.name(key), span, table, found: self.found }
+    }
+
+    /// The tables of `[[key]]`, in the file's order.
+    pub fn sections(&self, key: &str) -> Vec<Section<'a>> {
+        let list = self.raw(key).and_then(|written| written.get_ref().as_array());
+        let each = list.into_iter().flat_map(|list| list.iter());
+        let section = |element: &'a Spanned<DeValue<'a>>| {
+            let table = element.get_ref().as_table()?;
+            Some(Section { path: key.to_owned(), span: element.span(), table: Some(table), found: self.found })
+        };
+        each.filter_map(section).collect()
+    }
+
+    /// The table or the tables of an array under a key: `key = { … }` or `key = [{ … }, { … }]`. Elements of
+    /// another form count as absent; `keys` has told them.
+    pub fn tables(&self, key: &str) -> Vec<Section<'a>> {
+        let one = self.section(key);
+        if one.is_there() {
+            return vec![one];
+        }
+        let list = self.raw(key).and_then(|written| written.get_ref().as_array());
+        let each = list.into_iter().flat_map(|list| list.iter());
+        let section = |element: &'a Spanned<DeValue<'a>>| {
+            let table = element.get_ref().as_table()?;
+            Some(Section { path: self.name(key), span: element.span(), table: Some(table), found: self.found })
+        };
+        each.filter_map(section).collect()
+    }
+
+    /// The tables of `[key.NAME]` with their names.
+    pub fn named(&self, key: &str) -> Vec<(Spot<String>, Section<'a>)> {
+        let under = self.section(key);
+        let names = under.table.into_iter().flat_map(|table| table.keys());
+        let named = |name: &'a Spanned<std::borrow::Cow<'a, str>>| {
+            let section = under.section(name.get_ref());
+            section.is_there().then(|| (Spot { value: name.get_ref().to_string(), span: name.span() }, section))
+        };
+        names.filter_map(named).collect()
+    }
+
+    /// One value, read by `read`; `None` where it is absent or refused.
+    pub fn get<T>(&self, key: &str, read: impl Fn(&DeValue<'a>) -> Result<T, ValueError>) -> Option<Spot<T>> {
+        let written = self.raw(key)?;
+        match read(written.get_ref()) {
+            Ok(value) => Some(Spot { value, span: written.span() }),
+            Err(refusal) => {
+                self.refuse(key, written.span(), refusal);
+                None
+            }
+        }
+    }
+
+    /// An array whose elements are read by `read`; `None` where it is absent or an element refused.
+    pub fn list<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&DeValue<'a>) -> Result<T, ValueError>,
+    ) -> Option<Spot<Vec<Spot<T>>>> {
+        let written = self.raw(key)?;
+        let Some(list) = written.get_ref().as_array() else {
+            let found = article(written.get_ref());
+            // Of a secret not even its wrong form is repeated.
+            let word = written.get_ref().as_str().filter(|word| is_plain_word(word));
+            let numbers = matches!(shape(&self.name(key)), Some(Shape::List(_, Shape::Between(..))));
+            let fix = match written.get_ref() {
+                DeValue::Integer(number) => format!("write {key} = [{}]", number.as_str()),
+                _ => {
+                    word.map_or("write [ … ]".to_owned(), |word| format!("write {key} = [{}]", listed(word, numbers)))
+                }
+            };
+            self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), fix));
+            return None;
+        };
+        let mut values = Vec::new();
+        for element in list.iter() {
+            match read(element.get_ref()) {
+                Ok(value) => values.push(Spot { value, span: element.span() }),
+                Err(refusal) => self.refuse(key, element.span(), refusal),
+            }
+        }
+        (values.len() == list.len()).then(|| Spot { value: values, span: written.span() })
+    }
+
+    /// Tells a problem of this key's value.
+    pub fn refuse(&self, key: &str, span: Range<usize>, refusal: ValueError) {
+        let what = format!("`{}` {}", self.name(key), refusal.why);
+        self.tell(Problem::at(span, what).fix(refusal.fix));
+    }
+
+    /// Tells that a key is missing which this table makes no sense without.
+    pub fn lacks(&self, example: &str) {
+        let key = example.split(' ').next().unwrap_or_default();
+        self.tell(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).fix(example));
+    }
+
+    /// Whether nothing was told of this key so far.
+    pub fn is_well(&self, key: &str) -> bool {
+        let begins = [format!("`{}`", self.name(key)), format!("`{}.", self.name(key))];
+        !self.found.borrow().iter().any(|problem| begins.iter().any(|name| problem.what.starts_with(name)))
+    }
+
+    /// Tells any problem.
+    pub fn tell(&self, problem: Problem) {
+        self.found.borrow_mut().push(problem);
+    }
+
+    /// The key with the path to it.
+    pub fn name(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn raw(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.and_then(|table| table.get(key))
+    }
+}
+
+/// The elements that are meant by one text: `srt, vtt` is two.
+fn listed(word: &str, numbers: bool) -> String {
+    // Within braces a comma belongs to the pattern.
+    let apart: &[char] = if word.contains('{') { &[] } else { &[',', ';'] };
+    let elements = word.split(apart).map(str::trim).filter(|element| !element.is_empty());
+    let quoted = |element: &str| if numbers { element.to_owned() } else { format!("\"{element}\"") };
+    elements.map(quoted).collect::<Vec<_>>().join(", ")
+}
+
+/// What may be repeated in a message: neither a key nor an address with one.
+fn is_plain_word(text: &str) -> bool {
+    const MOST: usize = 40;
+    let is_secret = text.contains("://") || text.contains('@');
+    !is_secret && text.len() <= MOST && text.chars().all(|c| c.is_ascii_alphanumeric() || "*.,;/{}[]?_- ".contains(c))
+}
+
+/// A string that is not empty.
+///
+/// # Errors
+/// Another type, or nothing in it.
+pub fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
+    match value.as_str() {
+        Some("") => Err(refusal("must not be empty", "write a value, or take the key out for its default")),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(wrong_type("a string", value, "put it in quotes")),
+    }
+}
+
+/// A whole number, `least` or more.
+///
+/// # Errors
+/// Another type, less, or more than 4,294,967,295.
+pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, ValueError> {
+    move |value| {
+        let Some(digits) = value.as_integer() else {
+            let digits = value.as_str().map(str::trim).filter(|text| text.parse::<u32>().is_ok());
+            let fix = digits.map(|digits| format!("write {digits}, without quotes"));
+            let fix = fix.unwrap_or_else(|| "write it without quotes and without a point".to_owned());
+            return Err(wrong_type("a whole number", value, &fix));
+        };
+        let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
+        let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= least);
+        number.ok_or_else(|| {
+            let found = digits.as_str();
+            let why = format!("must be a whole number from {least} to {}, found {found}", u32::MAX);
+            refusal(why, format!("write {least} or more"))
+        })
+    }
+}
+
+/// A duration such as `"90s"`, `"15m"`, `"1h 30m"`.
+///
+/// # Errors
+/// Another type, or no duration.
+pub fn duration(value: &DeValue<'_>) -> Result<Duration, ValueError> {
+    duration_in("m")(value)
+}
+
+/// As [`duration`]; `unit` is that of most values of the setting, which is advised where none is written.
+pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
+    move |value| match value.as_str() {
+        Some(text) => parse_duration(text, unit),
+        None => Err(no_duration(value, unit)),
+    }
+}
+
+/// A duration that is not zero.
+///
+/// # Errors
+/// As [`duration`], and zero.
+pub fn some_time(value: &DeValue<'_>) -> Result<Duration, ValueError> {
+    some_time_in("m")(value)
+}
+
+/// As [`some_time`], with the unit as [`duration_in`] has it.
+pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
+    move |value| match duration_in(unit)(value)? {
+        Duration::ZERO => Err(refusal("must be more than no time, found zero", format!("write \"1{unit}\" or more"))),
+        time => Ok(time),
+    }
+}
+
+/// A number of bytes such as `"1GB"` (decimal) or `"512MiB"` (binary), 1 or more.
+///
+/// # Errors
+/// Another type, no such number, zero, or more than 2^63.
+pub fn size(value: &DeValue<'_>) -> Result<u64, ValueError> {
+    match value.as_str() {
+        Some(text) => parse_size(text),
+        None => Err(no_size(value)),
+    }
+}
+
+/// "must be …, found …".
+pub fn wrong_type(wanted: &str, found: &DeValue<'_>, fix: &str) -> ValueError {
+    refusal(format!("must be {wanted}, found {}", article(found)), fix)
+}

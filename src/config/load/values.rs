@@ -1,0 +1,139 @@
+//! Values of more than one table: addresses, lengths of time in order, yes and no.
+
+use super::quantities::quoted;
+use super::toml_reader::{Section, Spot, ValueError, refusal, some_time_in, text, wrong_type};
+use crate::wire::address::{PlainHttp, is_plain_to_others};
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use std::net::SocketAddr;
+use std::time::Duration;
+use toml::de::DeValue;
+
+pub(crate) fn or<T>(spot: Option<Spot<T>>, default: T) -> T {
+    spot.map_or(default, |spot| spot.value)
+}
+
+pub(crate) fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
+    list.into_iter().map(|spot| spot.value).collect()
+}
+
+/// Two lengths of time of which the first may not be longer than the second.
+pub(crate) fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)) -> (Duration, Duration) {
+    let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time_in("s")));
+    let place = low.as_ref().or(high.as_ref()).map(|spot| spot.span.clone());
+    let (low, high) = (or(low, less.1), or(high, more.1));
+    if let Some(span) = place.filter(|_| low > high) {
+        let [shown_low, shown_high] = [low, high].map(humantime::format_duration);
+        let why = format!("is longer than `{}`: {shown_low} against {shown_high}", section.name(more.0));
+        section.refuse(less.0, span, refusal(why, format!("make `{}` the longer one", more.0)));
+    }
+    (low, high)
+}
+
+pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, ValueError> {
+    let meant = value.as_str().and_then(|text| match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some("write true, without quotes"),
+        "false" | "no" | "off" | "0" => Some("write false, without quotes"),
+        _ => None,
+    });
+    value
+        .as_bool()
+        .ok_or_else(|| wrong_type("true or false", value, meant.unwrap_or("write true or false, without quotes")))
+}
+
+pub(crate) fn header(value: &DeValue<'_>) -> Result<HeaderName, ValueError> {
+    let fix = "write it like \"x-service-key\"";
+    text(value)?.parse().map_err(|_| refusal("must be a header's name", fix))
+}
+
+pub(crate) fn address(value: &DeValue<'_>) -> Result<SocketAddr, ValueError> {
+    let written = text(value)?;
+    written.parse().map_err(|_| {
+        let why = format!("must be an IP address and a port, found {}", quoted(&written));
+        refusal(why, listener_advice(&written, 8472))
+    })
+}
+
+/// What to write for a listener. `port`: that of the default.
+pub(crate) fn listener_advice(written: &str, port: u16) -> String {
+    let (host, number) = written.rsplit_once(':').unwrap_or((written, ""));
+    let (host, number) =
+        if host.bytes().all(|byte| byte.is_ascii_digit()) && number.is_empty() { ("", host) } else { (host, number) };
+    let port = number.parse().ok().filter(|number| *number > 0).unwrap_or(port);
+    match host {
+        "" | "localhost" => {
+            format!("write \"127.0.0.1:{port}\" for this machine alone, \"0.0.0.0:{port}\" for others too")
+        }
+        _ if host.parse::<std::net::IpAddr>().is_ok() => format!("write \"{host}:{port}\""),
+        _ => format!("write it like \"127.0.0.1:{port}\" or \"[::1]:{port}\""),
+    }
+}
+
+pub(crate) fn web_url(value: &DeValue<'_>, fix: &str) -> Result<Url, ValueError> {
+    let written = text(value)?;
+    let parsed = Url::parse(&written);
+    match &parsed {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => parsed.map_err(|error| refusal(error.to_string(), fix)),
+        // A host without its scheme, where no user and no password can stand in it.
+        _ if is_host(&written) => Err(refusal(
+            format!("must be an http or https URL, found \"{written}\""),
+            format!("write \"https://{written}\""),
+        )),
+        Err(error) => Err(refusal(format!("must be a URL: {error}"), fix)),
+        Ok(_) => Err(refusal("must be an http or https URL", fix)),
+    }
+}
+
+fn is_host(written: &str) -> bool {
+    let host = written.split(['/', ':']).next().unwrap_or_default();
+    let is_plain = written.chars().all(|c| c.is_ascii_alphanumeric() || ".-:/".contains(c));
+    is_plain && !written.contains("//") && (host.contains('.') || host == "localhost")
+}
+
+/// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
+pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Result<Url, ValueError> {
+    let fix = format!("write it like \"{example}\"");
+    let url = userless(web_url(value, &fix)?, secret)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must not have a query or a fragment", fix));
+    }
+    Ok(url)
+}
+
+/// A user or a password in an address would show in logs.
+pub(crate) fn userless(url: Url, secret: &str) -> Result<Url, ValueError> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", secret));
+    }
+    Ok(url)
+}
+
+/// `allow_http` and `allow_http_proxy`, beside the address under `key`.
+pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url>>) -> PlainHttp {
+    let is_allowed = or(section.get("allow_http", boolean), false);
+    let by_proxy = section.get("allow_http_proxy", boolean).filter(|spot| spot.value);
+    if let Some(spot) = url.filter(|spot| !is_allowed && is_plain(&spot.value)) {
+        let why = "must be https to another machine, found http: the key and the recordings would be sent unencrypted";
+        let https = spot.value.as_str().replacen("http", "https", 1);
+        let fix = format!(
+            "write \"{}\"; or, in a network that you trust, add allow_http = true",
+            https.trim_end_matches('/')
+        );
+        section.refuse(key, spot.span.clone(), refusal(why, fix));
+    }
+    match (is_allowed, by_proxy) {
+        (true, Some(_)) => PlainHttp::Proxied,
+        (true, None) => PlainHttp::Direct,
+        (false, by_proxy) => {
+            if let Some(spot) = by_proxy {
+                let fix = "add allow_http = true beside it, or take it out: https may use a proxy without it";
+                section.refuse("allow_http_proxy", spot.span, refusal("is for plain http, which is not allowed", fix));
+            }
+            PlainHttp::Refused
+        }
+    }
+}
+
+fn is_plain(url: &Url) -> bool {
+    is_plain_to_others(url.scheme(), url.host_str().unwrap_or_default())
+}

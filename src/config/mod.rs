@@ -1,0 +1,18 @@
+//! `jobs.toml`: read, checked, and what is wrong with it.
+//!
+//! `model` is the checked configuration that the rest of the program uses. `load/` reads the file, `sections/` has one file
+//! for each table, `template/` reads and fills in request templates, `paths/` decides about configured folders. Start
+//! reading at `load/read.rs`.
+
+pub mod load;
+#[cfg(test)]
+mod mistakes_tests;
+pub mod model;
+pub mod paths;
+pub mod redact;
+pub mod secret;
+pub mod sections;
+pub mod starter;
+pub mod template;
+#[cfg(test)]
+mod tests;

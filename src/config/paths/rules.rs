@@ -1,0 +1,273 @@
+//! Which paths a row of a manifest may name: those below its roots, and never what is scribed's own. Pure: what stands
+//! at a path is asked of the caller, and only below a root, so that the answer tells nothing of files elsewhere.
+
+use crate::domain::names::SourceName;
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+/// What a folder or file is known by, whatever name leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileId {
+    /// Of the file system.
+    pub device: u64,
+    /// Within it.
+    pub inode: u64,
+}
+
+/// A folder, or a single file, that the configuration names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfiguredPlace {
+    /// Absolute, without `.` and `..`.
+    pub written: PathBuf,
+    /// With its links resolved, as far as that could be told.
+    pub real: PathBuf,
+    /// What it is known by; the last answer counts where it is not there now.
+    pub id: Option<FileId>,
+    /// What else it was known by: a share that is away leaves its mount point in its place, and may be mounted a second
+    /// time elsewhere.
+    pub earlier: BTreeSet<FileId>,
+    /// It and all folders above it, as far as they could be looked at.
+    pub chain: Vec<FileId>,
+}
+
+impl ConfiguredPlace {
+    /// What is only known as it is written.
+    pub fn as_written(path: &Path) -> Self {
+        let written = flat(path);
+        Self { real: written.clone(), written, ..Self::default() }
+    }
+
+    /// What is left of a path below it, by either of its names.
+    pub fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.strip_prefix(&self.written).or_else(|_| path.strip_prefix(&self.real)).ok()
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.below(path).is_some()
+    }
+
+    fn is(&self, id: FileId) -> bool {
+        self.id == Some(id) || self.earlier.contains(&id)
+    }
+}
+
+/// What is decided by.
+#[derive(Debug, Clone, Copy)]
+pub struct PathRules<'r> {
+    /// Where files may be named, and outputs go.
+    pub roots: &'r [ConfiguredPlace],
+    /// Folders and files of scribed itself.
+    pub own: &'r [ConfiguredPlace],
+    /// Folders of sources that are `local_only`.
+    pub local: &'r [(SourceName, ConfiguredPlace)],
+}
+
+/// What stands at a path, links not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathEntry {
+    /// A folder.
+    Folder(FileId),
+    /// A symbolic link, wherever it leads.
+    Link,
+    /// A file or whatever else.
+    Other,
+    /// Nothing.
+    Nothing,
+    /// It cannot be told, for this reason.
+    Unknown(String),
+}
+
+/// What is decided of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Located {
+    /// It lies below a root, and no link leads to it from there.
+    Below(Below),
+    /// It lies below none; nothing there was looked at.
+    Outside {
+        /// It.
+        folder: PathBuf,
+    },
+    /// It lies below a root, and behind this link: that is not followed.
+    Linked {
+        /// The link.
+        link: PathBuf,
+    },
+    /// It lies below a root, and what stands on the way there cannot be told now.
+    Unknown {
+        /// What cannot be looked at.
+        at: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// It is scribed's own, or lies in what is.
+    Own,
+}
+
+/// A folder below a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// The folder: the root with its links resolved, and behind it no link.
+    pub folder: PathBuf,
+    /// The source that keeps its files on this machine, where it lies in the folder of one.
+    pub local: Option<SourceName>,
+}
+
+/// Without `.` and `..`, as it is written: links are not resolved.
+pub fn flat(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut flat, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                flat.pop();
+            }
+            part => flat.push(part),
+        }
+        flat
+    })
+}
+
+/// The innermost of some roots that a path lies below, and the rest of the path.
+pub fn innermost<P: Borrow<ConfiguredPlace>>(roots: impl IntoIterator<Item = P>, path: &Path) -> Option<(P, &Path)> {
+    let all = roots.into_iter().filter_map(|root| root.borrow().below(path).map(|below| (root, below)));
+    all.min_by_key(|(_, below)| below.components().count())
+}
+
+impl PathRules<'_> {
+    /// Decides of a folder, by an absolute path. `look` is asked below the roots only.
+    pub fn locate(&self, folder: &Path, look: &mut dyn FnMut(&Path) -> PathEntry) -> Located {
+        let folder = flat(folder);
+        if self.is_own(&folder) {
+            return Located::Own;
+        }
+        match innermost(self.roots, &folder) {
+            None => Located::Outside { folder },
+            Some((root, below)) => self.walk(root, below, look),
+        }
+    }
+
+    /// Whether a path is scribed's own by its name.
+    pub fn is_own(&self, path: &Path) -> bool {
+        self.own.iter().any(|own| own.holds(path))
+    }
+
+    /// Whether a file or folder is scribed's own under another name.
+    pub fn is_own_id(&self, id: FileId) -> bool {
+        self.own.iter().any(|own| own.is(id))
+    }
+
+    fn walk(&self, root: &ConfiguredPlace, below: &Path, look: &mut dyn FnMut(&Path) -> PathEntry) -> Located {
+        if root.chain.iter().any(|id| self.is_own_id(*id)) {
+            return Located::Own;
+        }
+        let mut local = root.chain.iter().find_map(|id| self.local_id(*id));
+        let mut walked = PathBuf::new();
+        for part in below.components() {
+            walked.push(part);
+            match look(&root.real.join(&walked)) {
+                PathEntry::Folder(id) if self.is_own_id(id) => return Located::Own,
+                PathEntry::Folder(id) => local = local.or_else(|| self.local_id(id)),
+                PathEntry::Link => return Located::Linked { link: root.written.join(walked) },
+                PathEntry::Unknown(why) => return Located::Unknown { at: root.written.join(walked), why },
+                // What is made there later is made without links.
+                PathEntry::Other | PathEntry::Nothing => break,
+            }
+        }
+        let folder = if below.as_os_str().is_empty() { root.real.clone() } else { root.real.join(below) };
+        if self.is_own(&folder) {
+            return Located::Own;
+        }
+        let named = || self.local.iter().find(|(_, place)| place.holds(&folder)).map(|(name, _)| name.clone());
+        let local = local.or_else(named);
+        Located::Below(Below { folder, local })
+    }
+
+    fn local_id(&self, id: FileId) -> Option<SourceName> {
+        self.local.iter().find(|(_, place)| place.is(id)).map(|(name, _)| name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn place(path: &str) -> ConfiguredPlace {
+        ConfiguredPlace::as_written(Path::new(path))
+    }
+
+    fn id(inode: u64) -> FileId {
+        FileId { device: 1, inode }
+    }
+
+    /// `/srv/in` and `/srv/media` are roots, `/srv/in/state` is scribed's own, `/srv/media/private` is kept here.
+    fn located(path: &str, entries: &[(&str, PathEntry)]) -> String {
+        let roots = [place("/srv/in"), place("/srv/media")];
+        let own = [ConfiguredPlace { id: Some(id(9)), ..place("/srv/in/state") }, place("/etc/scribed/jobs.toml")];
+        let local = [(
+            SourceName::new("private"),
+            ConfiguredPlace { id: Some(id(5)), earlier: [id(6)].into(), ..place("/srv/media/private") },
+        )];
+        let entries: BTreeMap<&Path, &PathEntry> =
+            entries.iter().map(|(path, entry)| (Path::new(*path), entry)).collect();
+        let mut look = |path: &Path| {
+            assert!(roots.iter().any(|root| root.holds(path)), "{path:?} is looked at");
+            entries.get(path).map_or(PathEntry::Folder(id(1)), |entry| (*entry).clone())
+        };
+        match (PathRules { roots: &roots, own: &own, local: &local }).locate(Path::new(path), &mut look) {
+            Located::Own => "own".to_owned(),
+            Located::Outside { folder } => format!("outside {}", folder.display()),
+            Located::Linked { link } => format!("behind {}", link.display()),
+            Located::Unknown { at, why } => format!("unknown {} {why}", at.display()),
+            Located::Below(Below { folder, local, .. }) => format!("{} {local:?}", folder.display()),
+        }
+    }
+
+    #[test]
+    fn a_path_is_located_by_its_name_and_behind_no_link() {
+        assert_eq!(located("/srv/in/a/../b", &[]), "/srv/in/b None");
+        assert_eq!(located("/srv/in", &[]), "/srv/in None");
+        assert_eq!(located("/srv/inner", &[]), "outside /srv/inner");
+        assert_eq!(located("/srv/in/../../etc", &[]), "outside /etc");
+        assert_eq!(located("/srv/in/a/b", &[("/srv/in/a", PathEntry::Link)]), "behind /srv/in/a");
+        assert_eq!(located("/srv/in/new/deep", &[("/srv/in/new", PathEntry::Nothing)]), "/srv/in/new/deep None");
+        let stale = [("/srv/in/a", PathEntry::Unknown("stale".to_owned()))];
+        assert_eq!(located("/srv/in/a/b", &stale), "unknown /srv/in/a stale");
+    }
+
+    #[test]
+    fn what_is_scribeds_own_is_so_by_every_name() {
+        assert_eq!(located("/srv/in/state/results", &[]), "own");
+        assert_eq!(located("/srv/media/bound/x", &[("/srv/media/bound", PathEntry::Folder(id(9)))]), "own");
+        assert_eq!(located("/srv/in/new/../state", &[("/srv/in/new", PathEntry::Nothing)]), "own");
+        let root = ConfiguredPlace { chain: vec![id(1), id(9)], ..place("/mnt/other") };
+        let own = [ConfiguredPlace { id: Some(id(9)), ..place("/srv/in/state") }];
+        let rules = PathRules { roots: &[root], own: &own, local: &[] };
+        assert_eq!(rules.locate(Path::new("/mnt/other/a"), &mut |_| PathEntry::Nothing), Located::Own);
+    }
+
+    #[test]
+    fn what_is_kept_here_is_so_by_every_name() {
+        let private = "Some(SourceName(\"private\"))";
+        assert_eq!(located("/srv/media/private/a", &[]), format!("/srv/media/private/a {private}"));
+        let bound = located("/srv/in/x/a", &[("/srv/in/x", PathEntry::Folder(id(5)))]);
+        assert_eq!(bound, format!("/srv/in/x/a {private}"));
+        let before = located("/srv/in/x/a", &[("/srv/in/x", PathEntry::Folder(id(6)))]);
+        assert_eq!(before, format!("/srv/in/x/a {private}"), "it was known by that before");
+    }
+
+    proptest! {
+        /// Whatever is written and whatever links there are: nothing outside is looked at, and what is allowed is below
+        /// a root and not scribed's own.
+        #[test]
+        fn nothing_leaves_the_roots(path in "(srv)?(/(in|media|state|etc|x|\\.\\.|\\.)){0,6}") {
+            let told = located(&format!("/{path}"), &[("/srv/in/x", PathEntry::Link)]);
+            if told.starts_with('/') {
+                let at = told.split(' ').next().unwrap_or_default();
+                prop_assert!(at.starts_with("/srv/in") || at.starts_with("/srv/media"), "{told}");
+                prop_assert!(!at.starts_with("/srv/in/state") && !at.contains("..") && !at.starts_with("/srv/in/x"), "{told}");
+            }
+        }
+    }
+}

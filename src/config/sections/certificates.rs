@@ -1,0 +1,59 @@
+//! `tls = { cert = …, key = … }` of a listener, and `ca` of who calls one.
+
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, ValueError, refusal};
+use crate::config::secret;
+use crate::tls::pair::PairFiles;
+use crate::tls::trust::Authorities;
+use std::path::PathBuf;
+use toml::de::DeValue;
+
+impl Reader<'_> {
+    /// The certificate of a listener, where it has one. Its files are read only where secrets are.
+    pub(crate) fn tls(&self, listener: &Section<'_>) -> Option<PairFiles> {
+        let section = listener.section("tls");
+        let table = section.table()?;
+        for (key, example) in
+            [("cert", "cert = \"/etc/scribed/tls/fullchain.pem\""), ("key", "key = \"/etc/scribed/tls/privkey.pem\"")]
+        {
+            if !table.contains_key(key) {
+                section.lacks(example);
+            }
+        }
+        let cert = section.get("cert", |value| self.credential(value));
+        let key = section.get("key", |value| self.credential(value));
+        let (cert, key) = (cert?, key?);
+        let files = PairFiles { cert: cert.value, key: key.value };
+        if self.wants.files
+            && let Err(error) = files.read()
+        {
+            let fix =
+                "both are PEM files: the certificate with those of the authorities in between, and its private key";
+            listener.refuse("tls", section.span.clone(), refusal(format!("cannot be used: {error}"), fix));
+        }
+        Some(files)
+    }
+
+    /// The authorities that are trusted beside those of the machine. Not read where secrets are not either: who asks
+    /// nobody need not be able to.
+    pub(crate) fn authorities(&self, section: &Section<'_>) -> Authorities {
+        let read = section.get("ca", |value| {
+            let path = self.credential(value)?;
+            if !self.wants.files {
+                return Ok(Authorities::default());
+            }
+            let fix = "a PEM file of one or more certificates of authorities";
+            Authorities::read(&path).map_err(|error| refusal(format!("cannot be used: {error}"), fix))
+        });
+        read.map_or_else(Authorities::default, |read| read.value)
+    }
+
+    /// The path of a file that systemd may hand over.
+    fn credential(&self, value: &DeValue<'_>) -> Result<PathBuf, ValueError> {
+        let written = self.path_text(value)?;
+        let Some(env) = self.wants.env else { return Ok(self.path(&written)) };
+        let path = secret::from_credentials(&written, env);
+        let path = path.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))?;
+        Ok(self.path(&path.to_string_lossy()))
+    }
+}

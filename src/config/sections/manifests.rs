@@ -1,0 +1,147 @@
+//! `manifest`: which lists a source is made of.
+
+use super::patterns::glob;
+use crate::config::load::diagnostics::Problem;
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, Spot, ValueError, refusal, text};
+use crate::config::model::{EarlierLists, Manifests, Source};
+use crate::config::paths::checks;
+use crate::config::paths::checks::{file_for_lists, folder_for_lists};
+use crate::config::paths::folders;
+use crate::config::paths::rules::flat;
+use crate::manifests::format::kind::{ENDINGS, kind};
+use std::path::{Component, Path, PathBuf};
+use toml::de::DeValue;
+
+impl Reader<'_> {
+    /// The folder of a source's lists, as it is written, and which of its files they are.
+    pub(crate) fn lists(&self, section: &Section<'_>, has_folder: bool) -> Option<Spot<(String, Manifests)>> {
+        let lists = section.get("manifest", |value| self.manifest(value))?;
+        if has_folder {
+            let why = "stands beside `folder`: a source is made of a folder's files or of lists";
+            section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of it"));
+        }
+        if section.table().is_some_and(|table| table.contains_key("exclude")) {
+            let what = format!("`{}` is for folders: a manifest names its recordings", section.name("exclude"));
+            section.tell(Problem::at(lists.span.clone(), what).fix("take it out"));
+        }
+        Some(lists)
+    }
+
+    fn manifest(&self, value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
+        let written = text(value)?;
+        if let Some(wrong) = checks::mistake(&written).filter(|_| !self.is_literal(&written)) {
+            return Err(wrong);
+        }
+        let has_kind = kind(Path::new(&written)).is_some();
+        let wrong =
+            if has_pattern(&written) || has_kind { None } else { folder_for_lists(&self.path(&written), &written) };
+        let read = wrong.map_or_else(|| lists(value), Err)?;
+        file_for_lists(&self.path(&read.0)).map_or(Ok(read), Err)
+    }
+
+    /// Whether a list, or the folder that lists are in, exists under the very name that is written.
+    fn is_literal(&self, written: &str) -> bool {
+        let before: Vec<&str> = written.split('/').take_while(|part| !has_pattern(part)).collect();
+        let before = before.join("/");
+        let above = if has_pattern(written) { Some(Path::new(&before)) } else { Path::new(&before).parent() };
+        let is_folder = |above: &Path| !above.as_os_str().is_empty() && folders::is_folder(&self.base.join(above));
+        above.is_some_and(is_folder) || folders::exists(&self.base.join(written))
+    }
+
+    /// `roots`: where rows may name files, and outputs may go; `None` where the source does not say it.
+    pub(crate) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        let list = section.list("roots", |value| self.path_text(value))?;
+        if !section.table().is_some_and(|table| table.contains_key("manifest")) {
+            let why = "is for a `manifest`: a folder's files lie in it";
+            section.refuse("roots", list.span.clone(), refusal(why, "take it out"));
+        }
+        if list.value.is_empty() {
+            let fix = "take the key out for the folder of the lists and those of all sources";
+            section.refuse("roots", list.span.clone(), refusal("must name at least one folder", fix));
+        }
+        let root = |written: Spot<String>| {
+            let root = flat(&self.path(&written.value));
+            if own.iter().any(|own| root.starts_with(own)) {
+                let why = "names scribed's own folder or file: its state, its service's data, or a key";
+                section.refuse("roots", written.span, refusal(why, "choose a folder of media"));
+            }
+            root
+        };
+        Some(list.value.into_iter().map(root).collect())
+    }
+}
+
+/// `lists/*.csv`: everything before the first folder with a pattern in it is the folder.
+fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
+    let fix = "write it like \"lists/*.csv\" or \"/srv/lists/2024.jsonl\"";
+    let written = text(value)?;
+    let path = Path::new(&written);
+    if path.components().any(|part| part == Component::ParentDir) && has_pattern(&written) {
+        return Err(refusal("must not hold .. beside a pattern", fix));
+    }
+    let parts: Vec<&str> = written.split('/').collect();
+    let last = parts.len() - 1;
+    let first = parts.iter().position(|part| has_pattern(part)).unwrap_or(last).min(last);
+    let pattern = parts[first..].join("/");
+    if !has_pattern(parts[last]) && kind(Path::new(parts[last])).is_none()
+        || Path::new(parts[last])
+            .extension()
+            .is_some_and(|ending| !has_pattern(&ending.to_string_lossy()) && kind(path).is_none())
+    {
+        let why = format!("must name files that end in {}", ENDINGS.join(", "));
+        return Err(refusal(why, "save a spreadsheet as \"CSV UTF-8\""));
+    }
+    let folder = match parts[..first].join("/") {
+        root if root.is_empty() && written.starts_with('/') => "/".to_owned(),
+        none if none.is_empty() => ".".to_owned(),
+        folder => folder,
+    };
+    let depth = if pattern.contains("**") { usize::MAX } else { last - first + 1 };
+    let pattern = glob(&pattern)?.compile_matcher();
+    Ok((folder, Manifests { pattern, depth, place: PathBuf::new(), earlier: Vec::new() }))
+}
+
+/// Whether a file of this name may be a list of recordings.
+pub(crate) fn is_list(name: &str) -> bool {
+    kind(Path::new(name)).is_some()
+}
+
+fn has_pattern(part: &str) -> bool {
+    part.contains(['*', '?', '[', '{'])
+}
+
+/// Whether two sources are made of the same lists, as far as that is seen without a look at them: each would write
+/// the receipts of both. `places`: where their folders really lie.
+pub(crate) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
+    let (Some(first), Some(second)) = (&one.0.manifests, &other.0.manifests) else { return false };
+    let pattern = |lists: &Manifests| lists.pattern.glob().glob().to_owned();
+    let is_same = one.1 == other.1 && pattern(first).eq_ignore_ascii_case(&pattern(second));
+    is_same || names_one(first, one.1, earlier(other.0, other.1)) || names_one(second, other.1, earlier(one.0, one.1))
+}
+
+/// Whether it names a single list, which is one of these.
+fn names_one(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> bool {
+    let name = lists.pattern.glob().glob();
+    !has_pattern(name) && others.is_some_and(|others| others.takes(&place.join(name)))
+}
+
+fn earlier(source: &Source, place: &Path) -> Option<EarlierLists> {
+    let Manifests { pattern, depth, .. } = source.manifests.as_ref()?;
+    let (source, place) = (source.name.clone(), place.to_owned());
+    Some(EarlierLists { source, place, pattern: pattern.clone(), depth: *depth })
+}
+
+/// Tells each source which lists are those of sources before it. In their order; `places`: where their folders really
+/// lie.
+pub(crate) fn told_of_earlier<'s>(sources: impl Iterator<Item = &'s mut Source>, places: &[PathBuf]) {
+    let mut before: Vec<EarlierLists> = Vec::new();
+    for (source, place) in sources.zip(places) {
+        let own = earlier(source, place);
+        if let Some(manifests) = &mut source.manifests {
+            manifests.place.clone_from(place);
+            manifests.earlier.clone_from(&before);
+        }
+        before.extend(own);
+    }
+}

@@ -1,0 +1,142 @@
+//! `[serve]`: the transcription service itself.
+
+use crate::config::load::diagnostics::Problem;
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, ValueError, duration_in, refusal, size, some_time_in, text, whole};
+use crate::config::load::values::{address, base_url, boolean, header, or, userless, values, web_url};
+use crate::config::model::{RecogniserConfig, ServeConfig, Source, WebhookConfig};
+use crate::domain::zone::Zone;
+use crate::wire::address::is_this_machine;
+use crate::wire::enrichment::Shapes;
+use crate::wire::network::{Network, NetworkError};
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use std::net::SocketAddr;
+use std::time::Duration;
+use toml::de::DeValue;
+
+impl Reader<'_> {
+    pub(crate) fn serve(&self, section: &Section<'_>) -> ServeConfig {
+        let upload_limit = section.get("upload_limit", size);
+        let disk = section.get("disk", size);
+        let spans = [&upload_limit, &disk].map(|spot| spot.as_ref().map(|spot| spot.span.clone()));
+        let (upload_limit, disk) = (or(upload_limit, 1_000_000_000), or(disk, 20_000_000_000));
+        if let Some(span) = spans.into_iter().flatten().next().filter(|_| disk < upload_limit) {
+            let what = "`serve.disk` must be at least `serve.upload_limit`";
+            section.tell(Problem::at(span, what).fix("one upload must fit into what all of them may take"));
+        }
+        let headers = section.list("key_header", header).map(|list| values(list.value));
+        ServeConfig {
+            shown: Zone::UTC,
+            listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
+            tls: self.tls(section),
+            authorities: self.authorities(section),
+            keys: self.service_keys(section),
+            key_header: headers
+                .filter(|list| !list.is_empty())
+                .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
+            data: self.path(&or(section.get("data", |value| self.own_folder(value)), "service".to_owned())),
+            recogniser: or(section.get("recogniser", recogniser), RecogniserConfig::Pocketsphinx),
+            upload_limit,
+            length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
+            disk,
+            shapes: or(section.get("shapes", shapes), Shapes::Interface),
+            running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
+            queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
+            retention: or(section.get("retention", some_time_in("d")), Duration::from_secs(365 * 24 * 3600)),
+            uploads: section.get("uploads", duration_in("d")).map(|spot| spot.value),
+            fetch_private: or(section.get("fetch_private", boolean), false),
+            webhook: self.webhook(&section.section("webhook")),
+            cors: section.list("cors", origin).map_or(Vec::new(), |list| values(list.value)),
+            public_url: section.get("public_url", public_url).map(|spot| spot.value),
+            trusted_proxies: section.list("trusted_proxies", network).map_or(Vec::new(), |list| values(list.value)),
+        }
+    }
+
+    fn webhook(&self, section: &Section<'_>) -> Option<WebhookConfig> {
+        let table = section.table()?;
+        let url = section.get("url", webhook_url);
+        let secret = section.get("secret", |value| self.secret(value));
+        for (key, example) in [("url", "\"https://hook.example.org/scribed\""), ("secret", "\"env:NAME\"")] {
+            if !table.contains_key(key) {
+                let what = format!("`{}` is missing: a webhook needs both", section.name(key));
+                section.tell(Problem::at(section.span.clone(), what).fix(format!("{key} = {example}")));
+            }
+        }
+        Some(WebhookConfig { url: url?.value, secret: secret?.value })
+    }
+}
+
+/// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
+pub(crate) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &ServeConfig) {
+    let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
+    if !is_this_machine(webhook.url.host_str().unwrap_or_default()) {
+        let section = file.section("serve").section("webhook");
+        let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
+        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));
+    }
+}
+
+fn webhook_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
+    let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
+    userless(url, "receivers know the calls by their signature")
+}
+
+fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
+    base_url(value, "https://stt.example.org", "keys come in the header that `key_header` names")
+}
+
+fn network(value: &DeValue<'_>) -> Result<Network, ValueError> {
+    let fix = "write it like \"127.0.0.1\" or \"10.0.0.0/8\"";
+    text(value)?.parse().map_err(|error: NetworkError| refusal(error.to_string(), fix))
+}
+
+/// An origin as browsers write it: the default port is left out, the host is in lower case.
+fn origin(value: &DeValue<'_>) -> Result<String, ValueError> {
+    let fix = "write it like \"https://app.example.org\"";
+    let written = text(value)?;
+    if written == "*" {
+        return Err(refusal("must be an origin: with a star every page in a browser could ask", fix));
+    }
+    let url = userless(web_url(value, fix)?, "origins have none")?;
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must be an origin, without a path, a query and a fragment", fix));
+    }
+    Ok(url.origin().ascii_serialization())
+}
+
+fn recogniser(value: &DeValue<'_>) -> Result<RecogniserConfig, ValueError> {
+    match text(value)?.as_str() {
+        "pocketsphinx" => Ok(RecogniserConfig::Pocketsphinx),
+        _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
+    }
+}
+
+fn shapes(value: &DeValue<'_>) -> Result<Shapes, ValueError> {
+    match text(value)?.as_str() {
+        "interface" => Ok(Shapes::Interface),
+        "current" => Ok(Shapes::Current),
+        _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::load::read::parse;
+    use std::path::Path;
+
+    #[test]
+    fn origins_are_kept_as_browsers_write_them() {
+        let read = |cors: &str| {
+            let text = format!("[serve]\ncors = {cors}\n[[source]]\nfolder = \"a\"\n");
+            parse(Path::new("/x/jobs.toml"), &text, &|_| None).map(|config| config.serve.cors)
+        };
+        let kept = read("[\"https://App.example.org:443/\", \"http://localhost:3000\"]").expect("origins");
+        assert_eq!(kept, ["https://app.example.org", "http://localhost:3000"]);
+        for wrong in
+            ["*", "null", "app.example.org", "https://a.example/path", "https://u:p@a.example", "ftp://a.example"]
+        {
+            assert!(read(&format!("[\"{wrong}\"]")).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! `[serve] keys`: the keys that the transcription service accepts, and where each one's key is.
+//!
+//! A list of keys has no names. With names (a table, or a folder whose files are named so) each key is revoked by
+//! removing or emptying its file, and replaced by writing another one; a file may hold several keys, one a line, all
+//! of which are accepted.
+
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, ValueError, refusal, wrong_type};
+use crate::config::secret;
+use crate::config::secret::{Env, Secret};
+use crate::permission::said;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The configured keys: where they are, and what was found there.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceKeys {
+    /// Where they are.
+    pub places: KeyLocations,
+    /// What was found when the configuration was read; empty where secrets were left where they are.
+    pub found: Vec<FoundKey>,
+    /// What is to be told about it, such as which key is no longer accepted.
+    pub remarks: Vec<String>,
+    /// Every name that is configured, also one without a key that is accepted.
+    pub names: BTreeSet<String>,
+}
+
+/// A key, and the name of whoever has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    /// `None` in a list of keys.
+    pub name: Option<String>,
+    /// The key.
+    pub secret: Secret,
+}
+
+/// Where keys are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyLocations {
+    /// The folder that relative paths are taken from.
+    base: PathBuf,
+    form: Form,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    List(Vec<String>),
+    Named(Vec<(String, Vec<String>)>),
+    Folder(PathBuf),
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+/// One place of keys, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocatedKeys {
+    /// Whose key it is.
+    pub name: Option<String>,
+    /// Where it is, for people.
+    pub place: String,
+    /// What is there.
+    pub state: KeyState,
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyState {
+    /// These keys.
+    Keys(Vec<Secret>),
+    /// None: whoever had one from here is refused.
+    Refused(String),
+    /// It cannot be told now, such as where a disk does not answer: what was known holds.
+    Unknown(String),
+}
+
+impl ServiceKeys {
+    /// Whether none is configured.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+}
+
+impl KeyLocations {
+    /// Whether nothing is configured.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.form, Form::List(list) if list.is_empty())
+    }
+
+    /// The folder whose files are keys, where it is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.form {
+            Form::Folder(folder) => Some(folder),
+            Form::List(_) | Form::Named(_) => None,
+        }
+    }
+
+    /// Whether there is a file that may be replaced.
+    pub fn has_files(&self) -> bool {
+        let is_file = |written: &String| written.starts_with("file:");
+        match &self.form {
+            Form::List(list) => list.iter().any(is_file),
+            Form::Named(names) => names.iter().any(|(_, list)| list.iter().any(is_file)),
+            Form::Folder(_) => true,
+        }
+    }
+
+    /// Looks at every place. Blocks on the disk.
+    pub fn look(&self, env: Env<'_>) -> Vec<LocatedKeys> {
+        let slot = |name: Option<&str>, written: &String| {
+            let (place, state) = self.at(written, env);
+            LocatedKeys { name: name.map(str::to_owned), place, state }
+        };
+        match &self.form {
+            Form::List(list) => list.iter().map(|written| slot(None, written)).collect(),
+            Form::Named(names) => {
+                // A name without a place is configured all the same: its records are not to be given away.
+                let none = |name: &String| {
+                    let state = KeyState::Refused("it names no place of a key".to_owned());
+                    LocatedKeys { name: Some(name.clone()), place: "[serve] keys".to_owned(), state }
+                };
+                let of_name = |(name, list): &(String, Vec<String>)| match list.is_empty() {
+                    true => vec![none(name)],
+                    false => list.iter().map(|one| slot(Some(name), one)).collect(),
+                };
+                names.iter().flat_map(of_name).collect()
+            }
+            Form::Folder(folder) => in_folder(folder),
+        }
+    }
+
+    fn at(&self, written: &str, env: Env<'_>) -> (String, KeyState) {
+        match written.strip_prefix("file:") {
+            Some(path) => match secret::from_credentials(path, env) {
+                Ok(path) => {
+                    let path = self.base.join(path);
+                    (path.display().to_string(), in_file(&path))
+                }
+                Err((why, _)) => (written.to_owned(), KeyState::Refused(why)),
+            },
+            None => match Secret::fetch(written, &self.base, env) {
+                Ok(secret) => (written.to_owned(), KeyState::Keys(vec![secret])),
+                Err((why, _)) => (written.to_owned(), KeyState::Refused(why)),
+            },
+        }
+    }
+}
+
+/// The keys in a file, one a line.
+fn in_file(path: &Path) -> KeyState {
+    match std::fs::read(path) {
+        Ok(bytes) => match lines(&bytes) {
+            Ok(keys) if keys.is_empty() => KeyState::Refused("the file is empty".to_owned()),
+            Ok(keys) => KeyState::Keys(keys),
+            Err(why) => KeyState::Refused(why),
+        },
+        // Whoever takes the file away, or closes it, means it; a disk that does not answer means nothing.
+        Err(error) => match error.kind() {
+            std::io::ErrorKind::NotFound
+            | std::io::ErrorKind::PermissionDenied
+            | std::io::ErrorKind::IsADirectory
+            | std::io::ErrorKind::NotADirectory => {
+                KeyState::Refused(format!("the file cannot be read: {}", said(&error, path)))
+            }
+            _ => KeyState::Unknown(error.to_string()),
+        },
+    }
+}
+
+fn lines(bytes: &[u8]) -> Result<Vec<Secret>, String> {
+    if bytes.len() as u64 > secret::LONGEST {
+        return Err("the file is too long to hold keys".to_owned());
+    }
+    let all = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    all.map(|line| match std::str::from_utf8(line) {
+        Ok(text) if text.bytes().all(|c| c.is_ascii_graphic()) => Ok(Secret::new(text)),
+        _ => Err("the file holds a line with characters that a header cannot carry".to_owned()),
+    })
+    .collect()
+}
+
+/// Every file of a folder, by its name.
+fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
+    let failed = |error: std::io::Error| {
+        let state = match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
+                KeyState::Refused(format!("the folder cannot be read: {}", said(&error, folder)))
+            }
+            _ => KeyState::Unknown(error.to_string()),
+        };
+        vec![LocatedKeys { name: None, place: folder.display().to_string(), state }]
+    };
+    let listed: Result<Vec<_>, _> = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
+        Err(error) => return failed(error),
+    };
+    let mut names = match listed {
+        Ok(names) => names,
+        Err(error) => return failed(error),
+    };
+    names.sort();
+    // Hidden files, what editors leave, and folders are nobody's.
+    let is_wanted = |name: &String| !name.starts_with('.') && !name.ends_with('~') && !folder.join(name).is_dir();
+    let names = names.iter().map(|name| name.to_string_lossy().into_owned()).filter(is_wanted);
+    names
+        .map(|name| {
+            let path = folder.join(&name);
+            let state = match key_name(&name) {
+                Ok(()) => in_file(&path),
+                Err(ValueError { why, .. }) => KeyState::Refused(format!("its name {why}")),
+            };
+            LocatedKeys { name: Some(name), place: path.display().to_string(), state }
+        })
+        .collect()
+}
+
+/// Shorter keys are guessed.
+const SHORT: usize = 16;
+
+/// What was known of every place, by which what cannot be told now is decided.
+#[derive(Debug, Clone, Default)]
+pub struct LastKnown {
+    places: BTreeMap<(Option<String>, String), Vec<Secret>>,
+    /// Under which name each key was accepted last.
+    held: Vec<FoundKey>,
+}
+
+/// The keys that are accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// These.
+    pub keys: Vec<FoundKey>,
+    /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
+    pub remarks: Vec<String>,
+    /// Keys that stand under two names: the name that they are not accepted under, and both in words.
+    pub doubled: Vec<(String, String)>,
+    /// Every name that is configured, also one without a key that is accepted.
+    pub names: BTreeSet<String>,
+}
+
+impl LastKnown {
+    /// Knows which keys are accepted, and under which names.
+    pub fn of(held: &[FoundKey]) -> Self {
+        Self { held: held.to_vec(), ..Self::default() }
+    }
+
+    /// The keys that are accepted by what is at these places now. A key under several names stays with the one that
+    /// it was accepted under last; a new one is the first one's.
+    pub fn take(&mut self, slots: Vec<LocatedKeys>) -> Accepted {
+        let mut accepted = Accepted::default();
+        let places = self.secrets(slots, &mut accepted);
+        accepted.names = places.iter().filter_map(|(name, ..)| name.clone()).collect();
+        for (name, place, secrets) in &places {
+            for secret in secrets {
+                let who = of_whom(name.as_deref());
+                if secret.expose().len() < SHORT {
+                    accepted.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
+                }
+                let holder = self.holder(secret, &places);
+                if holder != name.as_ref() {
+                    let words = format!(
+                        "the key in {place} is already that of {}: {} needs another one",
+                        holder.map_or("an unnamed one", String::as_str),
+                        name.as_deref().unwrap_or_default()
+                    );
+                    accepted.doubled.push((name.clone().unwrap_or_default(), words));
+                } else if !accepted.keys.iter().any(|known| known.secret == *secret) {
+                    accepted.keys.push(FoundKey { name: name.clone(), secret: secret.clone() });
+                }
+            }
+        }
+        // A key that is away for a while comes back as whose it was.
+        self.held.retain(|held| !accepted.keys.iter().any(|key| key.secret == held.secret));
+        self.held.extend(accepted.keys.iter().cloned());
+        self.places = places
+            .into_iter()
+            .filter(|(_, _, secrets)| !secrets.is_empty())
+            .map(|(name, place, secrets)| ((name, place), secrets))
+            .collect();
+        accepted
+    }
+
+    /// What is at every place, or was there when it could be told last.
+    fn secrets(&self, slots: Vec<LocatedKeys>, accepted: &mut Accepted) -> Vec<AtPlace> {
+        let mut all = Vec::new();
+        for LocatedKeys { name, place, state } in slots {
+            let who = of_whom(name.as_deref());
+            match state {
+                KeyState::Keys(secrets) => all.push((name, place, secrets)),
+                KeyState::Refused(why) => {
+                    accepted.remarks.push(format!("the key{who} in {place} is not accepted: {why}"));
+                    all.push((name, place, Vec::new()));
+                }
+                KeyState::Unknown(why) => {
+                    accepted
+                        .remarks
+                        .push(format!("the key{who} in {place} cannot be read now, what is known of it holds: {why}"));
+                    // The place itself, or all files of a folder.
+                    let is_known = |(of, at): &(Option<String>, String)| {
+                        *at == place
+                            || (name.is_none() && of.is_some() && Path::new(at).parent() == Some(Path::new(&place)))
+                    };
+                    let known = self.places.iter().filter(|(id, _)| is_known(id));
+                    let known: Vec<AtPlace> =
+                        known.map(|((of, at), secrets)| (of.clone(), at.clone(), secrets.clone())).collect();
+                    if known.is_empty() {
+                        all.push((name, place, Vec::new()));
+                    }
+                    all.extend(known);
+                }
+            }
+        }
+        all
+    }
+
+    /// The name that a key is accepted under.
+    fn holder<'p>(&self, secret: &Secret, places: &'p [AtPlace]) -> Option<&'p String> {
+        let having =
+            || places.iter().filter(|(_, _, secrets)| secrets.contains(secret)).map(|(name, ..)| name.as_ref());
+        let was = self.held.iter().find(|held| held.secret == *secret).map(|held| held.name.as_ref());
+        having().find(|name| Some(*name) == was).or_else(|| having().next()).flatten()
+    }
+}
+
+/// A name, where its key is, and what is there.
+type AtPlace = (Option<String>, String, Vec<Secret>);
+
+fn of_whom(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!(" of {name}"))
+}
+
+impl Reader<'_> {
+    pub(crate) fn service_keys(&self, section: &Section<'_>) -> ServiceKeys {
+        let written = section.table().and_then(|table| table.get("keys"));
+        let form = match written.map(|written| (written.span(), written.get_ref())) {
+            None => return ServiceKeys::default(),
+            Some((span, DeValue::String(_))) => self.folder_form(section, span),
+            Some((_, DeValue::Table(names))) => self.named_form(section, names),
+            Some(_) => self.list_form(section),
+        };
+        let places = KeyLocations { base: self.base.clone(), form };
+        let Some(env) = self.wants.env else { return ServiceKeys { places, ..ServiceKeys::default() } };
+        let Accepted { keys, remarks, doubled, names } = LastKnown::default().take(places.look(env));
+        let span = written.map_or(0..0, Spanned::span);
+        for (name, words) in doubled {
+            let at = name_span(written, &name).unwrap_or_else(|| span.clone());
+            section.refuse(
+                "keys",
+                at,
+                refusal(format!("cannot be used: {words}"), "a key is one person's or one program's"),
+            );
+        }
+        if keys.is_empty() && !places.is_empty() && section.is_well("keys") {
+            let why = format!("has no key that can be used: {}", remarks.join("; "));
+            section.refuse("keys", span, refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"));
+        }
+        ServiceKeys { places, found: keys, remarks, names }
+    }
+
+    /// As it always was: each is an error where it cannot be used.
+    fn list_form(&self, section: &Section<'_>) -> Form {
+        let list = section.list("keys", |value| {
+            self.secret(value)?;
+            Ok(value.as_str().unwrap_or_default().to_owned())
+        });
+        Form::List(list.map_or(Vec::new(), |list| list.value.into_iter().map(|spot| spot.value).collect()))
+    }
+
+    fn folder_form(&self, section: &Section<'_>, span: Range<usize>) -> Form {
+        let folder = section.get("keys", |value| match value.as_str().and_then(|text| text.strip_prefix("folder:")) {
+            Some(path) if !path.is_empty() => Ok(self.path(path)),
+            _ => Err(refusal(
+                "must be an array of keys, a table of names, or \"folder:PATH\"",
+                "write [\"env:NAME\"], { alice = \"file:PATH\" } or \"folder:keys\"",
+            )),
+        });
+        let Some(folder) = folder.map(|folder| folder.value) else { return Form::default() };
+        if self.wants.env.is_some() && !folder.is_dir() {
+            let why = format!("names no folder: {}", folder.display());
+            section.refuse(
+                "keys",
+                span,
+                refusal(why, "make it, and in it a file for each key, named after who has it"),
+            );
+        }
+        Form::Folder(folder)
+    }
+
+    fn named_form(&self, section: &Section<'_>, names: &DeTable<'_>) -> Form {
+        let mut found: Vec<(usize, String, Vec<String>)> = Vec::new();
+        for (name, value) in names {
+            let key = format!("keys.{}", name.get_ref());
+            if let Err(wrong) = key_name(name.get_ref()) {
+                section.refuse(&key, name.span(), wrong);
+                continue;
+            }
+            let list: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
+                DeValue::Array(list) => list.iter().collect(),
+                _ => vec![value],
+            };
+            let mut written = Vec::new();
+            for element in list {
+                match self.place(element.get_ref()) {
+                    Ok(place) => written.push(place),
+                    Err(wrong) => section.refuse(&key, element.span(), wrong),
+                }
+            }
+            found.push((name.span().start, name.get_ref().to_string(), written));
+        }
+        // In the order of the file: what is older than keys is the first one's.
+        found.sort();
+        Form::Named(found.into_iter().map(|(_, name, written)| (name, written)).collect())
+    }
+
+    /// Where a named key is. A file need not be there: that is how a key is revoked.
+    fn place(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
+        let written =
+            value.as_str().ok_or_else(|| wrong_type("a string", value, "use \"file:PATH\" or \"env:NAME\""))?;
+        let is_file = written.starts_with("file:");
+        let checked = match self.wants.env {
+            Some(env) if !is_file => Secret::fetch(written, &self.base, env),
+            _ => Secret::unfetched(written),
+        };
+        checked.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))?;
+        Ok(written.to_owned())
+    }
+}
+
+/// Where a name stands in the file.
+fn name_span(written: Option<&Spanned<DeValue<'_>>>, name: &str) -> Option<Range<usize>> {
+    let names = written?.get_ref().as_table()?;
+    names.keys().find(|key| key.get_ref() == name).map(Spanned::span)
+}
+
+/// A name that may stand in logs and as a file's name.
+fn key_name(name: &str) -> Result<(), ValueError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    match name.len() {
+        1..=64 if name.chars().all(plain) => Ok(()),
+        _ => Err(refusal("is no name for a key", "use up to 64 letters, digits and - _ . @")),
+    }
+}

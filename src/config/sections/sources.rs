@@ -1,0 +1,377 @@
+//! `[[source]]`.
+
+use super::budget::allowance;
+use super::manifests::{same_lists, told_of_earlier};
+use super::patterns::{digest, globs, inside, media_glob, set};
+use super::scheduling::standing;
+use super::timing;
+use super::track_selection::{channels, track};
+use crate::config::load::diagnostics::{Problem, nearest};
+use crate::config::load::quantities::quoted;
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, Spot, ValueError, duration_in, refusal, text};
+use crate::config::load::values::{boolean, or, values};
+use crate::config::model::{Existing, ServiceConfig, Source, SourceDefaults};
+use crate::config::paths::checks::{file_for_folder, file_for_own, pattern_for_folder};
+use crate::config::paths::folders;
+use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
+use crate::config::template::capture::Capture;
+use crate::config::template::name_as::{DEFAULT_NAME, NameTemplate};
+use crate::config::template::scoping::user_of;
+use crate::config::template::text;
+use crate::config::template::text::Template;
+use crate::config::template::variables::TemplateScope;
+use crate::domain::format::Format;
+use crate::domain::names::{ServiceName, SourceName};
+use crate::wire::languages::LANGUAGES;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use toml::de::DeValue;
+
+/// What a source may name, and whose folders it may not take.
+pub(crate) struct SourceContext<'k> {
+    pub(crate) shared: &'k Arc<SourceDefaults>,
+    pub(crate) scope: &'k TemplateScope,
+    pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
+    pub(crate) own: &'k [&'k Path],
+    /// All that is scribed's own: these, the configuration and the files of keys.
+    pub(crate) private: &'k [PathBuf],
+}
+
+/// A source while its neighbours are not known yet.
+struct Draft {
+    source: Source,
+    name_span: Range<usize>,
+    folder_span: Range<usize>,
+    place_span: Option<Range<usize>>,
+}
+
+impl Reader<'_> {
+    pub(crate) fn sources(&self, file: &Section<'_>, known: &SourceContext<'_>) -> Vec<Source> {
+        let sections = file.sections("source");
+        let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
+        // Of another form than [[source]] is told by `keys`.
+        let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
+        if is_none && self.wants.sources {
+            file.tell(Problem::of_file("there is no source").fix("write [[source]] and below it folder = \"inbox\""));
+        }
+        let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
+        let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
+        // One alone is in nobody's way.
+        let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
+        let placed: Vec<(&Draft, &Path)> = drafts.iter().zip(places.iter().map(PathBuf::as_path)).collect();
+        for (number, later) in placed.iter().enumerate() {
+            placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
+        }
+        placed_well(file, &drafts, known.own);
+        told_of_earlier(drafts.iter_mut().map(|draft| &mut draft.source), &places);
+        let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.place.clone()).collect();
+        drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
+    }
+
+    /// `folder`, where no file and no pattern stands for one.
+    fn folder(&self, section: &Section<'_>) -> Option<Spot<String>> {
+        section.get("folder", |value| {
+            let written = self.path_text(value)?;
+            let folder = self.path(&written);
+            let wrong = file_for_folder(&folder, &written).or_else(|| pattern_for_folder(&folder, &written));
+            wrong.map_or_else(|| Ok(written), Err)
+        })
+    }
+
+    /// The text of a folder in which files are written.
+    pub(crate) fn own_folder(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
+        let written = self.path_text(value)?;
+        file_for_own(&self.path(&written)).map_or_else(|| Ok(written), Err)
+    }
+
+    fn source(&self, section: &Section<'_>, known: &SourceContext<'_>) -> Option<Draft> {
+        let SourceContext { shared, own, .. } = *known;
+        let table = section.table()?;
+        let (written, manifests) = match self.lists(section, table.contains_key("folder")) {
+            Some(lists) => (Some(Spot { value: lists.value.0, span: lists.span }), Some(lists.value.1)),
+            None => (self.folder(section), None),
+        };
+        let name = section.get("name", source_name);
+        let folder = written.as_ref().filter(|_| manifests.is_none()).map(|written| self.path(&written.value));
+        let include = globs(section, "include", &[media_glob()], folder.as_deref());
+        let exclude = globs(section, "exclude", &[], folder.as_deref());
+        let existing = or(section.get("existing", existing), Existing::Skip);
+        let settle = section.get("settle", duration_in("s")).map(|settle| settle.value);
+        let hold = or(section.get("hold", duration_in("h")), Duration::from_secs(24 * 3600));
+        let template = section.get("template", |value| text::find(&shared.templates, &text(value)?));
+        let (service, local_only) = service_of(section, known.services);
+        let outputs = outputs(section);
+        let capture = section.get("capture", |value| Capture::build(&text(value)?)).map(|spot| spot.value);
+        let language = section.get("language", language).map(|spot| spot.value);
+        let (track, channels) = (section.get("track", track).map(|spot| spot.value), channels(section));
+        let name_as = name_as(section, known.scope)?;
+        let bucket = self.bucket(section);
+        let outputs_to = section.get("place", |value| self.own_folder(value)).filter(|place| place.value != BESIDE);
+        if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
+            let problem = Problem::at(section.span.clone(), "this source has no `folder` and no `manifest`");
+            section.tell(problem.fix("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
+        }
+        let (folder, place) = match (written, &bucket) {
+            (Some(_), Some(bucket)) => {
+                let why = "is given beside a `folder`: media comes from one of the two";
+                section.refuse("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
+                return None;
+            }
+            (Some(written), None) => (self.path(&written.value), written.span),
+            (None, Some(bucket)) => (bucket.value.folder(), bucket.span.clone()),
+            (None, None) => return None,
+        };
+        if own.iter().any(|own| folder.starts_with(own)) {
+            let why = "lies in the folder of the state or of the service's data";
+            let key = if manifests.is_some() { "manifest" } else { "folder" };
+            section.refuse(key, place.clone(), refusal(why, "choose a folder of media"));
+        }
+        let name = match name {
+            Some(name) => name,
+            None => default_name(section, &folder, &place)?,
+        };
+        let roots = self.roots(section, known.private);
+        let selection_hash = digest(&include, &exclude);
+        let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
+        let scan = timing::scan(section, shared.unnamed);
+        let missed = timing::missed(section, &scan, manifests.is_some());
+        let own = known.private.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
+        let source = Source {
+            name: SourceName::new(name.value),
+            service,
+            local_only,
+            folder,
+            manifests,
+            bucket: bucket.map(|spot| spot.value),
+            include: set(include),
+            exclude,
+            selection_hash,
+            own,
+            // Told below, when all sources are known.
+            roots: roots.unwrap_or_default(),
+            places: Arc::default(),
+            existing,
+            settle,
+            hold,
+            scan,
+            missed,
+            submit: timing::submit(section, shared.unnamed),
+            standing: standing(section),
+            budget: allowance(&section.section("budget")),
+            capture,
+            language,
+            track,
+            channels,
+            template: template.map_or_else(Template::empty, |spot| spot.value),
+            outputs,
+            name_as,
+            place: outputs_to.as_ref().map(|place| self.path(&place.value)),
+            shared: Arc::clone(shared),
+        };
+        let place_span = outputs_to.map(|place| place.span);
+        Some(Draft { source, name_span: name.span, folder_span: place, place_span })
+    }
+}
+
+/// Who transcribes what comes from a source, and whether all of it stays here.
+fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceConfig>) -> (ServiceName, bool) {
+    let named = section.get("service", |value| {
+        let name = ServiceName::new(text(value)?);
+        if services.contains_key(&name) {
+            return Ok(name);
+        }
+        let fix = match nearest(name.as_str(), services.keys().map(ServiceName::as_str)) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("write [services.{name}], or take it out for the service `default`"),
+        };
+        Err(refusal("names no service of this file", fix))
+    });
+    let service = or(named, ServiceName::new(ServiceName::DEFAULT));
+    let local_only = section.get("local_only", boolean);
+    let (Some(only), Some(ServiceConfig::Hosted(hosted))) = (&local_only, services.get(&service)) else {
+        return (service, or(local_only, false));
+    };
+    if only.value {
+        let why = format!("keeps everything on this machine, but its service `{service}` is elsewhere: {}", hosted.url);
+        let fix = "give it service = \"site\" and write [services.site] without a `url`: that is the embedded one";
+        section.refuse("local_only", only.span.clone(), refusal(why, fix));
+    }
+    (service, only.value)
+}
+
+fn existing(value: &DeValue<'_>) -> Result<Existing, ValueError> {
+    match text(value)?.as_str() {
+        "skip" => Ok(Existing::Skip),
+        "transcribe" => Ok(Existing::Transcribe),
+        _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
+    }
+}
+
+fn source_name(value: &DeValue<'_>) -> Result<String, ValueError> {
+    let name = text(value)?;
+    if name.chars().any(char::is_control) || name.len() > 100 {
+        return Err(refusal(
+            "must be at most 100 bytes without control characters",
+            "choose a short name; jobs are known by it",
+        ));
+    }
+    Ok(name)
+}
+
+/// The folder's last component, as a source's name.
+fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Option<Spot<String>> {
+    let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
+    if name.is_none() {
+        section.refuse("folder", span.clone(), refusal("gives the source no name", "add name = \"…\""));
+    }
+    name.map(|value| Spot { value, span: span.clone() })
+}
+
+fn outputs(section: &Section<'_>) -> Vec<Format> {
+    let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
+    if list.value.is_empty() {
+        section.refuse(
+            "outputs",
+            list.span,
+            refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"),
+        );
+    }
+    let asked = values(list.value);
+    Format::ALL.into_iter().filter(|format| asked.contains(format)).collect()
+}
+
+pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
+    let written = text(value)?;
+    let meant = match written.trim_start_matches(['.', '*']).to_ascii_lowercase().as_str() {
+        "text" | "plain" => "txt".to_owned(),
+        "subrip" => "srt".to_owned(),
+        "webvtt" => "vtt".to_owned(),
+        other => other.to_owned(),
+    };
+    let known = |name: &str| Format::ALL.into_iter().find(|format| format.ext() == name);
+    known(&written).ok_or_else(|| {
+        let fix = match known(&meant) {
+            Some(format) => format!("write \"{}\"", format.ext()),
+            None => {
+                "write \"txt\", \"srt\", \"vtt\" or \"json\", or take it out: no other formats are written".to_owned()
+            }
+        };
+        refusal(format!("must be one of: txt, srt, vtt, json, found {}", quoted(&written)), fix)
+    })
+}
+
+fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate> {
+    let user = user_of(section);
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, scope, &user));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
+}
+
+/// The code of a language that can be asked for.
+pub(crate) fn language(value: &DeValue<'_>) -> Result<String, ValueError> {
+    let code = text(value)?;
+    if LANGUAGES.contains(&code.as_str()) {
+        return Ok(code);
+    }
+    let short = code.split(['-', '_']).next().unwrap_or_default().to_lowercase();
+    let fix = match LANGUAGES.contains(&short.as_str()) {
+        true => format!("write \"{short}\""),
+        false => format!("write one of: {}", LANGUAGES.join(", ")),
+    };
+    Err(refusal(format!("must be the code of a language, as \"en\", found {}", quoted(&code)), fix))
+}
+
+/// Tells where two sources are in each other's way.
+fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second): (&Draft, &Path)) {
+    if earlier.source.name == later.source.name {
+        let what = format!("two sources are named `{}`", later.source.name);
+        let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
+        file.tell(problem.fix("give one of them another name = \"…\""));
+    }
+    let endpoint = |draft: &Draft| draft.source.bucket.as_ref().map(|bucket| bucket.endpoint.clone());
+    let same_machine = endpoint(earlier) == endpoint(later);
+    if earlier.source.manifests.is_some() || later.source.manifests.is_some() {
+        // A row may name any file, also one that a folder's source takes.
+        if same_lists((&earlier.source, first), (&later.source, second)) {
+            let problem = Problem::at(later.folder_span.clone(), "two sources are made of the same lists");
+            let problem = problem.also(earlier.folder_span.clone(), "the first");
+            file.tell(problem.fix("each list has one receipt: choose separate lists, or one source"));
+        }
+    } else if same_machine && (first.starts_with(second) || second.starts_with(first)) {
+        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
+            .also(earlier.folder_span.clone(), "the first");
+        file.tell(problem.fix(
+            "each file belongs to one source: choose separate folders, or one source with `include`; to order one \
+                 twice, name it in lists (`manifest`)",
+        ));
+    }
+}
+
+/// Tells each source where all of them lie, and where its rows may name files.
+pub(crate) fn told_of_places(
+    sources: &mut [Source],
+    private: Vec<PathBuf>,
+    services: &BTreeMap<ServiceName, ServiceConfig>,
+) {
+    let is_hosted = |(name, service): (&ServiceName, &ServiceConfig)| {
+        matches!(service, ServiceConfig::Hosted(_)).then(|| name.clone())
+    };
+    let on_this_machine = sources.iter().filter(|source| source.bucket.is_none());
+    let folders = on_this_machine.map(|source| SourceFolder {
+        source: source.name.clone(),
+        folder: source.folder.clone(),
+        place: source.place.clone(),
+        local_only: source.local_only,
+        include: source.include.clone(),
+    });
+    let folders: Vec<SourceFolder> = folders.collect();
+    let roots: Vec<PathBuf> = sources.iter().flat_map(|source| source.roots.clone()).collect();
+    let places =
+        Arc::new(ConfiguredPlaces::new(private, folders, services.iter().filter_map(is_hosted).collect(), &roots));
+    for source in sources {
+        if source.manifests.is_none() {
+            source.roots = vec![source.folder.clone()];
+        } else if source.roots.is_empty() {
+            source.roots = places.default_roots(&source.folder);
+        }
+        source.places = Arc::clone(&places);
+    }
+}
+
+/// As `place` says that outputs go beside the recordings.
+const BESIDE: &str = "beside";
+
+/// Outputs that lie in a source's folder are no media of it.
+fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
+    let inside = places.iter().filter_map(|place| place.strip_prefix(&source.folder).ok());
+    source.own.extend(inside.map(Path::to_owned));
+    source
+}
+
+/// Tells where outputs would be in somebody's way.
+fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
+    let placed: Vec<(&Path, &Range<usize>)> =
+        drafts.iter().filter_map(|draft| Some((draft.source.place.as_deref()?, draft.place_span.as_ref()?))).collect();
+    for (number, (place, span)) in placed.iter().enumerate() {
+        let tell = |why: String, fix: &str| {
+            let what = format!("`source.place` {why}");
+            file.tell(Problem::at((*span).clone(), what).fix(fix));
+        };
+        if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
+            tell("is in the way of the state or of the service's data".to_owned(), "choose a folder of its own");
+        }
+        if let Some(draft) = drafts.iter().find(|draft| draft.source.folder.starts_with(place)) {
+            let why = format!("holds the recordings of the source {}", draft.source.name);
+            tell(why, "choose a folder of its own, or \"beside\" for outputs beside the recordings");
+        }
+        if placed[..number].iter().any(|(other, _)| other.starts_with(place) || place.starts_with(other)) {
+            let fix =
+                "give each source a folder of its own: two recordings of one name would share their outputs' names";
+            tell("lies in that of another source, or holds it".to_owned(), fix);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Which sound of a recording is sent: `track`, `channels`. Of a source, or said beside the recording.
+
+use crate::config::load::toml_reader::{Section, ValueError, refusal, whole, wrong_type};
+use crate::config::load::values::values;
+use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice};
+use std::num::NonZeroU32;
+use toml::de::DeValue;
+
+pub(crate) fn track(value: &DeValue<'_>) -> Result<TrackChoice, ValueError> {
+    match value {
+        DeValue::String(code) => LanguageCode::parse(code).map(TrackChoice::Language).ok_or_else(|| {
+            refusal("must be the code of a language, as \"de\" or \"ger\"", "or write the track's number: track = 2")
+        }),
+        DeValue::Integer(_) => {
+            let number = whole(1)(value)?;
+            NonZeroU32::new(number).map(TrackChoice::Number).ok_or_else(|| refusal("must be 1 or more", "track = 1"))
+        }
+        other => {
+            let fix = "track = 2: the second sound track; track = \"de\": the first one in German";
+            Err(wrong_type("a number or the code of a language", other, fix))
+        }
+    }
+}
+
+pub(crate) fn channels(section: &Section<'_>) -> Option<ChannelSelection> {
+    let list = section.list("channels", whole(1))?;
+    match ChannelSelection::try_from(values(list.value)) {
+        Ok(channels) => Some(channels),
+        Err(why) => {
+            let fix = "write those that are to be sent, as channels = [1]; all are sent where it is absent";
+            section.refuse("channels", list.span, refusal(why, fix));
+            None
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `capture`: what a source's templates may know of a file from its path.
+
+use crate::config::load::toml_reader::{ValueError, refusal};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A regular expression with named groups, looked for anywhere in a file's path below its source's folder.
+#[derive(Debug, Clone)]
+pub struct Capture(Regex);
+
+const MEND: &str = "write it in single quotes like '(?P<tape>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
+
+impl Capture {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// It is no regular expression, or has no group with a name.
+    pub fn build(text: &str) -> Result<Self, ValueError> {
+        let regex = Regex::new(text).map_err(|error| {
+            let words = error.to_string();
+            // Its first lines draw the expression; the last one says what is wrong.
+            let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            refusal(format!("is no regular expression: {last}"), MEND)
+        })?;
+        match regex.capture_names().flatten().next() {
+            Some(_) => Ok(Self(regex)),
+            None => Err(refusal("has no group with a name, so that nothing could be made of it", MEND)),
+        }
+    }
+
+    /// The names of its groups.
+    pub fn groups(&self) -> BTreeSet<String> {
+        self.0.capture_names().flatten().map(str::to_owned).collect()
+    }
+
+    /// What its groups hold in this path, without those that take no part; empty where it does not match.
+    pub fn of(&self, path: &str) -> BTreeMap<String, String> {
+        let Some(found) = self.0.captures(path) else { return BTreeMap::new() };
+        let names = self.0.capture_names().flatten();
+        names.filter_map(|name| Some((name.to_owned(), found.name(name)?.as_str().to_owned()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_anywhere_in_the_path() {
+        let capture = Capture::build(r"(?P<tape>[A-Z]{2}\d+)(_(?P<lang>[a-z]{2}))?").unwrap();
+        assert_eq!(capture.groups().into_iter().collect::<Vec<_>>(), ["lang", "tape"]);
+        let of = |path: &str| capture.of(path).into_iter().map(|(name, value)| format!("{name}={value}"));
+        assert_eq!(of("2024/AB12_en.mp4").collect::<Vec<_>>(), ["lang=en", "tape=AB12"]);
+        assert_eq!(of("AB12/talk.mp4").collect::<Vec<_>>(), ["tape=AB12"]);
+        assert_eq!(of("talk.mp4").count(), 0);
+    }
+}

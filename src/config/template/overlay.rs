@@ -1,0 +1,121 @@
+//! What is said of single recordings, over what their source says: by a sidecar, or by a row of a manifest.
+
+use super::parameters::join;
+use crate::domain::format::Format;
+use crate::domain::track_selection::{ChannelSelection, TrackChoice};
+use crate::wire::shorthand;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Settings for one recording, or for those of one folder.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overlay {
+    /// Where they stand, as in messages: `2024/talk.toml`, `lists/may.csv, row 7`.
+    pub from: String,
+    /// The name of another template.
+    pub template: Option<String>,
+    /// The language that is spoken.
+    pub language: Option<String>,
+    /// The sound track that is sent.
+    pub track: Option<TrackChoice>,
+    /// The channels of it that are sent.
+    pub channels: Option<ChannelSelection>,
+    /// What is written.
+    pub outputs: Option<Vec<Format>>,
+    /// Higher ones come first.
+    pub priority: Option<i16>,
+    /// Request parameters over those of the template: the leaves here are the stronger ones.
+    pub parameters: Map<String, Value>,
+    /// The line of each, from 1, by its dotted path.
+    pub lines: BTreeMap<String, usize>,
+}
+
+impl Overlay {
+    /// Nothing is said yet.
+    pub fn new(from: impl Into<String>) -> Self {
+        Self { from: from.into(), ..Self::default() }
+    }
+
+    /// The language that is spoken: a parameter, and what templates may name.
+    pub fn say_language(&mut self, code: &str, line: usize) {
+        self.language = Some(code.to_owned());
+        self.say(shorthand::language(code), line);
+    }
+
+    /// The languages that are spoken, where it has no lines: that of a row. One that is named is not looked for
+    /// among others.
+    pub fn say_languages(&mut self, codes: &[String]) {
+        self.language = codes.first().cloned();
+        merge_map(&mut self.parameters, &shorthand::languages(codes));
+    }
+
+    /// Words to be heard.
+    pub fn say_vocabulary(&mut self, words: Vec<Value>, line: usize) {
+        self.say(shorthand::vocabulary(words), line);
+    }
+
+    /// Request parameters, each with its line.
+    pub(crate) fn say_at(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
+        self.lines.extend(lines);
+        merge_map(&mut self.parameters, &parameters);
+    }
+
+    /// Request parameters.
+    pub fn say(&mut self, parameters: Map<String, Value>, line: usize) {
+        note("", &Value::Object(parameters.clone()), line, &mut self.lines);
+        merge_map(&mut self.parameters, &parameters);
+    }
+}
+
+fn note(path: &str, value: &Value, line: usize, lines: &mut BTreeMap<String, usize>) {
+    let mut each = |key: &str, inner: &Value| {
+        let path = join(path, key);
+        lines.insert(path.clone(), line);
+        note(&path, inner, line, lines);
+    };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, inner)| each(key, inner)),
+        Value::Array(list) => list.iter().enumerate().for_each(|(number, inner)| each(&number.to_string(), inner)),
+        _ => {}
+    }
+}
+
+/// Lays parameters over others: tables are merged, anything else is replaced whole.
+pub(crate) fn merge(into: &mut Value, over: &Value) {
+    match (into, over) {
+        (Value::Object(into), Value::Object(over)) => merge_map(into, over),
+        (into, over) => *into = over.clone(),
+    }
+}
+
+fn merge_map(into: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (key, value) in over {
+        merge(into.entry(key.clone()).or_insert(Value::Null), value);
+    }
+}
+
+/// The last word: the nearest of those that say something.
+pub fn nearest<'o, T>(overlays: &'o [Overlay], what: impl Fn(&'o Overlay) -> Option<T>) -> Option<T> {
+    overlays.iter().rev().find_map(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tables_are_merged_and_lists_are_replaced() {
+        let mut value = json!({ "a": { "b": 1, "c": [1, 2] }, "d": true });
+        merge(&mut value, &json!({ "a": { "c": [3] }, "e": "x" }));
+        assert_eq!(value, json!({ "a": { "b": 1, "c": [3] }, "d": true, "e": "x" }));
+    }
+
+    #[test]
+    fn each_parameter_has_its_line() {
+        let mut overlay = Overlay::new("talk.toml");
+        overlay.say_language("de", 3);
+        assert_eq!(overlay.lines.get("language_config.languages.0"), Some(&3));
+        assert_eq!(overlay.parameters["language_config"]["languages"][0], "de");
+    }
+}

@@ -1,0 +1,263 @@
+//! `[template.NAME]` read: request parameters whose text may hold `{{ … }}`.
+
+use super::text::{PARSE_MEND, TOKEN_ROOM, always_fails, environment, explain, is_dynamic, names_of, take_metadata};
+use super::variables::{ROOTS, TemplateScope, TemplateUser};
+use crate::config::load::diagnostics::nearest;
+use crate::config::load::toml_reader::{ProblemList, Section, ValueError, refusal};
+use crate::domain::token::RESERVED_KEY;
+use crate::wire::fields::{Complaint, FieldError, METADATA, METADATA_LIMIT, PER_REQUEST, Side, inspect, text_length};
+use minijinja::Environment;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// Where a parameter stands in the file.
+#[derive(Clone)]
+struct Place {
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+/// A template while it is read.
+pub(crate) struct PartialTemplate<'s, 'a> {
+    places: BTreeMap<String, Place>,
+    pub(crate) env: Environment<'static>,
+    section: &'s Section<'a>,
+    scope: &'s TemplateScope,
+    users: Vec<&'s TemplateUser>,
+    /// Nothing is filled in: marks of a template are a mistake, and what is missing may stand elsewhere.
+    is_plain: bool,
+    /// What its texts name of a job, by their dotted paths.
+    pub(crate) names: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl<'s, 'a> PartialTemplate<'s, 'a> {
+    /// Nothing is read yet of the template of this name.
+    pub(crate) fn new(section: &'s Section<'a>, scope: &'s TemplateScope, name: &str) -> Self {
+        let users = scope.users.iter().filter(|user| user.template.as_deref() == Some(name)).collect();
+        Self {
+            places: BTreeMap::new(),
+            env: environment(),
+            section,
+            scope,
+            users,
+            is_plain: false,
+            names: BTreeMap::new(),
+        }
+    }
+
+    /// The line of each parameter in the file of this text, by its dotted path.
+    pub(crate) fn lines(&mut self, file_text: &str) -> BTreeMap<String, usize> {
+        let places = std::mem::take(&mut self.places).into_iter();
+        places.map(|(path, place)| (path, line_of(file_text, place.value.start))).collect()
+    }
+
+    pub(crate) fn table(&mut self, path: &str, table: &DeTable<'_>) -> Value {
+        let mut map = Map::new();
+        for (key, value) in table {
+            let (name, inner) = (key.get_ref().to_string(), join(path, key.get_ref()));
+            let place = Place { key: key.span(), value: value.span() };
+            self.places.insert(inner.clone(), place);
+            map.insert(name, self.value(&inner, value.get_ref()));
+        }
+        Value::Object(map)
+    }
+
+    fn value(&mut self, path: &str, value: &DeValue<'_>) -> Value {
+        match value {
+            DeValue::Boolean(flag) => Value::Bool(*flag),
+            DeValue::String(text) => self.text(path, text),
+            DeValue::Datetime(date) => Value::String(date.to_string()),
+            DeValue::Integer(digits) => match i64::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()) {
+                Ok(number) => Value::from(number),
+                Err(_) => self.no_number(path),
+            },
+            DeValue::Float(digits) => match digits.as_str().replace('_', "").parse::<f64>() {
+                Ok(number) if number.is_finite() => Value::from(number),
+                _ => self.no_number(path),
+            },
+            DeValue::Array(list) => list
+                .iter()
+                .enumerate()
+                .map(|(number, element)| {
+                    let inner = join(path, &number.to_string());
+                    self.places.insert(inner.clone(), Place { key: element.span(), value: element.span() });
+                    self.value(&inner, element.get_ref())
+                })
+                .collect(),
+            DeValue::Table(table) => self.table(path, table),
+        }
+    }
+
+    fn no_number(&mut self, path: &str) -> Value {
+        self.tell(path, refusal("must be a number that JSON can hold", "write a finite number"));
+        Value::Null
+    }
+
+    fn text(&mut self, path: &str, text: &str) -> Value {
+        if is_dynamic(text) && self.is_plain {
+            let fix = "write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`";
+            self.tell(path, refusal("may not be a template here", fix));
+        } else if is_dynamic(text) {
+            match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
+                Ok(()) => self.try_out(path),
+                Err(error) => self.tell(path, refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND)),
+            }
+        }
+        Value::String(text.to_owned())
+    }
+
+    /// Tells what can render for no job at all. What depends on the job (a part of its name that a sample
+    /// has not) is left to the real ones.
+    fn try_out(&mut self, path: &str) {
+        let names = names_of(&self.env, path);
+        if let Some(refusal) = self.hopeless(path, &names) {
+            self.tell(path, refusal);
+        }
+        self.names.insert(path.to_owned(), names.into_iter().collect());
+    }
+
+    fn hopeless(&self, path: &str, names: &HashSet<String>) -> Option<ValueError> {
+        self.scope.unknown(names, &ROOTS, &self.env).or_else(|| {
+            let fails = |user: Option<&TemplateUser>| {
+                let sample = self.scope.sample(user).context();
+                self.env.get_template(path).and_then(|template| template.render(sample)).err()
+            };
+            let lacking = |user: &&TemplateUser| fails(Some(user)).and_then(|_| self.scope.lacking(names, user));
+            let own = self.users.iter().find_map(lacking);
+            own.or_else(|| fails(None).and_then(|error| always_fails(&error)))
+        })
+    }
+
+    /// What may not be set in a template.
+    pub(crate) fn check_rights(&self, value: &Value) {
+        for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
+            self.tell_key(key, refusal("may not be set here", "take it out; it is set for each job"));
+        }
+        if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
+            let key = format!("{METADATA}.{RESERVED_KEY}");
+            self.tell_key(&key, refusal("may not be set here", "this key holds scribed's own token; use another"));
+        }
+    }
+
+    /// What the interface does not take, as far as it does not hang on a job.
+    pub(crate) fn check_fields(&self, value: &Value) {
+        let mut params = value.clone();
+        if params.get(METADATA).is_some_and(Value::is_object) {
+            let metadata = Value::Object(take_metadata(&mut params));
+            let room = METADATA_LIMIT - TOKEN_ROOM;
+            if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
+                self.tell_key(
+                    METADATA,
+                    refusal(
+                        format!("must be at most {room} characters as JSON"),
+                        "the service keeps no more, with scribed's token",
+                    ),
+                );
+            }
+        }
+        for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
+            let elsewhere = self.is_plain && complaint.wrong == FieldError::Missing;
+            if !elsewhere && !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
+                self.complain(&complaint);
+            }
+        }
+    }
+
+    fn complain(&self, complaint: &Complaint) {
+        let last = complaint.field.rsplit('.').next().unwrap_or_default();
+        match complaint.wrong {
+            FieldError::Key => {
+                let near = nearest(last, complaint.known.iter().copied());
+                let fix = near.map_or("see the interface's create parameters".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
+                self.tell_key(&complaint.field, refusal("is no parameter of the interface", fix));
+            }
+            FieldError::Missing => {
+                let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
+                self.tell_key(
+                    parent,
+                    refusal(format!("lacks `{last}`: it {}", complaint.must), format!("add `{last}`")),
+                );
+            }
+            FieldError::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
+        }
+    }
+
+    fn value_mend(&self, complaint: &Complaint) -> String {
+        let place = self.places.get(&complaint.field);
+        let written = place.and_then(|_| self.written_text(&complaint.field));
+        let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
+        match near {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None if complaint.known.is_empty() => "change it, or take it out for the service's default".to_owned(),
+            None => format!("one of: {}", complaint.known.join(", ")),
+        }
+    }
+
+    /// The text that stands at this path.
+    fn written_text(&self, path: &str) -> Option<String> {
+        let mut steps = path.split('.');
+        let first = self.section.table()?.get(steps.next()?)?.get_ref();
+        let found = steps.try_fold(first, |value, step| match step.parse::<usize>() {
+            Ok(number) => value.get(number).map(|inner| inner.get_ref()),
+            Err(_) => value.get(step).map(|inner| inner.get_ref()),
+        });
+        found?.as_str().map(str::to_owned)
+    }
+
+    /// Tells a problem of the value at this path.
+    fn tell(&self, path: &str, refusal: ValueError) {
+        let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.value.clone());
+        self.section.refuse(path, span, refusal);
+    }
+
+    /// Tells a problem of the key at this path.
+    fn tell_key(&self, path: &str, refusal: ValueError) {
+        let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.key.clone());
+        self.section.refuse(path, span, refusal);
+    }
+}
+
+/// Request parameters in which nothing is filled in: those of a sidecar.
+pub(crate) struct PlainParameters;
+
+impl PlainParameters {
+    /// Reads a table, with the line of each, and tells all that is wrong with it.
+    pub(crate) fn read(section: &Section<'_>, file_text: &str) -> (Map<String, Value>, BTreeMap<String, usize>) {
+        let scope = TemplateScope::default();
+        let mut written = PartialTemplate { is_plain: true, ..PartialTemplate::new(section, &scope, "") };
+        let value = section.table().map_or(Value::Null, |table| written.table("", table));
+        written.check_rights(&value);
+        written.check_fields(&value);
+        let lines = written.lines(file_text);
+        (value.as_object().cloned().unwrap_or_default(), lines)
+    }
+
+    /// A value as it stands.
+    pub(crate) fn value(value: &DeValue<'_>) -> Value {
+        let (found, scope) = (ProblemList::default(), TemplateScope::default());
+        let empty = DeTable::new();
+        let section = Section::of_file(&empty, &found);
+        PartialTemplate { is_plain: true, ..PartialTemplate::new(&section, &scope, "") }.value("", value)
+    }
+}
+
+/// A complaint in one short line: a list of values too long to read is not repeated in it.
+pub(crate) fn in_short(complaint: &Complaint) -> String {
+    match complaint.known.len() {
+        0..=10 => complaint.must.clone(),
+        many => format!("must be one of the interface's {many} values"),
+    }
+}
+
+/// The line that this byte of a text stands in, from 1.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+pub(crate) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}

@@ -1,0 +1,62 @@
+//! What templates may name in one file: read before they are, so that what is wrong is told at their texts.
+
+use super::capture::Capture;
+use super::variables::{TemplateScope, TemplateUser};
+use crate::config::load::read::Reader;
+use crate::config::load::toml_reader::{Section, ValueError, refusal, text};
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::DeValue;
+
+impl Reader<'_> {
+    /// `[env]` and, of every source, what templates hang on. What is wrong with a source is told where that is
+    /// read.
+    pub(crate) fn scope(&self, file: &Section<'_>) -> TemplateScope {
+        let users = file.sections("source").iter().map(user_of).collect();
+        TemplateScope { env: self.env_allowed(&file.section("env")), needs_env: self.wants.env.is_some(), users }
+    }
+
+    fn env_allowed(&self, section: &Section<'_>) -> BTreeMap<String, Option<String>> {
+        section.list("allow", |value| self.env_name(&text(value)?));
+        // What is wrong with one is told once, not at each text that names another.
+        let written = section.table().and_then(|table| table.get("allow")).and_then(|list| list.get_ref().as_array());
+        let names = written.into_iter().flat_map(|list| list.iter()).filter_map(|name| name.get_ref().as_str());
+        names.map(|name| (name.to_owned(), self.env_value(name))).collect()
+    }
+
+    /// What is not UTF-8 is given lossily, as a path is.
+    fn env_value(&self, name: &str) -> Option<String> {
+        let value = match self.wants.env {
+            Some(env) => env(name),
+            None => std::env::var_os(name),
+        };
+        value.map(|value| value.to_string_lossy().into_owned())
+    }
+
+    fn env_name(&self, name: &str) -> Result<String, ValueError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            let fix = format!("write the whole name, as in {{{{ env.{} }}}}: letters, digits and _", "STATION");
+            return Err(refusal("must hold names of environment variables", fix));
+        }
+        let is_secret = ["\"", "'"].iter().any(|quote| self.text.contains(&format!("{quote}env:{name}{quote}")));
+        if is_secret {
+            let why = format!("may not hold `{name}`: it is a secret of this file");
+            return Err(refusal(why, "what templates print is sent and written; use another variable"));
+        }
+        Ok(name.to_owned())
+    }
+}
+
+/// A source, as far as templates hang on it.
+pub(crate) fn user_of(section: &Section<'_>) -> TemplateUser {
+    let value = |key: &str| section.table()?.get(key).map(Spanned::get_ref);
+    let said = |key: &str| value(key).and_then(DeValue::as_str).map(str::to_owned);
+    let capture = said("capture").and_then(|capture| Capture::build(&capture).ok());
+    TemplateUser {
+        source: said("name").or(said("folder")).or(said("manifest")).unwrap_or_default(),
+        template: said("template"),
+        groups: capture.map(|capture| capture.groups()).unwrap_or_default(),
+        has_rows: value("manifest").is_some(),
+    }
+}

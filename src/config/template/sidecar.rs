@@ -1,0 +1,121 @@
+//! A sidecar as meant: what `talk.toml` says of `talk.mp4` beside it, and `.scribed.toml` of its folder. Whoever
+//! may write beside recordings may say what is heard in them, what is written, and how urgent they are: that moves
+//! nothing but a turn. Where they go, what may be spent and what is run is said in `jobs.toml` alone.
+
+use super::overlay::Overlay;
+use super::parameters::{PlainParameters, line_of};
+use super::text;
+use super::text::Templates;
+use crate::config::load::diagnostics::Problem;
+use crate::config::load::keys;
+use crate::config::load::keys::{ConfigKey, Holds};
+use crate::config::load::toml_reader::{ProblemList, Section, ValueError, refusal, text, wrong_type};
+use crate::config::load::values::values;
+use crate::config::sections::scheduling::priority;
+use crate::config::sections::sources::{format, language};
+use crate::config::sections::track_selection::{channels, track};
+use crate::domain::format::Format;
+use serde_json::{Value, json};
+use toml::de::{DeTable, DeValue};
+
+/// Everything that a sidecar may say.
+const SIDECAR: &[ConfigKey] = &[
+    ConfigKey { name: "template", holds: Holds::Value },
+    ConfigKey { name: "language", holds: Holds::Value },
+    ConfigKey { name: "vocabulary", holds: Holds::Value },
+    ConfigKey { name: "track", holds: Holds::Value },
+    ConfigKey { name: "channels", holds: Holds::Value },
+    ConfigKey { name: "outputs", holds: Holds::Value },
+    ConfigKey { name: "priority", holds: Holds::Value },
+    ConfigKey { name: "parameters", holds: Holds::Value },
+];
+
+/// Reads a sidecar. `from` is its path below the source's folder, for messages.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its line and mend.
+pub fn parse(from: &str, text: &str, templates: &Templates) -> Result<Overlay, String> {
+    let (top, errors) = DeTable::parse_recoverable(text);
+    let wrong: Vec<Problem> = match errors.is_empty() {
+        true => Vec::new(),
+        false => errors.iter().map(syntax).collect(),
+    };
+    if !wrong.is_empty() {
+        return Err(told(from, text, wrong));
+    }
+    let found = ProblemList::new(keys::check_sidecar(top.get_ref(), SIDECAR));
+    let overlay = read(&Section::of_file(top.get_ref(), &found), from, text, templates);
+    match found.into_inner() {
+        problems if problems.is_empty() => Ok(overlay),
+        problems => Err(told(from, text, problems)),
+    }
+}
+
+fn syntax(error: &toml::de::Error) -> Problem {
+    let what = format!("this is no TOML: {}", error.message().replace('\n', ", "));
+    Problem { span: error.span(), ..Problem::of_file(what) }.fix("see https://toml.io")
+}
+
+/// In one line: it stands in a job's row and in its log line.
+fn told(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
+    problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+    let one = |problem: Problem| {
+        let line = problem.span.map_or(1, |span| line_of(text, span.start));
+        format!("{from}, line {line}: {} ({})", problem.what, problem.fix)
+    };
+    problems.into_iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) -> Overlay {
+    let mut overlay = Overlay::new(from);
+    let line = |span: &std::ops::Range<usize>| line_of(written, span.start);
+    let named = file.get("template", |value| {
+        text::find(templates, &text(value)?)
+            .map_err(|ValueError { why, fix }| refusal(why, fix.replace("add ", "jobs.toml needs ")))
+    });
+    overlay.template = named.map(|spot| spot.value.name().to_owned());
+    overlay.track = file.get("track", track).map(|spot| spot.value);
+    overlay.channels = channels(file);
+    overlay.outputs = outputs(file);
+    overlay.priority = file.get("priority", priority).map(|spot| spot.value);
+    if let Some(spot) = file.get("language", language) {
+        overlay.say_language(&spot.value, line(&spot.span));
+    }
+    if let Some(list) = file.list("vocabulary", word) {
+        overlay.say_vocabulary(values(list.value), line(&list.span));
+    }
+    let parameters = file.section("parameters");
+    file.get("parameters", |value| match value {
+        DeValue::Table(_) => Ok(()),
+        other => Err(wrong_type("a table", other, "write [parameters] and the interface's parameters below")),
+    });
+    if parameters.is_there() {
+        let (said, lines) = PlainParameters::read(&parameters, written);
+        overlay.say_at(said, lines);
+    }
+    overlay
+}
+
+fn outputs(file: &Section<'_>) -> Option<Vec<Format>> {
+    let list = file.list("outputs", format)?;
+    if list.value.is_empty() {
+        let fix = "name some of txt, srt, vtt, json; to pass over the recording, name it in a .scribedignore";
+        file.refuse("outputs", list.span, refusal("must name at least one", fix));
+        return None;
+    }
+    let asked = values(list.value);
+    Some(Format::ALL.into_iter().filter(|format| asked.contains(format)).collect())
+}
+
+/// A word to be heard, or with how it sounds as the interface has it: `{ value = "Ada", intensity = 0.6 }`.
+fn word(value: &DeValue<'_>) -> Result<Value, ValueError> {
+    match value {
+        DeValue::String(_) => text(value).map(|word| json!(word)),
+        DeValue::Table(table) if table.contains_key("value") => Ok(PlainParameters::value(value)),
+        other => Err(wrong_type(
+            "a word",
+            other,
+            "write it like \"Ada\", or { value = \"Ada\", pronunciations = [\"ei da\"] }",
+        )),
+    }
+}

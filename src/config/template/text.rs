@@ -1,0 +1,321 @@
+//! Templates: request parameters whose text may hold `{{ … }}`, filled in for each job.
+
+use super::overlay::{Overlay, merge};
+use super::parameters::{PartialTemplate, in_short, join};
+use super::variables::{TemplateScope, Vars};
+use crate::config::load::toml_reader::{Section, ValueError, refusal};
+use crate::domain::nearest::nearest;
+use crate::domain::track_selection::TrackSelection;
+use crate::wire::fields::{Complaint, METADATA, METADATA_LIMIT, Side, coerce, text_length};
+use crate::wire::params::Params;
+use crate::wire::shorthand;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Named request parameters, filled in for each job.
+#[derive(Clone)]
+pub struct Template(Arc<Inner>);
+
+/// A template filled in for one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenderedTemplate {
+    /// Within all bounds; without `custom_metadata`.
+    pub params: Params,
+    /// What becomes `custom_metadata` together with our token, for which there is room.
+    pub metadata: Map<String, Value>,
+    /// Which sound of the recording is sent, where that is not left to it. No template says that.
+    pub pick: Option<TrackSelection>,
+}
+
+impl RenderedTemplate {
+    /// What is kept of it, and what its hash is taken of: everything that makes another order.
+    pub fn canonical(&self) -> Vec<u8> {
+        self.params.canonical(|params| {
+            if let Some(pick) = &self.pick {
+                pick.put(params);
+            }
+        })
+    }
+}
+
+/// Why a template cannot be filled in for one job: everything at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("template `{template}`: {}", wrongs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct RenderProblem {
+    /// The template's name.
+    pub template: String,
+    /// Never empty.
+    pub wrongs: Vec<RenderWrong>,
+}
+
+/// One parameter that cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderWrong {
+    /// What of single recordings said it; `None` for the template itself.
+    pub from: Option<String>,
+    /// Its line there, from 1; 0 where it is not in the file.
+    pub line: usize,
+    /// Its dotted path.
+    pub key: String,
+    /// What is wrong, with what was rendered.
+    pub what: String,
+}
+
+impl RenderProblem {
+    /// Whether something beside the recording, or in a manifest, is what has to be mended.
+    pub fn is_of_overlays(&self) -> bool {
+        self.wrongs.iter().any(|wrong| wrong.from.is_some())
+    }
+}
+
+impl fmt::Display for RenderWrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(from) = &self.from {
+            write!(f, "{from}, ")?;
+        }
+        write!(f, "line {}: {} {}", self.line, self.key, self.what)
+    }
+}
+
+struct Inner {
+    name: String,
+    /// As written, but for the types.
+    value: Value,
+    /// Line of each parameter by its dotted path.
+    lines: BTreeMap<String, usize>,
+    /// Every text that holds `{{ … }}`, by its dotted path.
+    env: Environment<'static>,
+    /// What these texts name of a job, by their dotted paths.
+    names: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Room that is kept in `custom_metadata` for our token's key and value, in UTF-16 units.
+pub const TOKEN_ROOM: usize = 220;
+
+impl Template {
+    /// No parameters at all: the service's defaults.
+    pub fn empty() -> Self {
+        let (value, env) = (Value::Object(Map::new()), environment());
+        Self(Arc::new(Inner { name: String::new(), value, lines: BTreeMap::new(), env, names: BTreeMap::new() }))
+    }
+
+    /// Its name in the file; empty for the one without parameters.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Reads `[template.NAME]` and tells all that is wrong with it to the section. The text of the
+    /// file is for line numbers.
+    pub(crate) fn build(name: &str, section: &Section<'_>, file_text: &str, scope: &TemplateScope) -> Self {
+        let mut written = PartialTemplate::new(section, scope, name);
+        let value = section.table().map_or(Value::Null, |table| written.table("", table));
+        written.check_rights(&value);
+        written.check_fields(&value);
+        let lines = written.lines(file_text);
+        Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env, names: written.names }))
+    }
+
+    /// Whether it names something of a job, as `media` or `media.duration`.
+    pub fn uses(&self, name: &str) -> bool {
+        let below = |used: &String| used == name || used.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        self.0.names.values().flatten().any(below)
+    }
+
+    /// The line of a parameter in the configuration file, and what its text names of a job; `None` for one that
+    /// it does not set.
+    pub fn origin(&self, key: &str) -> Option<(usize, Vec<&str>)> {
+        let line = *self.0.lines.get(key)?;
+        let names = self.0.names.get(key).into_iter().flatten().map(String::as_str);
+        Some((line, names.collect()))
+    }
+
+    /// What it requests of every file, where its source says this language: what hangs on the file is left out.
+    pub fn certain(&self, language: Option<&str>) -> Params {
+        let mut value = without_dynamic(&self.0.value);
+        let vars = Vars { language: language.map(str::to_owned), ..Vars::default() };
+        lay_over(&mut value, &vars, &[]);
+        coerce(&mut value);
+        Params::lenient(&value)
+    }
+
+    /// Fills the template in for one job. What is said of the job itself comes over it, the nearest last.
+    ///
+    /// # Errors
+    /// A text that does not render, or parameters that the interface does not take.
+    pub fn render(&self, vars: &Vars, overlays: &[Overlay]) -> Result<RenderedTemplate, RenderProblem> {
+        let mut wrongs = Vec::new();
+        let mut value = self.0.fill("", &self.0.value, vars, &mut wrongs);
+        lay_over(&mut value, vars, overlays);
+        // What something nearer says need not render.
+        wrongs.retain(|wrong| value.pointer(&pointer(&wrong.key)).is_none_or(Value::is_null));
+        let metadata = take_metadata(&mut value);
+        if text_length(&Value::Object(metadata.clone())) > METADATA_LIMIT - TOKEN_ROOM {
+            let what = format!("must be at most {} characters as JSON", METADATA_LIMIT - TOKEN_ROOM);
+            wrongs.push(self.0.wrong(METADATA, what, overlays));
+        }
+        coerce(&mut value);
+        match Params::read(&value, Side::Client) {
+            Ok(reading) if wrongs.is_empty() => {
+                return Ok(RenderedTemplate { params: reading.params, metadata, pick: None });
+            }
+            Ok(_) => {}
+            Err(complaints) => {
+                // What did not render is null by now; it is told once.
+                let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
+                let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
+                wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
+            }
+        }
+        Err(RenderProblem { template: self.0.name.clone(), wrongs })
+    }
+}
+
+/// The same without every text that holds a template's marks.
+fn without_dynamic(value: &Value) -> Value {
+    match value {
+        Value::String(text) if is_dynamic(text) => Value::Null,
+        Value::Array(list) => list.iter().map(without_dynamic).collect(),
+        Value::Object(map) => map.iter().map(|(key, inner)| (key.clone(), without_dynamic(inner))).collect(),
+        plain => plain.clone(),
+    }
+}
+
+/// What a source says where its template says nothing, and what is said of the recording itself.
+fn lay_over(value: &mut Value, vars: &Vars, overlays: &[Overlay]) {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    if let Some(language) = vars.language.as_deref().filter(|_| !shorthand::says_language(value)) {
+        merge(value, &Value::Object(shorthand::language(language)));
+    }
+    for overlay in overlays {
+        merge(value, &Value::Object(overlay.parameters.clone()));
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.0.name).field(&self.0.value).finish()
+    }
+}
+
+impl Inner {
+    fn fill(&self, path: &str, value: &Value, vars: &Vars, wrongs: &mut Vec<RenderWrong>) -> Value {
+        match value {
+            Value::String(text) if is_dynamic(text) => self.print(path, vars).unwrap_or_else(|error| {
+                wrongs.push(self.wrong(path, format!("does not render: {}", explain(&error)), &[]));
+                Value::Null
+            }),
+            Value::Array(list) => {
+                let numbered = list.iter().enumerate();
+                numbered
+                    .map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs))
+                    .collect()
+            }
+            Value::Object(map) => {
+                map.iter().map(|(key, inner)| (key.clone(), self.fill(&join(path, key), inner, vars, wrongs))).collect()
+            }
+            plain => plain.clone(),
+        }
+    }
+
+    fn print(&self, path: &str, vars: &Vars) -> Result<Value, Error> {
+        let text = self.env.get_template(path)?.render(vars.context())?;
+        Ok(Value::String(text))
+    }
+
+    fn wrong(&self, key: &str, what: String, overlays: &[Overlay]) -> RenderWrong {
+        // A value that is missing was left out by whoever said the table.
+        let whole = |lines: &BTreeMap<String, usize>| {
+            let tables = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
+            tables.into_iter().find_map(|key| lines.get(key).copied())
+        };
+        let said = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), whole(&overlay.lines)?)));
+        let (from, line) = match said {
+            Some((from, line)) => (Some(from), line),
+            None => (None, self.lines.get(key).copied().unwrap_or(0)),
+        };
+        RenderWrong { from, line, key: key.to_owned(), what }
+    }
+
+    fn complaint(&self, complaint: &Complaint, value: &Value, overlays: &[Overlay]) -> RenderWrong {
+        let found =
+            value.pointer(&pointer(&complaint.field)).map_or(String::new(), |found| format!(", but is {found}"));
+        self.wrong(&complaint.field, format!("{}{found}", in_short(complaint)), overlays)
+    }
+}
+
+/// A dotted path as JSON pointers are written.
+fn pointer(key: &str) -> String {
+    format!("/{}", key.replace('.', "/"))
+}
+
+/// Whether text holds a template's marks.
+pub fn is_dynamic(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
+}
+
+pub(crate) const PARSE_MEND: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
+
+/// Semi-strict: a test or a default for what is absent is allowed, printing it is an error.
+pub(crate) fn environment() -> Environment<'static> {
+    let mut env = Environment::new();
+    env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env
+}
+
+pub(crate) fn take_metadata(value: &mut Value) -> Map<String, Value> {
+    let taken = value.as_object_mut().and_then(|map| map.remove(METADATA));
+    match taken {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+/// An error of the template engine in one line.
+pub(crate) fn explain(error: &Error) -> String {
+    let kind = error.kind();
+    error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
+}
+
+/// Why a text that fails for a sample fails for every job: it asks for what the engine has not. `None` where it
+/// may render with other values.
+pub(crate) fn always_fails(error: &Error) -> Option<ValueError> {
+    let always = matches!(
+        error.kind(),
+        ErrorKind::UnknownFilter
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownMethod
+            | ErrorKind::TemplateNotFound
+            | ErrorKind::TooManyArguments
+            | ErrorKind::MissingArgument
+    );
+    always.then(|| refusal(format!("does not render: {}", explain(error)), PARSE_MEND))
+}
+
+/// What a text names: `stem`, `capture.lang`.
+pub(crate) fn names_of(env: &Environment<'_>, path: &str) -> HashSet<String> {
+    env.get_template(path).map(|template| template.undeclared_variables(true)).unwrap_or_default()
+}
+
+/// All templates of a file by their names.
+pub type Templates = BTreeMap<String, Template>;
+
+/// The template that a source names.
+///
+/// # Errors
+/// There is none of that name.
+pub fn find(templates: &Templates, name: &str) -> Result<Template, ValueError> {
+    templates.get(name).cloned().ok_or_else(|| {
+        let fix = match nearest(name, templates.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add [template.{name}]"),
+        };
+        refusal(format!("names `{name}`, and there is no such template"), fix)
+    })
+}

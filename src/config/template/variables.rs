@@ -1,0 +1,193 @@
+//! What templates may name of a job, and what is wrong with a name before there is any job.
+
+use crate::config::load::diagnostics::nearest;
+use crate::config::load::toml_reader::{ValueError, refusal};
+use crate::domain::request_record::MediaTags;
+use minijinja::{Environment, context};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// What a template may print of a job. A path that is not UTF-8 is given lossily.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vars {
+    /// The file's path, relative to its source's folder.
+    pub path: String,
+    /// The file's name with its extension.
+    pub name: String,
+    /// The file's name without its extension.
+    pub stem: String,
+    /// The file's extension as it is written, without a dot; may be empty.
+    pub ext: String,
+    /// The name of its source.
+    pub source: String,
+    /// The folder it lies in, relative to its source's; empty at the top. Also called `dir`.
+    pub folder: String,
+    /// The language that was said for it: by its source, or by something nearer; `None` where nothing was.
+    pub language: Option<String>,
+    /// What the source's `capture` found in its path, by group; empty where it does not match.
+    pub capture: BTreeMap<String, String>,
+    /// Its row of a manifest, by column; empty where it came by no manifest.
+    pub row: Map<String, Value>,
+    /// What the file says of itself; only where a template names it.
+    pub media: MediaTags,
+    /// The day of its last change, as `2026-11-21`.
+    pub date: String,
+    /// What of the environment the configuration allows.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What may stand in a parameter.
+pub(crate) const ROOTS: [&str; 13] =
+    ["path", "name", "stem", "ext", "source", "folder", "dir", "language", "capture", "row", "media", "date", "env"];
+
+/// What may stand in an output's name; `lang` and `ext` are the output's there.
+pub(crate) const NAME_ROOTS: [&str; 12] =
+    ["stem", "name", "source", "lang", "ext", "path", "folder", "dir", "capture", "row", "date", "env"];
+
+const MEDIA: [&str; 3] = ["duration", "channels", "language"];
+
+impl Vars {
+    pub(crate) fn context(&self) -> minijinja::Value {
+        let Self { path, name, stem, ext, source, folder, date, .. } = self;
+        let (capture, row, env) = (shown(&self.capture), shown(&self.row), shown(&self.env));
+        let (language, media) = (said(self.language.as_deref()), described(&self.media));
+        context! { path, name, stem, ext, source, folder, dir => folder, language, capture, row, media, date, env }
+    }
+
+    /// A job as any other, to try templates on: with every group, and whatever else there may be.
+    fn sample(groups: &BTreeSet<String>, env: BTreeMap<String, String>) -> Self {
+        let text = str::to_owned;
+        Self {
+            path: text("2024/AB12_en.mp4"),
+            name: text("AB12_en.mp4"),
+            stem: text("AB12_en"),
+            ext: text("mp4"),
+            source: text("inbox"),
+            folder: text("2024"),
+            language: Some(text("en")),
+            capture: groups.iter().map(|group| (group.clone(), text("en"))).collect(),
+            row: Map::new(),
+            media: MediaTags { millis: Some(60_000), channels: Some(1), language: Some(text("en")) },
+            date: text("2026-11-21"),
+            env,
+        }
+    }
+}
+
+fn described(media: &MediaTags) -> minijinja::Value {
+    let MediaTags { millis, channels, language } = media;
+    let duration = said(millis.map(|millis| millis as f64 / 1e3));
+    context! { duration, channels => said(*channels), language => said(language.as_deref()) }
+}
+
+/// `None` would print itself; what is unknown is undefined.
+pub(crate) fn said<T: Into<minijinja::Value>>(value: Option<T>) -> minijinja::Value {
+    value.map_or(minijinja::Value::UNDEFINED, Into::into)
+}
+
+pub(crate) fn shown(map: &impl serde::Serialize) -> minijinja::Value {
+    minijinja::Value::from(minijinja::value::Serde(map))
+}
+
+/// What there is to be named in one file.
+#[derive(Default)]
+pub(crate) struct TemplateScope {
+    /// What of the environment is allowed; `None` where it is not set.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Whether what is not set may be missed: else who reads the file need not have it.
+    pub needs_env: bool,
+    /// The sources, as far as templates hang on them.
+    pub users: Vec<TemplateUser>,
+}
+
+/// A source, as far as templates hang on it.
+pub(crate) struct TemplateUser {
+    /// As in messages.
+    pub source: String,
+    /// The template that it names.
+    pub template: Option<String>,
+    /// The groups of its `capture`.
+    pub groups: BTreeSet<String>,
+    /// Whether its files come with rows.
+    pub has_rows: bool,
+}
+
+impl TemplateScope {
+    /// Why these names can be filled in for no job; the first of what is wrong.
+    pub(crate) fn unknown(&self, names: &HashSet<String>, roots: &[&str], env: &Environment<'_>) -> Option<ValueError> {
+        let mut names: Vec<&String> = names.iter().collect();
+        names.sort();
+        names.into_iter().find_map(|name| self.unknown_name(name, roots, env))
+    }
+
+    fn unknown_name(&self, name: &str, roots: &[&str], env: &Environment<'_>) -> Option<ValueError> {
+        let (root, rest) = name.split_once('.').map_or((name, None), |(root, rest)| (root, rest.split('.').next()));
+        if !roots.contains(&root) {
+            let is_global = env.globals().any(|(global, _)| global == root);
+            return (!is_global).then(|| not_there(root, roots));
+        }
+        let field = rest?;
+        let known: Vec<&str> = match root {
+            "media" => MEDIA.to_vec(),
+            "env" => self.env.keys().map(String::as_str).collect(),
+            "capture" => self.users.iter().flat_map(|user| &user.groups).map(String::as_str).collect(),
+            _ => return None,
+        };
+        if known.contains(&field) {
+            return None;
+        }
+        let why = match root {
+            "env" => format!("prints `{name}`, and `env.allow` does not allow it"),
+            "capture" => format!("prints `{name}`, and no source has such a group in its `capture`"),
+            _ => format!("prints `{name}`, which is not there"),
+        };
+        let fix = match (nearest(field, known.iter().copied()), root) {
+            (Some(near), _) => format!("did you mean `{root}.{near}`?"),
+            (None, "env") => format!("write [env] and below it allow = [\"{field}\"]"),
+            (None, "capture") => format!("name a group: capture = '(?P<{field}>…)'"),
+            (None, _) => format!(
+                "there are {}",
+                known.iter().map(|field| format!("{root}.{field}")).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        Some(refusal(why, fix))
+    }
+
+    /// A job as any other of this source, to try templates on; without one, of any that there may be.
+    pub(crate) fn sample(&self, user: Option<&TemplateUser>) -> Vars {
+        let all = || self.users.iter().flat_map(|user| user.groups.iter().cloned()).collect();
+        let groups = user.map_or_else(all, |user| user.groups.clone());
+        let absent = || (!self.needs_env).then(|| "x".to_owned());
+        let env = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone().or_else(absent)?)));
+        Vars::sample(&groups, env.collect())
+    }
+
+    /// What a text that does not render for a source's jobs prints, and none of them has.
+    pub(crate) fn lacking(&self, names: &HashSet<String>, user: &TemplateUser) -> Option<ValueError> {
+        let mut names: Vec<&String> = names.iter().collect();
+        names.sort();
+        names.into_iter().find_map(|name| {
+            let (root, field) = name.split_once('.').unwrap_or((name, ""));
+            let source = &user.source;
+            match root {
+                "capture" if !user.groups.contains(field) => {
+                    Some(format!("prints `{name}`, and the source {source} has no such group in its `capture`"))
+                }
+                "row" if !user.has_rows => Some(format!("prints `{name}`, and the source {source} is no manifest")),
+                "env" if matches!(self.env.get(field), Some(None)) && self.needs_env => {
+                    Some(format!("prints `{name}`, and the environment variable `{field}` is not set"))
+                }
+                _ => None,
+            }
+            .map(|why| refusal(why, format!("for what may be absent write {{{{ {name} | default('…') }}}}")))
+        })
+    }
+}
+
+fn not_there(name: &str, roots: &[&str]) -> ValueError {
+    let fix = match nearest(name, roots.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", roots.join(", ")),
+    };
+    refusal(format!("prints `{name}`, which is not there"), fix)
+}

@@ -1,0 +1,21 @@
+//! A person takes note of how a job ended: it counts as handled until it changes.
+
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, JobSelector};
+use crate::domain::job::Job;
+
+/// Acknowledges a job that failed, or was written without something. Another time it changes nothing.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it did not end so.
+pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
+    let job = handler.job(wanted).await?;
+    if !handler.store.acknowledge(job.id, handler.clock.now()).await? {
+        let job = handler.job(&JobSelector::Number(job.id)).await?;
+        let (id, stage) = (job.id, job.stage.kind().name());
+        let words = format!("job {id} is {stage}: only a job that failed or is incomplete is acknowledged");
+        return Err(CommandRefusal::Declined(words));
+    }
+    tracing::info!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "acknowledged by a person");
+    handler.job(&JobSelector::Number(job.id)).await
+}

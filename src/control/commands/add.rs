@@ -1,0 +1,106 @@
+//! A person's order to take a file.
+
+use crate::clock::Moment;
+use crate::control::explain::path::{behind_a_link, is_a_persons_to_overrule};
+use crate::control::place::MediaAddress;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{Added, CommandRefusal, JobSelector};
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::names::Timestamp;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::media_file::MediaFile;
+use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::Mount;
+use crate::source::path_policy::{Denied, PathPolicy};
+use crate::source::place::full_path;
+use crate::store::contract::Admission;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
+///
+/// # Errors
+/// [`Refusal::Usage`] where it lies in no source, or is no regular file.
+pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added, CommandRefusal> {
+    let Some((mount, key)) = handler.key(place.path()).await else {
+        return Err(CommandRefusal::Usage(handler.outside(place)));
+    };
+    let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+    let (source, file) = (Arc::clone(mount.source()), below.to_owned());
+    if let FilterResult::PassedOver(rule) = blocking(move || choose_anywhere(&source, &file, EntryKind::File)).await
+        && !is_a_persons_to_overrule(&rule)
+    {
+        return Err(CommandRefusal::Usage(format!("{place}: {rule}")));
+    }
+    mount.there_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
+    if handler.store.wrote(&key).await? {
+        return Err(CommandRefusal::Usage(format!("{place} is an output that scribed wrote")));
+    }
+    allowed(mount, &key, place).await?;
+    let medium = MediaFile::below(mount, &key.path);
+    let link = match &medium {
+        MediaFile::Object { .. } | MediaFile::Remote(_) => None,
+        MediaFile::File { .. } => {
+            let (path, folder) = (key.path.clone(), mount.source().folder.clone());
+            blocking(move || behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await
+        }
+    };
+    let looked = medium.look().await;
+    if let Some(link) = link {
+        let words = format!("{place} lies behind the link {}: links are not followed", link.display());
+        return Err(CommandRefusal::Usage(words));
+    }
+    let stamp = regular(place, looked)?;
+    let at = handler.clock.moment();
+    let admission = handler.store.admit(&key, stamp, at.now, due(mount, &key, &stamp, at)).await?;
+    handler.nudge();
+    answer(handler, &key, admission).await
+}
+
+/// Patterns are a person's to overrule; that only recordings are sent, and nothing of scribed's own, is not.
+async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Result<(), CommandRefusal> {
+    let (source, path) = (Arc::clone(mount.source()), full_path(&mount.source().folder, &key.path));
+    let is_here = mount.bucket().is_none();
+    let judged = blocking(move || {
+        let policy = PathPolicy::new(&source);
+        policy.is_media(&path)?;
+        if is_here { policy.file(&path).map(drop) } else { Ok(()) }
+    });
+    match judged.await {
+        Err(Denied::Refused(words)) => Err(CommandRefusal::Usage(format!("{place} {words}"))),
+        // What lies behind a link is told below, and what stays here before anything is sent.
+        Err(Denied::Held(_)) | Ok(()) => Ok(()),
+    }
+}
+
+/// What came of an order.
+///
+/// # Errors
+/// The store's.
+pub async fn answer(handler: &CommandHandler, key: &JobKey, admission: Admission) -> Result<Added, CommandRefusal> {
+    let (id, known) = (admission.id(), !admission.begins());
+    let job = handler.job(&JobSelector::Number(id)).await?;
+    if !known {
+        tracing::info!(job = %id, path = %key.path, source = %key.source, "a person's order: it is taken");
+    }
+    Ok(Added { job, known })
+}
+
+fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
+    let settle = mount.settle_at(&key.path);
+    mount.disk_at(&key.path).quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
+}
+
+fn regular(place: &MediaAddress, looked: io::Result<FileLook>) -> Result<Stamp, CommandRefusal> {
+    let words = match looked {
+        Ok(FileLook::File(stamp)) => return Ok(stamp),
+        Ok(FileLook::Nothing) => format!("{place} is not there"),
+        Ok(FileLook::Other) => format!("{place} is no regular file: folders, links, pipes and devices are not taken"),
+        Err(error) => format!("{place} cannot be looked at: {error}"),
+    };
+    Err(CommandRefusal::Usage(words))
+}

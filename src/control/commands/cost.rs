@@ -1,0 +1,111 @@
+//! What was spent, by what it was spent on: a piece of the queue at a time.
+
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{By, CommandRefusal, CostLine, CostPiece, CostQuery, CostSum};
+use crate::domain::charge::{Charge, State};
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, Timestamp};
+use crate::domain::zone::Zone;
+use crate::store::contract::JobSubset;
+use std::collections::BTreeMap;
+
+/// Jobs looked at for one piece.
+const PIECE: usize = 10_000;
+
+/// The same where each job has a line of its own.
+const LINES: usize = 1_000;
+
+/// The next piece of the answer: its lines are sums over the jobs of this piece only.
+///
+/// # Errors
+/// [`Refusal::Usage`] for a time zone that this build does not have; the store's.
+pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPiece, CommandRefusal> {
+    let unknown = |_| CommandRefusal::Usage(format!("no time zone is named {:?} here", query.timezone));
+    let zone = Zone::parse(&query.timezone).map_err(unknown)?;
+    let limit = if query.by == By::Job { LINES } else { PIECE };
+    let jobs = handler.store.those(JobSubset::WithCost, query.after, limit).await?;
+    let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
+    let mut sums: BTreeMap<(String, ServiceName), CostLine> = BTreeMap::new();
+    for job in &jobs {
+        for (at, service, template, sum) in parts(job) {
+            if !is_asked_for(query, at) {
+                continue;
+            }
+            let template = if sum.shared > 0 { Some("(shared)") } else { template };
+            let key = key(query.by, &zone, job, (at, &service, template));
+            let of_job = (query.by == By::Job).then(|| job.key.clone());
+            let line = || CostLine { key: key.clone(), service: service.clone(), job: of_job, sum: CostSum::default() };
+            sums.entry((key.clone(), service.clone())).or_insert_with(line).sum.add(&sum);
+        }
+    }
+    // Nobody knows whose it is: with the first piece, once.
+    if query.after.is_none() {
+        for (at, amount) in handler.store.unclaimed().await? {
+            if !is_asked_for(query, at) {
+                continue;
+            }
+            let key = unclaimed_key(query.by, &zone, at);
+            let service = ServiceName::new(UNCLAIMED);
+            let line = || CostLine { key: key.clone(), service: service.clone(), job: None, sum: CostSum::default() };
+            let sum = CostSum { purchases: 1, spent: amount, ..CostSum::default() };
+            sums.entry((key.clone(), service.clone())).or_insert_with(line).sum.add(&sum);
+        }
+    }
+    let mut lines: Vec<CostLine> = sums.into_values().collect();
+    if query.by == By::Job {
+        lines.sort_by_key(|line| line.key.parse::<u64>().unwrap_or_default());
+    }
+    Ok(CostPiece { lines, next })
+}
+
+/// What a service's list shows as bought by this queue, and no job of it has: counted in the budgets all the same.
+const UNCLAIMED: &str = "(unclaimed)";
+
+fn unclaimed_key(by: By, zone: &Zone, at: Timestamp) -> String {
+    match by {
+        By::Day => zone.date(at),
+        By::Month => zone.date(at).chars().take(7).collect(),
+        By::Source | By::Service | By::Template | By::Job => UNCLAIMED.to_owned(),
+    }
+}
+
+fn is_asked_for(query: &CostQuery, at: Timestamp) -> bool {
+    at >= query.since.unwrap_or(at) && query.before.is_none_or(|before| at < before)
+}
+
+type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, CostSum);
+
+/// What a job cost, each purchase by itself.
+fn parts(job: &Job) -> Vec<Part<'_>> {
+    if let (true, Some(order)) = (job.has_unknown_cost(), job.stage.order()) {
+        let sum = CostSum { purchases: 1, unknown: 1, ..CostSum::default() };
+        return vec![(job.since, order.service.clone(), None, sum)];
+    }
+    let part = |charge: &'_ Charge| (charge.at, charge.service.clone(), sum(charge));
+    let parts = job.charges.iter().filter(|charge| charge.state != State::Void);
+    let parts = parts.map(|charge| (part(charge), charge.template.as_deref()));
+    parts.map(|((at, service, sum), template)| (at, service, template, sum)).collect()
+}
+
+fn sum(charge: &Charge) -> CostSum {
+    let amount = charge.amount().unwrap_or_default();
+    let unknown = u64::from(charge.amount().is_none());
+    match charge.state {
+        State::Void => CostSum::default(),
+        State::Shared => CostSum { shared: 1, ..CostSum::default() },
+        State::Held => CostSum { reserved: amount, unknown, ..CostSum::default() },
+        State::Spent => CostSum { purchases: 1, spent: amount, unknown, excess: charge.excess(), ..CostSum::default() },
+    }
+}
+
+fn key(by: By, zone: &Zone, job: &Job, (at, service, template): (Timestamp, &ServiceName, Option<&str>)) -> String {
+    match by {
+        By::Source => job.key.source.to_string(),
+        By::Day | By::Month if at == Charge::UNDATED => "unknown".to_owned(),
+        By::Day => zone.date(at),
+        By::Month => zone.date(at).chars().take(7).collect(),
+        By::Service => service.to_string(),
+        By::Template => template.unwrap_or("-").to_owned(),
+        By::Job => job.id.to_string(),
+    }
+}

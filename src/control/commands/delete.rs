@@ -1,0 +1,147 @@
+//! A person's order that the service deletes what was bought for a job, as when the wrong recording was sent.
+
+use super::steer;
+use crate::client::contract::{Client, Deletion};
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, Deleted, JobSelector};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, ServiceName, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::pipeline::blocking::blocking;
+use crate::store::contract::Filter;
+use std::sync::Arc;
+
+/// Jobs looked at in one go.
+const PAGE: usize = 1_000;
+
+/// Gives the job up unless it is given up already, and deletes its transcription, if it has ended and no
+/// other job has it.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it is written, or a create of it may be on its way; the service's.
+pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<Deleted, CommandRefusal> {
+    let job = given_up(handler, handler.job(wanted).await?).await?;
+    let told = |job: Job, is_gone, words: String| {
+        let words = format!("{}; {words}", job.stage.kind().name());
+        Ok(Deleted { job, is_gone, words })
+    };
+    let Some(transcription) = job.stage.transcription().cloned() else {
+        let words = match &job.stage {
+            Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
+                "no transcription was bought for it. Its recording was uploaded: there is no way to have that deleted, \
+                 and the service drops it by itself when nobody uses it"
+            }
+            _ => "no transcription was bought for it",
+        };
+        return told(job, true, words.to_owned());
+    };
+    if let Some(other) = sharer(handler, &job, &transcription).await? {
+        let words = format!(
+            "its transcription {transcription} is kept at the service, as job {other} has the same \
+             recording and shares it: cancel that one with --delete first"
+        );
+        return told(job, false, words);
+    }
+    let client = client(handler, &job)?;
+    if let Some(place) = job.bought_at.as_ref().filter(|place| **place != client.identity().origin) {
+        return Err(CommandRefusal::Declined(format!(
+            "job {} is given up, but its transcription {transcription} is not deleted: it is at {place}, and its service \
+             is at {} now",
+            job.id,
+            client.identity().origin
+        )));
+    }
+    let deletion = client.delete(&transcription).await.map_err(|fault| {
+        CommandRefusal::Declined(format!(
+            "job {} is given up, but its transcription is not deleted: {}",
+            job.id, fault.words
+        ))
+    })?;
+    tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person's order to delete was carried out");
+    let mut here = "";
+    if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
+        handler.store.forget(order, &transcription).await?;
+        here = forget_here(handler, &job, order.service.clone(), &transcription).await?;
+    }
+    match deletion {
+        Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted{here}")),
+        Deletion::GoneBefore => {
+            told(job, true, format!("its transcription {transcription} was not at the service any more{here}"))
+        }
+        Deletion::NotEnded => {
+            let words = format!(
+                "its transcription {transcription} has not ended, and the service deletes only what has: \
+                 the same command again after that deletes it"
+            );
+            told(job, false, words)
+        }
+    }
+}
+
+/// The kept result goes with what it was made from.
+async fn forget_here(
+    handler: &CommandHandler,
+    job: &Job,
+    service: ServiceName,
+    transcription: &TranscriptionId,
+) -> Result<&'static str, CommandRefusal> {
+    let (results, id) = ((handler.kept)(&service), transcription.clone());
+    match blocking(move || results.remove(&id)).await {
+        Ok(true) => Ok(", and so is the result that was kept here"),
+        Ok(false) => Ok(""),
+        Err(error) => Err(CommandRefusal::Store(format!(
+            "the transcription of job {} is deleted at the service, but the result that was kept here is not: {error}",
+            job.id
+        ))),
+    }
+}
+
+async fn given_up(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefusal> {
+    match &job.stage {
+        Stage::Cancelled { .. } | Stage::Failed { .. } => Ok(job),
+        Stage::Written { transcription, .. } => Err(CommandRefusal::Declined(format!(
+            "job {} is written, so its transcription {transcription} is left at the service; what has been delivered is \
+             deleted there by hand, or by its retention",
+            job.id
+        ))),
+        _ => steer::cancel(handler, &JobSelector::Number(job.id)).await,
+    }
+}
+
+fn client<'h>(handler: &'h CommandHandler, job: &Job) -> Result<&'h Arc<dyn Client>, CommandRefusal> {
+    let group = job.group();
+    let service = handler.routing.of(&group);
+    handler.clients.iter().find(|client| client.identity().service == *service).ok_or_else(|| {
+        CommandRefusal::Declined(format!(
+            "job {} is given up, but its transcription is not deleted: its service `{service}` is not in jobs.toml",
+            job.id
+        ))
+    })
+}
+
+/// Another job that has this transcription, or waits for it.
+async fn sharer(
+    handler: &CommandHandler,
+    job: &Job,
+    transcription: &TranscriptionId,
+) -> Result<Option<JobId>, CommandRefusal> {
+    let service = job.stage.order().map(|order| &order.service);
+    let shares = |other: &Job| {
+        let given_up = matches!(other.stage, Stage::Cancelled { .. });
+        let has = other.stage.transcription() == Some(transcription)
+            && other.stage.order().map(|order| &order.service) == service;
+        let follows = matches!(&other.stage, Stage::Following { owner, .. } if *owner == job.id);
+        other.id != job.id && !given_up && (has || follows)
+    };
+    let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
+    loop {
+        let jobs = handler.store.page(&filter).await?;
+        if let Some(other) = jobs.iter().find(|other| shares(other)) {
+            return Ok(Some(other.id));
+        }
+        filter.after = jobs.last().map(|job| job.id);
+        if filter.after.is_none() {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Jobs of files that are gone are forgotten: they are listed and counted no more. Their rows stay and know what was
+//! bought, so that content that comes back costs nothing.
+
+use crate::beneath::RootedPath;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, ForgetPiece, ForgetQuery, Forgettable, JobSelector};
+use crate::domain::job::Job;
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::names::{JobId, SourceName};
+use crate::domain::reason::reason;
+use crate::domain::stage::{JobEvent, StageKind};
+use crate::pipeline::blocking::within;
+use crate::pipeline::media_file::MediaFile;
+use crate::source::metadata::presence::{Presence, presence};
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::below;
+use crate::store::contract::Filter;
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Jobs that are looked at in one go.
+const PAGE: usize = 500;
+
+/// So many wait for the queue's syncs together.
+const AT_ONCE: usize = 32;
+
+/// Files of one page are looked at for so long: a dead server hangs for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Forgets what is asked for, or tells what that would be.
+///
+/// # Errors
+/// [`Refusal::Usage`] where there is no such job, [`Refusal::Declined`] where it cannot be forgotten; the store's.
+pub async fn forget(handler: &CommandHandler, query: &ForgetQuery) -> Result<ForgetPiece, CommandRefusal> {
+    match &query.which {
+        Forgettable::One(wanted) => one(handler, wanted, query.dry_run).await,
+        Forgettable::Vanished { source, older_than, after } => {
+            let age = Duration::from_millis(*older_than);
+            vanished(handler, source.as_ref(), age, *after, query.dry_run).await
+        }
+    }
+}
+
+/// A person's word counts where nobody can tell whether a file is gone.
+async fn one(handler: &CommandHandler, wanted: &JobSelector, dry_run: bool) -> Result<ForgetPiece, CommandRefusal> {
+    let job = handler.job(wanted).await?;
+    let id = job.id;
+    if job.stage.is_forgotten() {
+        return Err(CommandRefusal::Declined(format!("job {id} is forgotten already")));
+    }
+    if !job.stage.is_end() {
+        let words = format!("job {id} has not ended ({}): `scribed cancel {id}` ends it first", reason(&job));
+        return Err(CommandRefusal::Declined(words));
+    }
+    if let Some(mount) = handler.mounts.get(&job.key.source) {
+        let is_named = job.row.as_deref().is_some_and(|row| is_listed(mount, row));
+        mount.there_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} is kept: {away}")))?;
+        let looked = look(handler, mount, std::slice::from_ref(&job)).await;
+        if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
+            let why = if is_named { "a row of a manifest still names it" } else { "its recording is there" };
+            return Err(CommandRefusal::Declined(format!(
+                "job {id} is kept: {why}, and the next scan would take it up again"
+            )));
+        }
+    }
+    let mut piece = ForgetPiece { looked: 1, ..ForgetPiece::default() };
+    finish(handler, vec![job], dry_run, &mut piece).await?;
+    Ok(piece)
+}
+
+async fn vanished(
+    handler: &CommandHandler,
+    source: Option<&SourceName>,
+    age: Duration,
+    after: Option<JobId>,
+    dry_run: bool,
+) -> Result<ForgetPiece, CommandRefusal> {
+    let stages = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).collect();
+    let jobs = handler.store.page(&Filter { stages, after, limit: PAGE }).await?;
+    let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
+    let mut piece = ForgetPiece { next, ..ForgetPiece::default() };
+    let now = handler.clock.now();
+    let is_meant = |job: &Job| {
+        source.is_none_or(|source| *source == job.key.source) && now.since(job.since) >= age && is_file(job)
+    };
+    let mut by_source: BTreeMap<SourceName, Vec<Job>> = BTreeMap::new();
+    for job in jobs.into_iter().filter(is_meant) {
+        by_source.entry(job.key.source.clone()).or_default().push(job);
+    }
+    for (source, jobs) in by_source {
+        // Of a source that jobs.toml does not have nobody knows where its folder is.
+        let Some(mount) = handler.mounts.get(&source) else { continue };
+        piece.looked += jobs.len() as u64;
+        match gone(handler, mount, jobs, &mut piece).await {
+            Ok(gone) => finish(handler, gone, dry_run, &mut piece).await?,
+            Err(why) => drop(piece.unseen.insert(source, why)),
+        }
+    }
+    Ok(piece)
+}
+
+/// Whether its recording is something that can be seen to be gone.
+fn is_file(job: &Job) -> bool {
+    !job.row.as_deref().is_some_and(ManifestRow::is_remote)
+}
+
+/// Those of a source whose files are gone. Its folder is there before and after they were looked for.
+async fn gone(
+    handler: &CommandHandler,
+    mount: &Arc<Mount>,
+    jobs: Vec<Job>,
+    piece: &mut ForgetPiece,
+) -> Result<Vec<Job>, String> {
+    mount.is_gone_from().await.map_err(|away| away.to_string())?;
+    let looked = look(handler, mount, &jobs).await;
+    let folder = mount.source().folder.display();
+    let looked = looked.ok_or_else(|| format!("the folder {folder} does not answer"))?;
+    mount.is_gone_from().await.map_err(|away| away.to_string())?;
+    let mut gone = Vec::new();
+    for (job, presence) in jobs.into_iter().zip(looked) {
+        match presence {
+            Presence::There => {}
+            Presence::Unknown(why) => piece.kept.push((job, why)),
+            Presence::Gone => match job.row.as_deref().filter(|row| is_listed(mount, row)) {
+                Some(row) => {
+                    let why = format!("its manifest {} is there: remove the row, and the list, first", row.manifest);
+                    piece.kept.push((job, why));
+                }
+                None => gone.push(job),
+            },
+        }
+    }
+    Ok(gone)
+}
+
+/// Whether the manifest that names it is there: then its row makes it anew. In place: it is one look.
+fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
+    mount.bucket().is_some() || below(&mount.source().folder, &row.manifest).exists()
+}
+
+/// What can be told of each of their files; `None` where the folder does not answer.
+async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Option<Vec<Presence>> {
+    if mount.bucket().is_some() {
+        let mut looked = Vec::with_capacity(jobs.len());
+        for some in jobs.chunks(AT_ONCE) {
+            looked.extend(join_all(some.iter().map(|job| in_bucket(mount, job))).await);
+        }
+        return Some(looked);
+    }
+    let path = |job: &Job| match MediaFile::of(mount, job) {
+        MediaFile::File { path, .. } => Some(path),
+        MediaFile::Object { .. } | MediaFile::Remote(_) => None,
+    };
+    let paths: Vec<Option<RootedPath>> = jobs.iter().map(path).collect();
+    let known = mount.source().folder.clone();
+    let of = move |path: &Option<RootedPath>| path.as_ref().map_or(Presence::There, |path| presence(path, &known));
+    let look = move || paths.iter().map(of).collect();
+    within(&*handler.clock, ANSWERS_WITHIN, look).await
+}
+
+async fn in_bucket(mount: &Mount, job: &Job) -> Presence {
+    match MediaFile::of(mount, job).look().await {
+        Ok(FileLook::Nothing) => Presence::Gone,
+        Ok(_) => Presence::There,
+        Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
+    }
+}
+
+/// They are forgotten, unless it is only asked what would be.
+async fn finish(
+    handler: &CommandHandler,
+    jobs: Vec<Job>,
+    dry_run: bool,
+    piece: &mut ForgetPiece,
+) -> Result<(), CommandRefusal> {
+    if dry_run {
+        piece.forgotten.extend(jobs);
+        return Ok(());
+    }
+    let now = handler.clock.now();
+    for some in jobs.chunks(AT_ONCE) {
+        let done = join_all(some.iter().map(|job| handler.store.overrule(job, JobEvent::Forgotten, now))).await;
+        for (job, done) in some.iter().zip(done) {
+            if done? {
+                tracing::info!(job = %job.id, path = %job.key.path, "a job was forgotten by a person's order");
+                piece.forgotten.push(job.clone());
+            } else {
+                piece.kept.push((job.clone(), "it has just changed: ask again".to_owned()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! How it stands: counts, rates, and what waits for what.
+
+use crate::clock::Clock;
+use crate::control::scan_times::scans;
+use crate::control::transport::handler::{CommandHandler, RunningDaemon};
+use crate::control::transport::protocol::{
+    AwaySourceStatus, BudgetUse, CallbackCounts, CommandRefusal, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
+    RemovedSource, ServiceStatus, Waiting, WindowStatus,
+};
+use crate::domain::budget::Period;
+use crate::domain::cron_line::NEVER;
+use crate::domain::fault::FaultKind;
+use crate::domain::names::{JobId, SourceName};
+use crate::domain::reason::wait_reason;
+use crate::domain::scheduling::{Lane, is_bought};
+use crate::domain::stage::StageKind;
+use crate::domain::zone::Zone;
+use crate::manifests::passes::ManifestSummary;
+use crate::store::contract::{StoreError, WaitingGroup};
+use std::sync::atomic::Ordering;
+
+/// Counts, and whether and how a daemon runs.
+///
+/// # Errors
+/// The store's.
+pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefusal> {
+    let counts = handler.store.counts().await?;
+    Ok(QueueStatus {
+        jobs: StageKind::ALL.into_iter().map(|kind| (kind, counts.of(kind))).collect(),
+        total: counts.total(),
+        unhandled_failures: counts.unhandled_failures,
+        unhandled_incomplete: counts.unhandled_incomplete,
+        running: counts.running(),
+        waiting_for_a_person: counts.parked_in_flight,
+        incomplete: counts.incomplete,
+        pauses: handler.store.pauses().await?,
+        daemon: handler.running.as_ref().map(|running| daemon(running, &*handler.clock)),
+        frozen: frozen(handler).await,
+        manifests: handler.running.as_ref().map(manifests).unwrap_or_default(),
+        services: services(handler).await?,
+        budget: budget(handler).await?,
+        windows: windows(handler),
+        lanes: lanes(handler).await?,
+        scans: scans(handler),
+        removed: removed(handler).await?,
+    })
+}
+
+/// Sources that are not configured, of which something is not over.
+///
+/// # Errors
+/// The store's.
+pub async fn removed(handler: &CommandHandler) -> Result<Vec<RemovedSource>, StoreError> {
+    let sources = handler.store.sources().await?;
+    let gone = sources.into_iter().filter(|(source, _)| !handler.mounts.contains_key(source));
+    Ok(gone.filter_map(|(source, counts)| RemovedSource::of(source, &counts)).collect())
+}
+
+/// A run is a process: where none runs, none of it is used.
+async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> {
+    let mut limits = handler.budget_gate.limits(handler.clock.now());
+    limits.retain(|limit| limit.period != Period::Run || handler.running.is_some());
+    let accounts = handler.store.accounts(&limits).await?;
+    Ok(accounts.into_iter().map(BudgetUse::from).collect())
+}
+
+/// What is live and what has time, where there is a difference. Of a source that is gone jobs are live.
+async fn lanes(handler: &CommandHandler) -> Result<Vec<LaneCounts>, StoreError> {
+    let of =
+        |source: &SourceName| handler.mounts.get(source).map(|mount| mount.source().standing.lane).unwrap_or_default();
+    if handler.mounts.keys().all(|source| of(source) == Lane::Live) {
+        return Ok(Vec::new());
+    }
+    let mut lanes = Vec::new();
+    for lane in [Lane::Live, Lane::Backlog] {
+        let counts = handler.store.counts_of(&|group| of(&group.source) == lane).await?;
+        let open = || StageKind::ALL.into_iter().filter(|kind| !kind.is_end());
+        let waiting = open().filter(|kind| !is_bought(*kind)).map(|kind| counts.of(kind)).sum();
+        let in_flight = open().filter(|kind| is_bought(*kind)).map(|kind| counts.of(kind)).sum();
+        lanes.push(LaneCounts { lane, waiting, in_flight });
+    }
+    Ok(lanes)
+}
+
+/// Each source that has windows.
+fn windows(handler: &CommandHandler) -> Vec<WindowStatus> {
+    let wall = handler.clock.wall();
+    let each = handler.mounts.values().filter_map(|mount| {
+        let windows = mount.source().submit.as_ref()?;
+        let opening = windows.at(wall);
+        let until = Some(opening.until()).filter(|until| *until != NEVER);
+        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| Zone::UTC.shown(until));
+        let source = mount.source().name.clone();
+        Some(WindowStatus { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
+    });
+    each.collect()
+}
+
+/// Each service that the configuration has.
+async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreError> {
+    let mut services = Vec::new();
+    for name in handler.routing.services() {
+        let counts = handler.store.counts_of(&|group| handler.routing.of(group) == name).await?;
+        let engine = handler.running.as_ref().and_then(|running| running.engines.of(name));
+        services.push(ServiceStatus {
+            service: name.clone(),
+            open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
+            on_their_way: counts.on_their_way(),
+            running: counts.running(),
+            suspect: handler.store.suspect(name).await?,
+            trouble: engine.as_ref().and_then(|engine| engine.trouble()),
+            list_awaited: match &engine {
+                Some(engine) => engine.list_awaited().await?,
+                None => None,
+            },
+            notice: engine.as_ref().and_then(|engine| engine.notice()),
+            learned_limits: engine.as_ref().map(|engine| engine.learned_limits()),
+            usual: engine.and_then(|engine| engine.usual()),
+        });
+    }
+    Ok(services)
+}
+
+/// The lists of the sources that are made of them.
+pub(crate) fn manifests(running: &RunningDaemon) -> Vec<ManifestStatus> {
+    let each = running.lists.iter().flat_map(|lists| {
+        let source = lists.mount().source().name.clone();
+        lists.told().into_iter().map(move |told| (source.clone(), told))
+    });
+    each.map(|(source, told)| ManifestStatus::of(source, told)).collect()
+}
+
+impl ManifestStatus {
+    pub(crate) fn of(source: SourceName, told: ManifestSummary) -> Self {
+        let sum = told.sum.unwrap_or_default();
+        Self {
+            source,
+            manifest: told.manifest,
+            problem: told.problem,
+            rows: told.sum.map(|sum| sum.rows),
+            wrong: sum.wrong,
+            repeated: sum.repeated,
+            awaited: sum.awaited,
+        }
+    }
+}
+
+/// A daemon knows which folders are away; a command looks.
+async fn frozen(handler: &CommandHandler) -> Vec<AwaySourceStatus> {
+    let each = handler.mounts.values().map(|mount| async move {
+        let away = if handler.running.is_some() { mount.away() } else { mount.there_now().await.err() };
+        away.map(|away| AwaySourceStatus { source: mount.source().name.clone(), reason: away.to_string() })
+    });
+    futures_util::future::join_all(each).await.into_iter().flatten().collect()
+}
+
+fn daemon(running: &RunningDaemon, clock: &dyn Clock) -> DaemonStatus {
+    let tally = running.engines.tally();
+    DaemonStatus {
+        pid: running.pid,
+        pass: running.orders.is_none(),
+        since: running.since,
+        millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
+        trouble: running.engines.trouble(),
+        done: tally.done,
+        incomplete: tally.incomplete,
+        failed: tally.failed,
+        skipped: tally.skipped,
+        audio_millis: tally.audio_millis,
+        sent_bytes: running.engines.sent_bytes(),
+        callbacks: running.received.as_ref().map(|counts| CallbackCounts {
+            taken: counts.taken.load(Ordering::Relaxed),
+            strange: counts.strange.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
+            relied_on: running.engines.callbacks_work(),
+        }),
+        notices: running.engines.each().filter_map(|engine| engine.notice()).collect(),
+    }
+}
+
+/// Jobs that have not ended, by what they wait for. All of it is in the first piece, however many there are.
+///
+/// # Errors
+/// The store's.
+pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<Waiting, CommandRefusal> {
+    let mut waiting = Waiting::default();
+    if after.is_some() {
+        return Ok(waiting);
+    }
+    let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
+    for WaitingGroup { one, jobs } in handler.store.waiting().await? {
+        let job = &handler.told(one).await?;
+        let what = wait_reason(job, &pauses, now).name();
+        *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
+        if let Some(fault) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::NotAllowed) {
+            waiting.reasons.entry(what.to_owned()).or_insert_with(|| fault.words.clone());
+        }
+    }
+    Ok(waiting)
+}

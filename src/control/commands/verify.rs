@@ -1,0 +1,237 @@
+//! Whether the outputs of written jobs are as they were written; those that are missing are written again from the
+//! kept result, or from what the service still has. Nothing is bought by it.
+
+use crate::beneath::RootedPath;
+use crate::client::contract::RecordState;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{
+    CommandRefusal, OutputState, VerifiedJob, VerifiedOutput, VerifyPiece, VerifyQuery,
+};
+use crate::domain::job::{Job, Output};
+use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::path::RelPath;
+use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::PurchaseKey;
+use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::wait::elsewhere;
+use crate::pipeline::stages::write;
+use crate::pipeline::stages::write::NotRestored;
+use crate::source::metadata::presence::{Presence, presence};
+use crate::source::metadata::stamp::{FileLook, hash};
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::outputs_beside;
+use crate::store::contract::Filter;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Jobs that are looked at in one go …
+const PAGE: usize = 100;
+
+/// … and those of which results may be read at a service meanwhile: the command waits for the answer.
+const PAGE_TO_REPAIR: usize = 10;
+
+/// The outputs of one job are read for so long: a dead server hangs for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Looks at the outputs of the next jobs, and restores what is missing if that is asked for.
+///
+/// # Errors
+/// [`Refusal`] where the one job that is asked for is none, or is not written; the store's.
+pub async fn verify(handler: &CommandHandler, query: &VerifyQuery) -> Result<VerifyPiece, CommandRefusal> {
+    let mut piece = VerifyPiece::default();
+    let jobs = match &query.job {
+        Some(wanted) => vec![written(handler.job(wanted).await?)?],
+        None => {
+            let limit = if query.repair { PAGE_TO_REPAIR } else { PAGE };
+            let filter = Filter { stages: vec![StageKind::Written], after: query.after, limit };
+            let jobs = handler.store.page(&filter).await?;
+            piece.next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
+            jobs
+        }
+    };
+    let is_meant = |job: &Job| query.source.as_ref().is_none_or(|source| *source == job.key.source);
+    for job in jobs.into_iter().filter(is_meant) {
+        piece.jobs.push(of_job(handler, job, query.repair).await?);
+    }
+    Ok(piece)
+}
+
+fn written(job: Job) -> Result<Job, CommandRefusal> {
+    let (id, stage) = (job.id, job.stage.kind());
+    let is_written = stage == StageKind::Written;
+    let words = || format!("job {id} is {}: it has no outputs to be verified", stage.name());
+    is_written.then_some(job).ok_or_else(|| CommandRefusal::Declined(words()))
+}
+
+async fn of_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<VerifiedJob, CommandRefusal> {
+    let mut verified =
+        VerifiedJob { job: job.id, key: job.key.clone(), outputs: Vec::new(), problem: None, is_gone: false };
+    let Some(mount) = handler.mounts.get(&job.key.source) else {
+        let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+        return Ok(VerifiedJob { problem: Some(words), ..verified });
+    };
+    let looked = match look(handler, mount, &job).await {
+        Ok(looked) => looked,
+        Err(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
+    };
+    let missing: Vec<Output> = job
+        .outputs
+        .iter()
+        .zip(&looked.outputs)
+        .filter(|(_, found)| found.state == OutputState::Missing)
+        .map(|(output, _)| output.clone())
+        .collect();
+    match looked.recording {
+        _ if missing.is_empty() => {}
+        Presence::Gone if missing.len() == job.outputs.len() => return Ok(VerifiedJob { is_gone: true, ..verified }),
+        Presence::Unknown(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
+        Presence::There | Presence::Gone if repair => {
+            verified.problem = restored(handler, mount, &job, &missing).await.err()
+        }
+        Presence::There | Presence::Gone => {}
+    }
+    let is_restored = repair && verified.problem.is_none();
+    verified.outputs = looked.outputs;
+    for output in verified.outputs.iter_mut().filter(|output| is_restored && output.state == OutputState::Missing) {
+        output.state = OutputState::Restored;
+    }
+    Ok(verified)
+}
+
+/// What was found of a job's outputs, and of its recording where one of them is missing.
+struct Looked {
+    outputs: Vec<VerifiedOutput>,
+    recording: Presence,
+}
+
+/// In the order of the job's outputs.
+///
+/// # Errors
+/// Why nothing can be told, in words.
+async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result<Looked, String> {
+    mount.there().await.map_err(|away| away.to_string())?;
+    let looked = match mount.bucket() {
+        Some(_) => in_bucket(mount, job).await,
+        None => {
+            let (theirs, of) = (Arc::clone(mount), job.clone());
+            let looked = within(&*handler.clock, ANSWERS_WITHIN, move || here(&theirs, &of)).await;
+            looked.ok_or_else(|| format!("the folder {} does not answer", mount.source().folder.display()))?
+        }
+    };
+    // What is missing in a folder that went meanwhile is not missing.
+    if looked.outputs.iter().any(|output| output.state == OutputState::Missing) {
+        mount.is_gone_from().await.map_err(|away| away.to_string())?;
+    }
+    Ok(looked)
+}
+
+fn here(mount: &Mount, job: &Job) -> Looked {
+    let found = |output: &Output| {
+        let path = path_of(mount, job, output);
+        let state = state(output, hash(&path));
+        VerifiedOutput { path: RelPath::new(path.full().as_os_str().as_bytes()), state }
+    };
+    let outputs: Vec<VerifiedOutput> = job.outputs.iter().map(found).collect();
+    let is_missing = outputs.iter().any(|output| output.state == OutputState::Missing);
+    let recording = match MediaFile::of(mount, job) {
+        MediaFile::File { path, .. } if is_missing => presence(&path, &mount.source().folder),
+        _ => Presence::There,
+    };
+    Looked { outputs, recording }
+}
+
+async fn in_bucket(mount: &Mount, job: &Job) -> Looked {
+    let beside = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
+    let mut outputs = Vec::new();
+    for output in &job.outputs {
+        let path = RelPath::new(beside.join(OsStr::from_bytes(output.name.as_bytes())).as_os_str().as_bytes());
+        let state = state(output, MediaFile::below(mount, &path).hash().await);
+        outputs.push(VerifiedOutput { path, state });
+    }
+    let recording = match MediaFile::of(mount, job).look().await {
+        Ok(FileLook::Nothing) => Presence::Gone,
+        Ok(_) => Presence::There,
+        Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
+    };
+    Looked { outputs, recording }
+}
+
+fn path_of(mount: &Mount, job: &Job, output: &Output) -> RootedPath {
+    let name = OsStr::from_bytes(output.name.as_bytes());
+    match &output.at {
+        Some(folder) => RootedPath::new(Path::new(OsStr::from_bytes(folder.as_bytes())), name),
+        None => outputs_beside(mount.source(), job).parent().join(name),
+    }
+}
+
+fn state(output: &Output, read: io::Result<Hash>) -> OutputState {
+    match read {
+        Ok(hash) if hash == output.hash => OutputState::Unchanged,
+        Ok(_) => OutputState::Edited,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            OutputState::Missing
+        }
+        Err(_) => OutputState::Unreadable,
+    }
+}
+
+/// # Errors
+/// Why not, in words; what is there stays.
+async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), String> {
+    let Stage::Written { order, transcription, .. } = &job.stage else { return Ok(()) };
+    let results = Arc::new((handler.kept)(&order.service));
+    let tools = &handler.writing;
+    let context = write::WriteContext {
+        store: &*handler.store,
+        clock: &*handler.clock,
+        results: &results,
+        params: &tools.params,
+        syncs: &tools.syncs,
+        writing: &tools.writing,
+    };
+    match write::restore(&context, mount, job, missing).await {
+        Err(NotRestored::NoResult) => {
+            fetched_again(handler, job, order, transcription).await?;
+            write::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
+        }
+        restored => restored.map_err(|error| error.to_string()),
+    }
+}
+
+/// The result is read at the service once more: a read costs nothing.
+async fn fetched_again(
+    handler: &CommandHandler,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Result<(), String> {
+    let service = &order.service;
+    let again = format!("nothing is bought by itself; `scribed retry --fresh --pay-again {}` buys another one", job.id);
+    let client = handler.clients.iter().find(|client| client.identity().service == *service);
+    let client = client.ok_or_else(|| {
+        format!("its result is not kept here, and the service `{service}` cannot be asked from here; {again}")
+    })?;
+    if let Some(words) = elsewhere(job, client.identity()) {
+        return Err(format!("its result is not kept here, and {words}"));
+    }
+    let raw = match client.read(transcription).await {
+        Ok(RecordState::Done { raw, .. }) => raw,
+        Ok(RecordState::Pending(status)) => {
+            return Err(format!("the service says that its result is {status}; {again}"));
+        }
+        Ok(RecordState::Lost(fault)) | Err(fault) => {
+            return Err(format!(
+                "its result is not kept here, and the service does not give it: {}; {again}",
+                fault.words
+            ));
+        }
+    };
+    let (results, id) = ((handler.kept)(service), transcription.clone());
+    let kept = blocking(move || results.keep(&id, &raw)).await;
+    kept.map_err(|error| format!("the result cannot be kept in the state directory: {error}"))
+}

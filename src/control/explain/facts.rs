@@ -1,0 +1,215 @@
+//! What keeps a job where it is, or says how it goes on, beside its own row. Each fact is one small function.
+
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{FactKind, JobFact};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::reason::is_paused;
+use crate::domain::scheduling::is_bought;
+use crate::domain::stage::StageKind;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::engine::NEW;
+use crate::source::metadata::sidecars;
+use crate::store::contract::StoreError;
+
+/// Of a job as it is told. What keeps it comes first, of that what lasts longest.
+///
+/// # Errors
+/// The store's.
+pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, StoreError> {
+    if job.stage.is_end() {
+        return Ok(Vec::new());
+    }
+    let group = job.group();
+    let service = handler.routing.of(&group);
+    let mut facts: Vec<JobFact> = [
+        no_daemon(handler),
+        frozen(handler, job).await,
+        removed(handler, job),
+        if is_paused(job) { pause(handler, &job.key.source).await? } else { None },
+        held(job),
+        budget(job),
+        window(job),
+        turn(handler, job),
+        person(job),
+        outage(handler, job, service),
+        suspect(handler, job, service).await?,
+        limit(handler, job, service).await?,
+        callback(handler, job),
+        beside(handler, &job.key).await.filter(|_| job.row.is_none() && is_before_its_create(job)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let lasts = |fact: &JobFact| fact.until.map_or(i64::MAX, |until| until.0);
+    facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(lasts(fact))));
+    Ok(facts)
+}
+
+/// Of a file that its source takes, and that has no job yet.
+///
+/// # Errors
+/// The store's.
+pub async fn before_a_job(handler: &CommandHandler, key: &JobKey) -> Result<Vec<JobFact>, StoreError> {
+    let pause = pause(handler, &key.source).await?.map(|fact| JobFact { holds: false, ..fact });
+    Ok([no_daemon(handler), pause, beside(handler, key).await].into_iter().flatten().collect())
+}
+
+fn is_before_its_create(job: &Job) -> bool {
+    use StageKind as S;
+    matches!(job.stage.kind(), S::Found | S::Settled | S::Probed | S::Uploaded)
+}
+
+/// What lies beside it and has a say in how it is transcribed.
+async fn beside(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
+    let (folder, path) = (handler.mounts.get(&key.source)?.source().folder.clone(), key.path.clone());
+    match blocking(move || sidecars::of(&folder, &path)).await {
+        Ok(found) if found.is_empty() => None,
+        Ok(found) => {
+            let names: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
+            let words = format!("what is said beside it counts, the last one most: {}", names.join(", "));
+            Some(JobFact { holds: false, ..keeps(FactKind::Sidecar, words, None) })
+        }
+        Err(why) => {
+            let words = format!("what is said beside it cannot be read: {why}");
+            Some(keeps(FactKind::Sidecar, words, Some("make it readable, or take it away")))
+        }
+    }
+}
+
+/// What keeps a file, until something happens.
+pub fn keeps(kind: FactKind, words: impl Into<String>, fix: Option<&str>) -> JobFact {
+    JobFact { kind, words: words.into(), holds: true, until: None, fix: fix.map(str::to_owned) }
+}
+
+fn no_daemon(handler: &CommandHandler) -> Option<JobFact> {
+    let fix = "start `scribed run`, or `scribed once` for one pass";
+    handler
+        .running
+        .is_none()
+        .then(|| keeps(FactKind::NoDaemon, "no daemon runs, so nothing happens by itself", Some(fix)))
+}
+
+/// What is at the service is awaited whatever became of its source.
+async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+    if matches!(job.stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Following) {
+        return None;
+    }
+    let back = "bring the folder back: it goes on by itself then";
+    let (away, fix) = match handler.mounts.get(&job.key.source) {
+        Some(mount) => {
+            let away = mount.there_now().await.err()?;
+            // What is to be done is among those words then.
+            let fix = if away.refused().is_some() { "leave the folder to one installation" } else { back };
+            (away.to_string(), fix)
+        }
+        None => (format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str()), back),
+    };
+    Some(keeps(FactKind::Frozen, format!("its source is frozen: {away}"), Some(fix)))
+}
+
+fn removed(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+    let service = handler.routing.of(&job.group()).clone();
+    let fix = format!("write [services.{service}] again, or `scribed cancel {}`", job.id);
+    let words = format!("its service `{service}` is not in jobs.toml any more");
+    (!handler.routing.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&fix)))
+}
+
+async fn pause(handler: &CommandHandler, source: &SourceName) -> Result<Option<JobFact>, StoreError> {
+    let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
+    let Some(pause) = pauses.of(source, now) else { return Ok(None) };
+    let (words, fix) = match pauses.all(now) {
+        Some(_) => ("the queue is paused by a person".to_owned(), "`scribed resume`".to_owned()),
+        None => (format!("the source {source} is paused by a person"), format!("`scribed resume --source {source}`")),
+    };
+    Ok(Some(JobFact { until: pause.until, ..keeps(FactKind::Pause, words, Some(&fix)) }))
+}
+
+fn held(job: &Job) -> Option<JobFact> {
+    let fault = job.fault.as_ref().filter(|_| job.is_held())?;
+    let fix = format!("`scribed retry {}` says that it is complete", job.id);
+    Some(JobFact { until: job.due, ..keeps(FactKind::Hold, fault.words.clone(), Some(&fix)) })
+}
+
+fn budget(job: &Job) -> Option<JobFact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
+    let fix = "raise the budget in jobs.toml; a daemon takes it up by `scribed reload`";
+    Some(JobFact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(fix)) })
+}
+
+fn window(job: &Job) -> Option<JobFact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let fix = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(JobFact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(fix)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+    let standing = handler.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let fix = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(JobFact { holds: false, ..keeps(FactKind::Turn, words, fix.as_deref()) })
+}
+
+fn person(job: &Job) -> Option<JobFact> {
+    let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed);
+    let fault = job.fault.as_ref().filter(asks).filter(|_| job.due.is_none())?;
+    let id = job.id;
+    let fix = format!(
+        "`scribed retry {id} --pay-again`, if the service has nothing of it, or to pay for it twice; or `scribed cancel {id}`"
+    );
+    let fix = (job.stage.kind() == StageKind::Submitting).then_some(fix);
+    Some(keeps(FactKind::Person, format!("a person is asked: {}", fault.words), fix.as_deref()))
+}
+
+fn asks_service(job: &Job) -> bool {
+    use StageKind as S;
+    matches!(job.stage.kind(), S::Probed | S::Uploaded | S::Submitting | S::Submitted)
+}
+
+fn outage(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Option<JobFact> {
+    let trouble = handler.running.as_ref()?.engines.of(service)?.trouble().filter(|_| asks_service(job))?;
+    let fix = "`scribed check` says whether it answers and takes the key; an outage uses up no attempts";
+    Some(keeps(FactKind::Outage, format!("the service {service} is not asked for anything new: {trouble}"), Some(fix)))
+}
+
+async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
+    if !matches!(job.stage.kind(), StageKind::Probed | StageKind::Uploaded) {
+        return Ok(None);
+    }
+    let awaited = match handler.running.as_ref().and_then(|running| running.engines.of(service)) {
+        Some(engine) => engine.list_awaited().await?,
+        None => None,
+    };
+    let suspect = handler.store.suspect(service).await?;
+    let words = awaited
+        .or_else(|| suspect.then(|| format!("{NEW}: nothing is submitted before the list of {service} is scanned")));
+    Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))
+}
+
+async fn limit(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
+    let Some(engine) = handler.running.as_ref().and_then(|running| running.engines.of(service)) else {
+        return Ok(None);
+    };
+    let running = handler.store.counts_of(&|group| handler.routing.of(group) == service).await?.running();
+    let (_, most) = engine.learned_limits().running;
+    let waits = is_paused(job) && running >= most as u64;
+    let words = format!("{running} transcriptions run at the service {service}, and it does {most} at a time");
+    let fix = "raise `limits.running` of the service, if that is what it allows you";
+    Ok(waits.then(|| keeps(FactKind::Limit, words, Some(fix))))
+}
+
+fn callback(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
+    let running = handler.running.as_ref()?;
+    let is_called = running.received.is_some() && running.engines.callbacks_work();
+    let words = "the service calls when it is done; it is looked at all the same, more rarely";
+    (is_called && job.stage.kind() == StageKind::Submitted)
+        .then(|| JobFact { holds: false, ..keeps(FactKind::Callback, words, None) })
+}

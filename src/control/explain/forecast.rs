@@ -1,0 +1,148 @@
+//! What a pass would do about a file, as far as can be told without touching it.
+
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, KnownName};
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::names::{JobId, Timestamp};
+use crate::domain::reason::reason;
+use crate::domain::scheduling::is_bought;
+use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::domain::token::PurchaseKey;
+use crate::manifests::passes::rows::sight;
+use crate::source::metadata::stamp::FileLook;
+use crate::store::row_change::{RowChange, compare};
+use std::io;
+
+/// What becomes of a file that a source takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// It would be sent: nobody has seen it yet.
+    New,
+    /// It looks other than when it came to its end: it would be sent if its content is another.
+    Changed,
+    /// It would be sent: its job is in the queue.
+    OnTheWay,
+    /// It would be sent: its row was edited since it came to its end.
+    Reordered,
+    /// Its row is waited with: the file that it names is not there yet.
+    Awaited,
+    /// Something was, or may have been, bought for it: it would be awaited and written.
+    AtTheService,
+    /// It looks unfinished, or changed after it was transcribed: it is waited for.
+    Held,
+    /// Its outputs are written.
+    Done,
+    /// What its row names is not allowed by jobs.toml.
+    NotAllowed,
+    /// Nothing would be done about it; why.
+    Skipped(String),
+}
+
+impl Forecast {
+    /// Whether something would be sent for it.
+    pub fn is_sent(&self) -> bool {
+        matches!(self, Self::New | Self::Changed | Self::OnTheWay | Self::Reordered)
+    }
+}
+
+/// Foretells it from the file's job, if it has one, and from the file as it is.
+pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
+    let Some(job) = job else {
+        return if stamp.size == 0 { Forecast::Skipped(EMPTY.to_owned()) } else { Forecast::New };
+    };
+    let is_same = job.is_file(stamp);
+    match job.stage.kind() {
+        StageKind::Found | StageKind::Settled if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
+        _ if job.is_held() && !job.stage.is_end() && is_same => Forecast::Held,
+        StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {
+            Forecast::OnTheWay
+        }
+        StageKind::Submitting if job.due.is_none() => Forecast::Skipped("waits for a person's word".to_owned()),
+        StageKind::Submitting | StageKind::Submitted | StageKind::Fetched => Forecast::AtTheService,
+        _ if !is_same => Forecast::Changed,
+        StageKind::Written => Forecast::Done,
+        StageKind::Failed => Forecast::Skipped("failed before (`scribed retry` takes it up again)".to_owned()),
+        StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` takes it up again)".to_owned()),
+        StageKind::Skipped => match job.stage {
+            // Whatever took the file's place is gone: it is there again.
+            Stage::Skipped { why } if why.is_lifted_by_a_file() => Forecast::Changed,
+            _ => Forecast::Skipped(reason(job)),
+        },
+    }
+}
+
+/// The same for what a row of a manifest orders. `looked`: what stands where its file should be; `None` for what the
+/// service fetches. `allowed`: whether the row may name it.
+pub fn forecast_row(
+    job: Option<&Job>,
+    row: &ManifestRow,
+    looked: Option<&io::Result<FileLook>>,
+    allowed: bool,
+) -> Forecast {
+    use StageKind as S;
+    let is_before_its_purchase = job.is_none_or(|job| {
+        !is_bought(job.stage.kind()) || !job.row.as_deref().is_some_and(|known| known.orders_as(row))
+    });
+    if !allowed && is_before_its_purchase {
+        return Forecast::NotAllowed;
+    }
+    let Some(job) = job else { return begun(Forecast::New, looked) };
+    let (now, seen) = (Timestamp(0), sight(looked).stamp());
+    if let RowChange::Reordered(_) = compare(job, row, sight(looked), now, now) {
+        return begun(Forecast::Reordered, looked);
+    }
+    match job.stage.kind() {
+        S::Found | S::Settled | S::Probed | S::Uploaded if seen.is_none() => begun(Forecast::OnTheWay, looked),
+        // The others need their file no more.
+        _ => forecast(Some(job), &seen.unwrap_or(job.seen)),
+    }
+}
+
+/// What becomes of a row that begins, or goes on, with the file that it names.
+fn begun(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast {
+    match looked {
+        Some(Ok(FileLook::File(stamp))) if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
+        None | Some(Ok(FileLook::File(_))) => forecast,
+        Some(Ok(FileLook::Nothing)) => Forecast::Awaited,
+        Some(Ok(FileLook::Other)) => Forecast::Skipped(Skip::NotAFile.words().to_owned()),
+        Some(Err(error)) => Forecast::Skipped(format!("the file cannot be looked at: {error}")),
+    }
+}
+
+const EMPTY: &str = "the file is empty (0 bytes)";
+
+/// What is known of these names; in the same order.
+///
+/// # Errors
+/// The store's.
+pub async fn look_up(
+    handler: &CommandHandler,
+    keys: &[JobKey],
+    sizes: &[u64],
+) -> Result<Vec<KnownName>, CommandRefusal> {
+    let mut known = Vec::with_capacity(keys.len());
+    for (number, key) in keys.iter().enumerate() {
+        let (job, is_output) = (handler.store.find(key).await?, handler.store.wrote(key).await?);
+        // No job has the last number.
+        let id = job.as_ref().map_or(JobId(u64::MAX), |job| job.id);
+        let alike = match sizes.get(number) {
+            Some(size) => handler.store.alike(*size, id).await?,
+            None => false,
+        };
+        known.push(KnownName { job, is_output, alike });
+    }
+    Ok(known)
+}
+
+/// Whether these were bought already; in the same order.
+///
+/// # Errors
+/// The store's.
+pub async fn bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
+    let mut bought = Vec::with_capacity(orders.len());
+    for order in orders {
+        bought.push(handler.store.bought(order).await?.is_some());
+    }
+    Ok(bought)
+}

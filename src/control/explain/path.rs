@@ -1,0 +1,299 @@
+//! Why a file is where it is, and what happens next: also of files that nobody transcribes.
+
+use super::facts::{before_a_job, facts};
+use super::row_lookup::{Ordered, ordered};
+use crate::config::model::{Existing, Source};
+use crate::control::place::MediaAddress;
+use crate::control::scan_times::scan_of;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::stage::{Skip, Stage};
+use crate::permission::at;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::media_file::MediaFile;
+use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose, choose_anywhere};
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::{Away, Mount};
+use crate::source::place::full_path;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Explains a path.
+///
+/// # Errors
+/// The store's: whatever the path is, there is something to say of it.
+pub async fn explain(handler: &CommandHandler, place: &MediaAddress) -> Result<Explained, CommandRefusal> {
+    let explained = without_scan(handler, place).await?;
+    let scan = explained.source.as_ref().and_then(|source| scan_of(handler, source));
+    Ok(Explained { scan, ..explained })
+}
+
+async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<Explained, CommandRefusal> {
+    let found = |verdict, words: String, next: &str| Explained {
+        path: place.clone(),
+        verdict,
+        words,
+        next: next.to_owned(),
+        source: None,
+        job: None,
+        paused: None,
+        facts: Vec::new(),
+        scan: None,
+    };
+    let located = handler.key(place.path()).await;
+    let own = match &located {
+        Some((_, key)) => handler.store.find(key).await?,
+        None => None,
+    };
+    let rows = ordered(handler, place.path()).await?;
+    let job = match &own {
+        None => handler
+            .ordered(place.path())
+            .await?
+            .into_iter()
+            .next()
+            .or_else(|| rows.iter().find_map(|row| row.job.clone())),
+        Some(job) => job.row.is_some().then(|| job.clone()),
+    };
+    if let Some(job) = job {
+        return of_row(handler, place, job, &rows).await;
+    }
+    let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().manifests.is_none());
+    if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
+        let (facts, source) = (rows.iter().map(Ordered::fact).collect(), Some(row.source.clone()));
+        return Ok(Explained { source, facts, ..found(PathRole::Listed, String::new(), row.next()) });
+    }
+    let Some((mount, key)) = located else {
+        if let Some(mount) = root(handler, place.path()) {
+            let (words, next) = ("the folder of a source itself", "each file below is explained by itself");
+            let (verdict, words, next) = match mount.there_now().await {
+                Ok(()) => (PathRole::Taken, words.to_owned(), next),
+                Err(away) => told_away(&away),
+            };
+            let source = Some(mount.source().name.clone());
+            return Ok(Explained { source, ..found(verdict, words, next) });
+        }
+        let next = "nothing: scribed looks at its sources' folders only";
+        return Ok(found(PathRole::Outside, handler.outside(place), next));
+    };
+    let source = mount.source();
+    let seen = look(mount, &key).await;
+    let job = own;
+    let (verdict, words, next) = match handler.store.wrote(&key).await? {
+        true => (PathRole::PassedOver, whose(handler, mount, &key, &seen).await?, after(&Rule::OurOutput)),
+        false => told(&seen),
+    };
+    let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
+    let Some(job) = job else {
+        let is_coming = verdict == PathRole::Taken && matches!(seen, Seen::Entry(EntryKind::File, _));
+        let mut facts = if is_coming { before_a_job(handler, &key).await? } else { Vec::new() };
+        facts.extend(rows.iter().map(Ordered::fact));
+        return Ok(Explained { facts, ..explained });
+    };
+    let next = taken_up(source, &job);
+    let job = handler.told(job).await?;
+    let mut facts = facts(handler, &job).await?;
+    facts.extend(rows.iter().map(Ordered::fact));
+    Ok(Explained {
+        words: if verdict == PathRole::Taken { String::new() } else { explained.words },
+        verdict: PathRole::Job,
+        next,
+        facts,
+        job: Some(Box::new(job)),
+        paused: handler.store.pauses().await?.of(&key.source, handler.clock.now()),
+        ..explained
+    })
+}
+
+/// Of a file that has the name of an output of ours: whether it is as scribed wrote it.
+async fn whose(
+    handler: &CommandHandler,
+    mount: &Arc<Mount>,
+    key: &JobKey,
+    seen: &Seen,
+) -> Result<String, CommandRefusal> {
+    let ours = Rule::OurOutput.to_string();
+    let Seen::Entry(EntryKind::File, _) = seen else { return Ok(ours) };
+    let Some(job) = handler.store.writer(key).await? else { return Ok(ours) };
+    let medium = MediaFile::below(mount, &key.path);
+    let name = medium.name().as_bytes().to_vec();
+    let Ok(found) = medium.hash().await else { return Ok(ours) };
+    let written = job.outputs.iter().find(|output| output.name.as_bytes() == name);
+    if written.is_some_and(|output| output.hash == found) || job.placing.contains(&found) {
+        return Ok(ours);
+    }
+    let of = format!("the recording {}", job.key.path);
+    Ok(match written {
+        Some(_) => format!(
+            "passed over: it stands where scribed wrote an output for {of}, and is another file now: somebody's own work, \
+             or an edit, which is left alone"
+        ),
+        None => format!(
+            "passed over: it is called like the outputs of {of}, and scribed did not write it; it is left alone"
+        ),
+    })
+}
+
+/// A file that a row of a manifest names.
+async fn of_row(
+    handler: &CommandHandler,
+    place: &MediaAddress,
+    job: Job,
+    rows: &[Ordered],
+) -> Result<Explained, CommandRefusal> {
+    let paused = handler.store.pauses().await?.of(&job.key.source, handler.clock.now());
+    let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
+    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.place()) {
+        (true, order) => format!("{order} names it"),
+        (false, row) => format!("{row} named it when its list was last taken in; it is written otherwise now"),
+    });
+    let job = handler.told(job).await?;
+    let mut facts = facts(handler, &job).await?;
+    facts.extend(rows.iter().map(Ordered::fact));
+    Ok(Explained {
+        path: place.clone(),
+        verdict: PathRole::Job,
+        words: words.unwrap_or_default(),
+        next: String::new(),
+        source: Some(job.key.source.clone()),
+        facts,
+        job: Some(Box::new(job)),
+        paused,
+        scan: None,
+    })
+}
+
+/// Where the next scan takes up what has ended. Else the job itself says what happens next.
+fn taken_up(source: &Source, job: &Job) -> String {
+    match job.stage {
+        Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
+            "the next scan takes it up: its source says `existing = \"transcribe\"` now".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What stands at a path of a source.
+enum Seen {
+    Entry(EntryKind, FilterResult),
+    BehindALink(PathBuf),
+    Nothing,
+    SourceAway(Away),
+    Unknown(io::Error),
+}
+
+async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
+    if let Err(away) = mount.there_now().await {
+        return Seen::SourceAway(away);
+    }
+    if let Some(bucket) = mount.bucket() {
+        let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+        return match bucket.look(&key.path).await {
+            Ok(FileLook::File(_)) => Seen::Entry(EntryKind::File, choose(mount.source(), below, EntryKind::File)),
+            Ok(_) => Seen::Nothing,
+            Err(error) => Seen::Unknown(error),
+        };
+    }
+    let (source, path) = (Arc::clone(mount.source()), key.path.clone());
+    let looked = blocking(move || {
+        let below = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let link = behind_a_link(&source.folder, below);
+        let full = full_path(&source.folder, &path);
+        let meta = full.symlink_metadata().map_err(at(&full));
+        let chosen = |meta: std::fs::Metadata| {
+            let kind = EntryKind::from(meta.file_type());
+            (kind, choose_anywhere(&source, below, kind))
+        };
+        (link, meta.map(chosen))
+    });
+    match looked.await {
+        (Some(link), _) => Seen::BehindALink(link),
+        (None, Ok((kind, choice))) => Seen::Entry(kind, choice),
+        (None, Err(error)) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Seen::Nothing,
+            _ => Seen::Unknown(error),
+        },
+    }
+}
+
+/// The first folder on the way to `path`, below `folder`, that is a link: scans do not go there.
+pub fn behind_a_link(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+    let is_link = |above: &&&Path| folder.join(above).symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    above.iter().rev().find(is_link).map(|above| above.to_path_buf())
+}
+
+fn told(seen: &Seen) -> (PathRole, String, &'static str) {
+    let by = |rule: &Rule, next| (PathRole::PassedOver, rule.to_string(), next);
+    match seen {
+        Seen::SourceAway(away) => told_away(away),
+        Seen::Nothing => (PathRole::Missing, "nothing is there".to_owned(), "nothing, until a file is there"),
+        Seen::Unknown(error) => {
+            (PathRole::Missing, format!("it cannot be looked at: {error}"), "it is looked at again at the next scan")
+        }
+        Seen::BehindALink(link) => {
+            let rule = Rule::Below { folder: link.clone(), rule: Box::new(Rule::NotAFile(EntryKind::Link)) };
+            by(&rule, "nothing: links are not followed; make a source of the folder that the link leads to")
+        }
+        Seen::Entry(kind, choice) => match (choice, kind) {
+            (FilterResult::PassedOver(rule), EntryKind::File) => by(rule, after(rule)),
+            (FilterResult::PassedOver(rule), _) => by(rule, "nothing"),
+            (FilterResult::Taken, EntryKind::Folder) => (
+                PathRole::Taken,
+                "a folder that is looked through".to_owned(),
+                "each file below is explained by itself",
+            ),
+            (FilterResult::Taken, _) => {
+                let words = "the source takes it, and no scan has seen it yet".to_owned();
+                (PathRole::Taken, words, "the next scan makes a job of it; `scribed add` with its path takes it now")
+            }
+        },
+    }
+}
+
+fn told_away(away: &Away) -> (PathRole, String, &'static str) {
+    let next = match away.refused() {
+        Some(_) => "nothing here: what works in the folder now transcribes what lies there",
+        None => "nothing of this source changes until its folder is back",
+    };
+    (PathRole::Missing, away.to_string(), next)
+}
+
+/// The source whose folder this is, by whatever name.
+fn root<'a>(handler: &'a CommandHandler, path: &Path) -> Option<&'a Arc<Mount>> {
+    let real = path.canonicalize().ok();
+    handler.mounts.values().find(|mount| {
+        let folder = &mount.source().folder;
+        folder == path || real.is_some() && folder.canonicalize().ok() == real
+    })
+}
+
+fn after(rule: &Rule) -> &'static str {
+    match rule {
+        Rule::Line { .. } => {
+            "nothing; take that line out, or take the file in again by a line !NAME in a .scribedignore nearer to it"
+        }
+        rule if is_a_persons_to_overrule(rule) => "nothing; `scribed add` with its path takes it all the same",
+        _ => "nothing",
+    }
+}
+
+/// Patterns say what is usually wanted; the other rules say what can be done, or must not be.
+pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
+    match rule {
+        Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
+        Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Line { .. } | Rule::Unread { .. } => false,
+        Rule::Marker
+        | Rule::OwnFolder
+        | Rule::OurOutput
+        | Rule::NotAFile(_)
+        | Rule::TooLong
+        | Rule::Manifest
+        | Rule::NotListed => false,
+    }
+}

@@ -1,0 +1,133 @@
+//! What the rows of manifests order for a recording, for whoever explains it.
+
+use super::facts::keeps;
+use crate::control::transport::handler::CommandHandler;
+use crate::control::transport::protocol::{FactKind, JobFact};
+use crate::domain::job::Job;
+use crate::domain::manifest_row::{ManifestRow, RowSight};
+use crate::domain::names::SourceName;
+use crate::manifests::format::record::all_wrong;
+use crate::manifests::passes::keys::candidates;
+use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
+use crate::manifests::passes::rows::{looked, sight};
+use crate::pipeline::blocking::blocking;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::StoreError;
+use std::path::Path;
+use std::sync::Arc;
+
+const NOT_YET: &str = "not taken in yet as it is written now";
+
+/// A row that names a recording.
+pub struct Ordered {
+    /// The source of its manifest.
+    pub source: SourceName,
+    /// It.
+    pub naming: NamingRow,
+    /// The job that it has, as far as it was taken in as it is.
+    pub job: Option<Job>,
+    /// Whether its file is not there yet.
+    pub is_awaited: bool,
+    /// Why nothing is done about it before the configuration is another.
+    pub denied: Option<String>,
+}
+
+/// The rows of all manifests that name what lies at this path, or this address. The manifests are read for it.
+///
+/// # Errors
+/// The store's. What cannot be read names nothing.
+pub async fn ordered(handler: &CommandHandler, path: &Path) -> Result<Vec<Ordered>, StoreError> {
+    let mut all = Vec::new();
+    for mount in handler.mounts.values().filter(|mount| mount.source().manifests.is_some()) {
+        if mount.there_now().await.is_err() {
+            continue;
+        }
+        let (theirs, path) = (Arc::clone(mount), path.to_owned());
+        let found = blocking(move || {
+            let found = naming(&theirs, &NamedRecording::about(&path)).into_iter();
+            found.map(|one| (seen(&theirs, &one), one)).collect::<Vec<_>>()
+        });
+        for ((is_awaited, denied), naming) in found.await {
+            let source = mount.source().name.clone();
+            let job = match &naming.order {
+                Ok(row) => job_of(handler, &source, row).await?,
+                Err(_) => None,
+            };
+            all.push(Ordered { source, naming, job, is_awaited, denied });
+        }
+    }
+    Ok(all)
+}
+
+/// Whether the file of a row is not there yet, and why the row may not name it.
+fn seen(mount: &Mount, naming: &NamingRow) -> (bool, Option<String>) {
+    match naming.order.as_ref().map(|row| looked(mount, row)) {
+        Ok(Ok(looked)) => (sight(looked.as_ref()) == RowSight::Nothing, None),
+        Ok(Err(denied)) => (false, Some(denied.words(mount.source()))),
+        Err(_) => (false, None),
+    }
+}
+
+async fn job_of(handler: &CommandHandler, source: &SourceName, row: &ManifestRow) -> Result<Option<Job>, StoreError> {
+    for key in candidates(source, row) {
+        let job = handler.store.find(&key).await?;
+        if let Some(job) = job.filter(|job| is_its(job, row)) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a job is that of a row, as it is now.
+pub fn is_its(job: &Job, row: &ManifestRow) -> bool {
+    job.row.as_ref().is_some_and(|known| known.orders_as(row))
+}
+
+impl Ordered {
+    /// As it is told beside what it is to its source.
+    pub fn fact(&self) -> JobFact {
+        let NamingRow { manifest, number, order, receipt } = &self.naming;
+        let place = format!("row {number} of {manifest} (the source {})", self.source);
+        match order {
+            Ok(row) => {
+                if let Some(denied) = self.denied.as_ref().filter(|_| self.job.is_none()) {
+                    return keeps(FactKind::Row, format!("{place} {denied}"), None);
+                }
+                let stands = match &self.job {
+                    Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
+                    None if self.is_awaited => format!("{NOT_YET}, and its file is not there yet either"),
+                    None => NOT_YET.to_owned(),
+                };
+                let back = receipt.as_ref().map_or_else(
+                    || "no receipt is written yet".to_owned(),
+                    |receipt| format!("its receipt is {}", receipt.display()),
+                );
+                let words = format!("{place} orders it{}: {stands}; {back}", terms(row));
+                JobFact { holds: false, ..keeps(FactKind::Row, words, None) }
+            }
+            Err(wrong) => {
+                let words = format!("{place} names it and orders nothing: {}", all_wrong(wrong));
+                JobFact {
+                    holds: false,
+                    ..keeps(FactKind::Row, words, Some("fix the row; scribed reads it again by itself"))
+                }
+            }
+        }
+    }
+
+    /// What happens next to it while it has no job.
+    pub fn next(&self) -> &'static str {
+        match &self.naming.order {
+            Ok(_) => {
+                "its list is taken in by the next `scribed once`, or by the daemon when it has been quiet for `settle`"
+            }
+            Err(_) => "nothing, until the row is fixed",
+        }
+    }
+}
+
+fn terms(row: &ManifestRow) -> String {
+    let template = row.template.as_ref().map(|template| format!(" under the template {template}"));
+    let languages = (!row.languages.is_empty()).then(|| format!(" in {}", row.languages.join(", ")));
+    [template, languages].into_iter().flatten().collect()
+}

@@ -1,0 +1,234 @@
+//! A plan is carried out: its files and rows are admitted, each as it was planned, and nothing else is.
+
+use super::format::{PlanError, PlanReader, PlanRow};
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::manifest_row::ManifestRow as Ordered;
+use crate::domain::names::SourceName;
+use crate::manifests::passes::rows::looked;
+use crate::manifests::passes::{PassContext, SourceManifests};
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::budget::plan_allowlist::RowMark;
+use crate::pipeline::media_file::MediaFile;
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::Mount;
+use crate::source::path_policy::PathPolicy;
+use crate::source::scan::folder_scan::{FolderScan, Scanned};
+use crate::store::contract::{Store, StoreError};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// So many are named.
+pub const NAMED: usize = 1_000;
+
+/// Files that are admitted together: before them their folder is asked whether it is there.
+const PORTION: usize = 256;
+
+/// What is left out of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which, and why; at most [`NAMED`].
+    pub files: Vec<(JobKey, String)>,
+    /// How many.
+    pub count: u64,
+    /// Sources whose folders are away, in words.
+    pub away: BTreeMap<SourceName, String>,
+}
+
+impl LeftOut {
+    fn add(&mut self, key: JobKey, why: String) {
+        self.count += 1;
+        if self.files.len() < NAMED {
+            self.files.push((key, why));
+        }
+    }
+}
+
+/// Why a plan is not carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The sources that are lists, and what works with them while a plan is carried out.
+pub struct PlanManifests<'l> {
+    /// They.
+    pub lists: &'l [Arc<SourceManifests>],
+    /// With what the plan chose.
+    pub context: PassContext<'l>,
+}
+
+/// Admits every file and row of a plan that is as it was. `scan`: how a folder is looked at.
+///
+/// # Errors
+/// See [`RunError`].
+pub async fn admit<'s>(
+    file: &Path,
+    mounts: &'s BTreeMap<SourceName, Arc<Mount>>,
+    scan: &(dyn Fn(&'s Arc<Mount>) -> FolderScan<'s> + Send + Sync),
+    listed: PlanManifests<'_>,
+) -> Result<LeftOut, RunError> {
+    let mut left_out = LeftOut::default();
+    let mut portions = Portions::open(file).await?;
+    while let Some(rows) = portions.next().await? {
+        for (source, rows) in by_source(rows.into_iter().filter(|row| row.row.is_none())) {
+            match mounts.get(&source) {
+                Some(mount) => some(mount, &scan(mount), rows, &mut left_out).await?,
+                None => rows.into_iter().for_each(|row| left_out.add(row.key, GONE.to_owned())),
+            }
+        }
+    }
+    let Some(chosen) = listed.context.chosen else { return Ok(left_out) };
+    let wanted = chosen.listing();
+    for lists in listed.lists.iter().filter(|lists| wanted.contains(&lists.mount().source().name)) {
+        lists.once(listed.context).await?;
+    }
+    if !wanted.is_empty() {
+        ordered(file, &listed, &mut left_out).await?;
+    }
+    Ok(left_out)
+}
+
+const GONE: &str = "its source is gone";
+const AWAY: &str = "the folder of its source is away";
+
+/// A plan, so many rows at a time.
+struct Portions(Option<PlanReader>);
+
+impl Portions {
+    async fn open(file: &Path) -> Result<Self, PlanError> {
+        let opened = file.to_owned();
+        blocking(move || PlanReader::open(&opened)).await.map(|reader| Self(Some(reader)))
+    }
+
+    /// `None` at its end.
+    async fn next(&mut self) -> Result<Option<Vec<PlanRow>>, PlanError> {
+        let Some(mut reader) = self.0.take() else { return Ok(None) };
+        let portion = blocking(move || {
+            let rows: Result<Vec<PlanRow>, PlanError> = reader.by_ref().take(PORTION).collect();
+            rows.map(|rows| (rows, reader))
+        });
+        let (rows, rest) = portion.await?;
+        self.0 = Some(rest);
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+    }
+}
+
+fn by_source(rows: impl Iterator<Item = PlanRow>) -> BTreeMap<SourceName, Vec<PlanRow>> {
+    let mut by_source: BTreeMap<SourceName, Vec<PlanRow>> = BTreeMap::new();
+    rows.for_each(|row| by_source.entry(row.key.source.clone()).or_default().push(row));
+    by_source
+}
+
+/// Which rows of manifests were not taken, and why: they were gone through before this.
+async fn ordered(file: &Path, listed: &PlanManifests<'_>, left_out: &mut LeftOut) -> Result<(), RunError> {
+    let mut portions = Portions::open(file).await?;
+    while let Some(rows) = portions.next().await? {
+        for (row, mark) in rows.into_iter().filter_map(|mut row| row.row.take().map(|mark| (row, mark))) {
+            let source = &row.key.source;
+            let lists = listed.lists.iter().find(|lists| lists.mount().source().name == *source);
+            let Some(lists) = lists else {
+                // What a command ordered under a folder's source is in the queue already.
+                if !is_in_the_queue(listed.context.store, &row, &mark).await? {
+                    left_out.add(row.key, GONE.to_owned());
+                }
+                continue;
+            };
+            if let Some(away) = lists.mount().away() {
+                left_out.away.insert(source.clone(), away.to_string());
+                left_out.add(row.key, AWAY.to_owned());
+            } else if let Some(why) = not_taken(listed.context.store, lists, &row, &mark).await? {
+                left_out.add(row.key, why);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn is_in_the_queue(store: &dyn Store, row: &PlanRow, mark: &RowMark) -> Result<bool, StoreError> {
+    let ordered = store.find(&row.key).await?.and_then(|job| job.row);
+    Ok(ordered.is_some_and(|ordered| RowMark { number: mark.number, ..RowMark::of(&ordered) } == *mark))
+}
+
+/// Why a row is not in the queue as it was planned; `None` where it is.
+async fn not_taken(
+    store: &dyn Store,
+    lists: &SourceManifests,
+    row: &PlanRow,
+    mark: &RowMark,
+) -> Result<Option<String>, StoreError> {
+    let (number, manifest) = (mark.number, &mark.manifest);
+    let own = |ordered: &Ordered| RowMark { number, ..RowMark::of(ordered) } == *mark;
+    let ordered = store.find(&row.key).await?.and_then(|job| job.row);
+    if let Some(ordered) = ordered.as_deref().filter(|ordered| own(ordered)) {
+        return Ok(changed(lists.mount(), ordered, row).await);
+    }
+    let told = lists.told().into_iter().find(|told| told.manifest == *manifest);
+    Ok(Some(match told {
+        None => format!("its list {manifest} is not there any more"),
+        Some(told) => match (told.problem, is_as_planned(lists.mount(), row).await) {
+            (Some(problem), _) => format!("nothing of its list {manifest} is taken: {problem}"),
+            (None, Some(changed)) => changed,
+            (None, None) => format!("no row of {manifest} orders it any more as row {number} did: the list was edited"),
+        },
+    }))
+}
+
+async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &PlanRow) -> Option<String> {
+    let (theirs, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
+    // What is elsewhere nobody here looks at.
+    match blocking(move || looked(&theirs, &ordered)).await {
+        Ok(looked) => not_as_it_was(&looked?, &planned),
+        Err(denied) => Some(format!("its row {}", denied.words(mount.source()))),
+    }
+}
+
+/// The same for a row of which nothing is known but its name.
+async fn is_as_planned(mount: &Arc<Mount>, row: &PlanRow) -> Option<String> {
+    let is_file = row.stamp != Stamp::default();
+    let (theirs, path) = (Arc::clone(mount), row.key.path.clone());
+    if let Err(denied) = blocking(move || PathPolicy::new(theirs.source()).named(&path)).await {
+        return Some(format!("its row {}", denied.words(mount.source()))).filter(|_| is_file);
+    }
+    let looked = MediaFile::below(mount, &row.key.path).look().await;
+    // Its name may be longer than its path.
+    not_as_it_was(&looked, &row.stamp).filter(|_| is_file && !row.key.path.as_bytes().contains(&b'#'))
+}
+
+async fn some(
+    mount: &Arc<Mount>,
+    scan: &FolderScan<'_>,
+    rows: Vec<PlanRow>,
+    left_out: &mut LeftOut,
+) -> Result<(), StoreError> {
+    if let Err(away) = mount.there_now().await {
+        left_out.away.insert(mount.source().name.clone(), away.to_string());
+        rows.into_iter().for_each(|row| left_out.add(row.key, AWAY.to_owned()));
+        return Ok(());
+    }
+    let mut scanned = Scanned::default();
+    for row in rows {
+        match not_as_it_was(&MediaFile::below(mount, &row.key.path).look().await, &row.stamp) {
+            None => scan.admit(row.key.path, row.stamp, &mut scanned).await?,
+            Some(why) => left_out.add(row.key, why),
+        }
+    }
+    Ok(())
+}
+
+/// How what stands there is another thing than what was planned.
+fn not_as_it_was(looked: &io::Result<FileLook>, planned: &Stamp) -> Option<String> {
+    Some(match looked {
+        Ok(FileLook::File(stamp)) if stamp == planned => return None,
+        Ok(FileLook::File(_)) => "it has changed since the plan was made".to_owned(),
+        Ok(FileLook::Other) => "something else is in its place".to_owned(),
+        Ok(FileLook::Nothing) => "nothing is there any more".to_owned(),
+        Err(error) => format!("it cannot be looked at: {error}"),
+    })
+}

@@ -1,0 +1,116 @@
+//! When a backlog would be through: what is known of services, budgets and sources, put before the pure reckoning.
+
+use crate::config::model::{Config, ServiceConfig};
+use crate::control::transport::protocol::{QueueStatus, ServiceStatus};
+use crate::domain::budget::{BudgetLimit, Period};
+use crate::domain::cron_line::NEVER;
+use crate::domain::eta::{Constraint, EtaInputs, FileBatch, Finish, SubmitOpening, Throughput, finish};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::domain::turnaround::UsualDuration;
+use crate::domain::window;
+use crate::domain::zone::Zone;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What a service elsewhere is taken to need for one, before anything is learned of it: so much …
+const BASE: Duration = Duration::from_secs(10);
+
+/// … and this part of the length of its audio.
+const EACH_SECOND: f64 = 0.1;
+
+/// The embedded one is taken to be as fast as people speak.
+const OWN_EACH_SECOND: f64 = 1.0;
+
+/// When a backlog is through, and what was taken to be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reckoned {
+    /// When, and what it is kept by.
+    pub finish: Finish,
+    /// The same for people.
+    pub shown: Option<String>,
+    /// What nobody knows and was assumed, in words.
+    pub assumed: Vec<String>,
+}
+
+impl Reckoned {
+    /// What takes most of the time, in words.
+    pub fn constraint(&self) -> Option<String> {
+        Some(match self.finish.constraint.as_ref()? {
+            Constraint::Service(service) => format!("what the service {service} does at once"),
+            Constraint::Source(source) => {
+                format!("the source {source}, which may not submit then (its `submit`, or a pause)")
+            }
+            Constraint::Budget(setting) => setting.clone(),
+        })
+    }
+}
+
+/// Reckons when these are through. `status`: how the queue stands, where there is one.
+pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBatch], now: Timestamp) -> Reckoned {
+    let mut assumed = Vec::new();
+    let wanted: BTreeSet<&ServiceName> = batches.iter().filter(|p| p.files > 0).map(|pile| &pile.service).collect();
+    let mut paces = BTreeMap::new();
+    for name in wanted {
+        let Some(service) = config.services.get(name) else { continue };
+        let served = status.and_then(|status| status.services.iter().find(|served| served.service == *name));
+        let (pace, words) = pace(service, name, served);
+        paces.insert(name.clone(), pace);
+        assumed.extend(words);
+    }
+    let limits = |at| config.budget.limits(config.zone.day(at), config.zone.month(at));
+    let used: Vec<u64> = limits(now).iter().map(|limit| used(status, limit)).collect();
+    let opening = |source: &SourceName, at| opening(config, status, source, at);
+    let world = EtaInputs { paces: &paces, opening: &opening, limits: &limits, used: &used };
+    let finish = finish(now, batches, &world);
+    let shown = finish.at.map(|at| Zone::UTC.shown(at));
+    Reckoned { finish, shown, assumed }
+}
+
+fn pace(service: &ServiceConfig, name: &ServiceName, served: Option<&ServiceStatus>) -> (Throughput, Option<String>) {
+    let (limits, is_own) = (service.terms().limits, matches!(service, ServiceConfig::Embedded(_)));
+    let learned_limits = served.and_then(|served| served.learned_limits.as_ref());
+    let mut running = learned_limits.map_or(limits.running, |learned_limits| learned_limits.running.1);
+    if is_own {
+        running = running.min(std::thread::available_parallelism().map_or(1, usize::from));
+    }
+    let rate = learned_limits.and_then(|learned_limits| learned_limits.requests_per_second).map(|(_, found)| found);
+    let requests_per_second = if is_own { None } else { rate.or(Some(f64::from(limits.requests_per_second))) };
+    let running = u32::try_from(running).unwrap_or(u32::MAX);
+    if let Some(UsualDuration { base, each_second, each_beside }) = served.and_then(|served| served.usual) {
+        let beside = Duration::try_from_secs_f64(each_beside.max(0.0) * f64::from(running.saturating_sub(1)));
+        let base = Duration::from_millis(base).saturating_add(beside.unwrap_or_default());
+        return (Throughput { running, requests_per_second, base, each_second }, None);
+    }
+    let (base, each_second) = if is_own { (Duration::ZERO, OWN_EACH_SECOND) } else { (BASE, EACH_SECOND) };
+    let takes = match is_own {
+        true => "as long as its audio lasts".to_owned(),
+        false => format!("{} s and a tenth of its audio's length", BASE.as_secs()),
+    };
+    let words = format!("nothing is learned yet of how long the service {name} takes: {takes}, {running} at a time");
+    (Throughput { running, requests_per_second, base, each_second }, Some(words))
+}
+
+/// Where no daemon runs, a run would begin with the next pass.
+fn used(status: Option<&QueueStatus>, limit: &BudgetLimit) -> u64 {
+    let is_it = |source: &Option<SourceName>, period: Period| *source == limit.source && period == limit.period;
+    let found = status.and_then(|status| status.budget.iter().find(|used| is_it(&used.source, used.period)));
+    found.map_or(0, |found| found.used)
+}
+
+/// A pause and a folder that is away are orders and the world; windows are looked at by the clock.
+fn opening(config: &Config, status: Option<&QueueStatus>, source: &SourceName, at: Timestamp) -> SubmitOpening {
+    let frozen = status.is_some_and(|status| status.frozen.iter().any(|frozen| frozen.source == *source));
+    if frozen {
+        return SubmitOpening::Shut(None);
+    }
+    if let Some(pause) = status.and_then(|status| status.pauses.of(source, at)) {
+        return SubmitOpening::Shut(pause.until);
+    }
+    let windows = config.sources.iter().find(|known| known.name == *source).and_then(|source| source.submit.as_ref());
+    let until = |until: Timestamp| Some(until).filter(|until| *until != NEVER);
+    match windows.map(|windows| windows.at(at)) {
+        None => SubmitOpening::Open(None),
+        Some(window::WindowState::Open { until: at }) => SubmitOpening::Open(until(at)),
+        Some(window::WindowState::Shut { until: at }) => SubmitOpening::Shut(until(at)),
+    }
+}

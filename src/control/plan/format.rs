@@ -1,0 +1,285 @@
+//! A plan as a file: one JSON object a line. The first says for which configuration it was made, the last that
+//! it is whole; between them stands a line for each file that would be sent. Written and read as a stream.
+
+use crate::clock::Clock;
+use crate::config::model::Config;
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::names::{Hash, SourceName, Timestamp};
+use crate::permission::said;
+use crate::pipeline::budget::plan_allowlist::{PlanAllowlist, RowMark};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// The form that this release writes, and the newest that it reads. 2: with rows of manifests, which an older
+/// release would take for files of a folder.
+const FORM: u32 = 2;
+
+/// A line longer than this is none of ours: a path has 4,095 bytes at most, an address 8,000.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    scribed_plan: u32,
+    made: Timestamp,
+    configuration: Hash,
+    state: String,
+}
+
+/// A file that would be sent, in the state in which it was planned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// Its name.
+    #[serde(flatten)]
+    pub key: JobKey,
+    /// Its state.
+    pub stamp: Stamp,
+    /// Why it would be sent: `new`, `changed`, `on its way`, `copy`.
+    pub what: String,
+    /// How long it is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_seconds: Option<f64>,
+    /// The row of a manifest that orders it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<RowMark>,
+}
+
+/// The last line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Tail {
+    rows: u64,
+    /// Of all rows, one after the other.
+    hash: Hash,
+    /// What the plan came to, for people.
+    #[serde(default)]
+    sum: Value,
+}
+
+/// Why a plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file.
+    #[error("the plan {} cannot be {what}: {}", file.display(), said(error, file))]
+    Io {
+        /// Which.
+        file: PathBuf,
+        /// "read" or "written".
+        what: &'static str,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// It is no plan, or not all of one.
+    #[error("{} {what}: save it again with `scribed plan --save`; nothing was begun", file.display())]
+    Broken {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It was made for something else.
+    #[error("the plan {} {what}; nothing was begun", file.display())]
+    Foreign {
+        /// Which.
+        file: PathBuf,
+        /// How it is another's, and what to do.
+        what: String,
+    },
+}
+
+/// What a configuration says, whatever its comments and blanks. `None` for a file that is gone meanwhile.
+pub fn print_of(config: &Config) -> Option<Hash> {
+    let text = std::fs::read_to_string(&config.file).ok()?;
+    let table: toml::Table = toml::from_str(&text).ok()?;
+    Some(Hash::of(serde_json::to_string(&table).ok()?.as_bytes()))
+}
+
+fn state_of(config: &Config) -> String {
+    let state = config.state.canonicalize().unwrap_or_else(|_| config.state.clone());
+    state.to_string_lossy().into_owned()
+}
+
+/// A plan that is being written. It appears under its name when it is whole.
+pub struct PlanWriter {
+    file: PathBuf,
+    to: BufWriter<NamedTempFile>,
+    rows: u64,
+    hash: blake3::Hasher,
+}
+
+impl PlanWriter {
+    /// Begins one. Blocks.
+    ///
+    /// # Errors
+    /// Where its folder cannot be written.
+    pub fn begin(file: &Path, config: &Config, clock: &dyn Clock) -> Result<Self, PlanError> {
+        let failed = |error| PlanError::Io { file: file.to_owned(), what: "written", error };
+        let gone = || failed(io::Error::other("the configuration cannot be read any more"));
+        let configuration = print_of(config).ok_or_else(gone)?;
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let to = BufWriter::new(tempfile::Builder::new().prefix(".scribed-plan-").tempfile_in(parent).map_err(failed)?);
+        let mut writer = Self { file: file.to_owned(), to, rows: 0, hash: blake3::Hasher::new() };
+        let head = Head { scribed_plan: FORM, made: clock.wall(), configuration, state: state_of(config) };
+        writer.line(&head)?;
+        Ok(writer)
+    }
+
+    fn line(&mut self, object: &impl Serialize) -> Result<String, PlanError> {
+        let failed = |error| PlanError::Io { file: self.file.clone(), what: "written", error };
+        let line = serde_json::to_string(object).map_err(|error| failed(error.into()))? + "\n";
+        self.to.write_all(line.as_bytes()).map_err(failed)?;
+        Ok(line)
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn add(&mut self, row: &PlanRow) -> Result<(), PlanError> {
+        let line = self.line(row)?;
+        self.hash.update(line.as_bytes());
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// It is whole: it stands under its name when this returns. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn end(mut self, sum: Value) -> Result<(), PlanError> {
+        let (rows, hash) = (self.rows, Hash(*self.hash.finalize().as_bytes()));
+        self.line(&Tail { rows, hash, sum })?;
+        let file = self.file.clone();
+        let failed = |error| PlanError::Io { file: file.clone(), what: "written", error };
+        let temporary = self.to.into_inner().map_err(|error| failed(error.into_error()))?;
+        temporary.as_file().sync_all().map_err(failed)?;
+        temporary.persist(&file).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+}
+
+/// Reads a plan to its end: that it is whole, and for this configuration. Returns what it chose. Blocks.
+///
+/// # Errors
+/// See [`PlanError`].
+pub fn read(file: &Path, config: &Config) -> Result<PlanAllowlist, PlanError> {
+    let mut reader = PlanReader::open(file)?;
+    reader.check(config).map_err(|error| with_gone_sources(error, &mut reader, config))?;
+    let mut chosen = PlanAllowlist::default();
+    for row in reader {
+        let row = row?;
+        chosen.add(&row.key, &row.stamp, row.row.as_ref());
+    }
+    Ok(chosen)
+}
+
+/// Of a plan for another configuration: those of its sources that this one does not have.
+fn with_gone_sources(error: PlanError, reader: &mut PlanReader, config: &Config) -> PlanError {
+    let PlanError::Foreign { file, what } = error else { return error };
+    let is_gone = |name: &SourceName| config.sources.iter().all(|source| source.name != *name);
+    let gone = reader.flatten().map(|row| row.key.source).filter(is_gone);
+    let gone: BTreeSet<String> = gone.map(|name| format!("{:?}", name.as_str())).collect();
+    if gone.is_empty() {
+        return PlanError::Foreign { file, what };
+    }
+    let names = gone.into_iter().collect::<Vec<_>>().join(", ");
+    let what = format!(
+        "{what}. The plan has files of {names}, and jobs.toml has no source of that name any more; if it was renamed, the \
+         new plan has them under the new name, and nothing that was bought for them is bought again"
+    );
+    PlanError::Foreign { file, what }
+}
+
+/// The rows of a plan, one after the other.
+pub struct PlanReader {
+    file: PathBuf,
+    from: BufReader<File>,
+    head: Head,
+    rows: u64,
+    hash: blake3::Hasher,
+    is_over: bool,
+}
+
+impl PlanReader {
+    /// Opens one. Blocks.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn open(file: &Path) -> Result<Self, PlanError> {
+        let failed = |error| PlanError::Io { file: file.to_owned(), what: "read", error };
+        let mut from = BufReader::new(File::open(file).map_err(failed)?);
+        let line = line(&mut from).map_err(failed)?;
+        let head: Option<Head> = serde_json::from_str(&line).ok();
+        let broken = |what: String| PlanError::Broken { file: file.to_owned(), what };
+        let head = head.ok_or_else(|| broken("is no plan of scribed's".to_owned()))?;
+        if head.scribed_plan > FORM {
+            return Err(broken("was written by a newer release than this one".to_owned()));
+        }
+        Ok(Self { file: file.to_owned(), from, head, rows: 0, hash: blake3::Hasher::new(), is_over: false })
+    }
+
+    fn check(&self, config: &Config) -> Result<(), PlanError> {
+        let foreign = |what: String| Err(PlanError::Foreign { file: self.file.clone(), what });
+        let (theirs, ours) = (&self.head.state, state_of(config));
+        if *theirs != ours {
+            return foreign(format!("is for another queue: that of {theirs}, and this one is in {ours}"));
+        }
+        if Some(self.head.configuration) != print_of(config) {
+            let ours = config.file.display();
+            return foreign(format!(
+                "is for another configuration: {ours} has changed since, and it might do another thing or cost \
+                 another price now. Save it again with `scribed plan --save`"
+            ));
+        }
+        Ok(())
+    }
+
+    fn broken<T>(&mut self, what: String) -> Result<T, PlanError> {
+        self.is_over = true;
+        Err(PlanError::Broken { file: self.file.clone(), what })
+    }
+
+    fn row(&mut self) -> Result<Option<PlanRow>, PlanError> {
+        let line = match line(&mut self.from) {
+            Ok(line) => line,
+            Err(error) => {
+                self.is_over = true;
+                return Err(PlanError::Io { file: self.file.clone(), what: "read", error });
+            }
+        };
+        if let Ok(row) = serde_json::from_str::<PlanRow>(&line) {
+            self.hash.update(line.as_bytes());
+            self.rows += 1;
+            return Ok(Some(row));
+        }
+        match serde_json::from_str::<Tail>(&line) {
+            Ok(tail) if tail.rows == self.rows && tail.hash.0 == *self.hash.finalize().as_bytes() => {
+                self.is_over = true;
+                Ok(None)
+            }
+            Ok(_) => self.broken("was changed after it was made".to_owned()),
+            Err(_) if line.is_empty() => self.broken("breaks off".to_owned()),
+            Err(_) => self.broken(format!("cannot be understood in line {}", self.rows + 2)),
+        }
+    }
+}
+
+impl Iterator for PlanReader {
+    type Item = Result<PlanRow, PlanError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over { None } else { self.row().transpose() }
+    }
+}
+
+/// With its end; empty at the end of the file.
+fn line(from: &mut impl BufRead) -> io::Result<String> {
+    use io::Read;
+    let mut line = String::new();
+    from.take(LONGEST_LINE).read_line(&mut line)?;
+    Ok(line)
+}

@@ -1,0 +1,111 @@
+//! When sources were scanned last, and when they are next, in words.
+
+use super::transport::handler::CommandHandler;
+use super::transport::protocol::ScanStatus;
+use crate::domain::cron_line::NEVER;
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::slots::{Cause, LastScan, MissedSlots, ScanTurn};
+use crate::domain::zone::Zone;
+use crate::source::mount::source_mount::Mount;
+use std::time::Duration;
+
+/// Of each source but those that are lists, which are looked for all the time.
+pub fn scans(handler: &CommandHandler) -> Vec<ScanStatus> {
+    handler.mounts.keys().filter_map(|name| scan_of(handler, name)).collect()
+}
+
+/// Of this source.
+pub fn scan_of(handler: &CommandHandler, name: &SourceName) -> Option<ScanStatus> {
+    let mount = handler.mounts.get(name).filter(|mount| mount.source().manifests.is_none())?;
+    let (source, last) = (mount.source(), mount.scans().last());
+    let next = next(handler, mount);
+    let words = [said_of_last(last.as_ref(), handler.running.is_some()), next.words];
+    Some(ScanStatus {
+        source: name.clone(),
+        schedule: source.scan.to_string(),
+        missed: source.scan.line().map(|_| source.missed),
+        begun: last.as_ref().map(|last| last.begun),
+        ended: last.and_then(|last| last.ended),
+        next: next.at,
+        words: words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "),
+    })
+}
+
+/// What comes next.
+struct Next {
+    words: String,
+    at: Option<Timestamp>,
+}
+
+impl Next {
+    fn said(words: impl Into<String>) -> Self {
+        Self { words: words.into(), at: None }
+    }
+}
+
+fn said_of_last(last: Option<&LastScan>, runs: bool) -> String {
+    match last {
+        None => "not scanned yet".to_owned(),
+        Some(LastScan { begun, ended: Some(ended), .. }) => {
+            let took = Duration::from_secs(ended.since(*begun).as_secs());
+            let took =
+                if took.is_zero() { String::new() } else { format!(", in {}", humantime::format_duration(took)) };
+            format!("scanned last at {}{took}", Zone::UTC.shown(*begun))
+        }
+        Some(LastScan { begun, .. }) if runs => format!("being scanned since {}", Zone::UTC.shown(*begun)),
+        Some(LastScan { begun, .. }) => format!("the scan of {} was cut off", Zone::UTC.shown(*begun)),
+    }
+}
+
+fn next(handler: &CommandHandler, mount: &Mount) -> Next {
+    let scans = mount.scans();
+    let Some(turn) = scans.turn(handler.clock.wall()) else { return after_a_while(handler, mount) };
+    match turn {
+        _ if mount.away().is_some() => Next::said("next when its folder is back, if a slot has come by then"),
+        ScanTurn::At { slot: NEVER, .. } => Next::said("never again: its cron line has come to its end"),
+        ScanTurn::At { slot, left_out } => at_slot(handler, slot, left_out),
+        ScanTurn::Now(cause) if handler.has_daemon() => match cause {
+            Cause::CutOff => Next::said(""),
+            _ => Next { words: "next at once".to_owned(), at: Some(handler.clock.wall()) },
+        },
+        ScanTurn::Now(cause) => Next::said(at_the_start(cause)),
+    }
+}
+
+fn at_slot(handler: &CommandHandler, slot: Timestamp, left_out: Option<Timestamp>) -> Next {
+    let missed = left_out.map(|slot| {
+        let name = MissedSlots::Skip.name();
+        format!("the slot of {} was missed and is left out (`missed = \"{name}\"`); ", Zone::UTC.shown(slot))
+    });
+    let runs = if handler.has_daemon() { "" } else { ", if a daemon runs then" };
+    let words = format!("{}next at {}{runs}", missed.unwrap_or_default(), Zone::UTC.shown(slot));
+    Next { words, at: Some(slot) }
+}
+
+/// What a daemon does first that is not there yet.
+fn at_the_start(cause: Cause) -> String {
+    match cause {
+        Cause::First => "next when a daemon is started: nobody knows yet what is there".to_owned(),
+        Cause::CutOff => "it goes on when a daemon is started".to_owned(),
+        Cause::Slot(slot) => {
+            format!("next when a daemon is started: the slot of {} is still to be run", Zone::UTC.shown(slot))
+        }
+        Cause::Missed(slot) => {
+            let (name, slot) = (MissedSlots::Once.name(), Zone::UTC.shown(slot));
+            format!(
+                "the slot of {slot} was missed: it is made up for once when a daemon is started (`missed = \"{name}\"`)"
+            )
+        }
+    }
+}
+
+fn after_a_while(handler: &CommandHandler, mount: &Mount) -> Next {
+    if !handler.has_daemon() {
+        return Next::said("next when a daemon is started");
+    }
+    if mount.away().is_some() {
+        return Next::said("next when its folder is back");
+    }
+    let due = mount.scans().due().map(|due| handler.clock.wall().after(due.since(handler.clock.uptime())));
+    due.map_or(Next::said(""), |at| Next { words: format!("next at {}", Zone::UTC.shown(at)), at: Some(at) })
+}

@@ -1,0 +1,298 @@
+//! What carries requests out, in the daemon and in a command that finds none: one way in.
+
+use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
+use crate::client::contract::Client;
+use crate::clock::{Clock, Uptime};
+use crate::control::commands::{
+    acknowledge, add, add_url, cost, delete, forget, list, pause, reload, rerender, status, steer, verify,
+};
+use crate::control::explain::{forecast, path};
+use crate::control::place;
+use crate::control::place::MediaAddress;
+use crate::control::{health, job_names};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::domain::path::RelPath;
+use crate::domain::routing::ServiceRouting;
+use crate::manifests::passes::SourceManifests;
+use crate::output::results::Results;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::budget::gate::BudgetGate;
+use crate::pipeline::engines::Engines;
+use crate::pipeline::stages::write::Tools;
+use crate::pipeline::windows;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::{Store, StoreError};
+use crate::web::receiver::ReceiverCounts;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A path that is not resolved after so long is taken as it is written: a dead server hangs for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The kept results of a service.
+pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
+
+/// The parts that requests are carried out on.
+pub struct CommandHandler {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where media comes from, and whether it is there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
+    /// The service of every source.
+    pub routing: Arc<ServiceRouting>,
+    /// The ways to the services, where there are any from here.
+    pub clients: Vec<Arc<dyn Client>>,
+    /// What may still be bought.
+    pub budget_gate: Arc<BudgetGate>,
+    /// The kept results of a service.
+    pub kept: KeptOf,
+    /// What it takes to write outputs.
+    pub writing: Tools,
+    /// What runs here, if this is a daemon or a pass.
+    pub running: Option<RunningDaemon>,
+}
+
+/// A daemon or a pass that runs.
+pub struct RunningDaemon {
+    /// What moves the jobs.
+    pub engines: Engines,
+    /// The sources that are lists.
+    pub lists: Vec<Arc<SourceManifests>>,
+    /// What came in as callbacks, where they are received.
+    pub received: Option<Arc<ReceiverCounts>>,
+    /// Where it takes orders to read its configuration anew. A pass takes none.
+    pub orders: Option<reload::ReloadOrders>,
+    /// This process.
+    pub pid: u32,
+    /// When it was started.
+    pub since: Timestamp,
+    /// The same, by the clock that nobody sets.
+    pub started: Uptime,
+}
+
+impl CommandHandler {
+    /// Whether what runs here goes on by itself, and for ever.
+    pub fn has_daemon(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.orders.is_some())
+    }
+
+    /// Carries a request out.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing was changed then.
+    pub async fn carry_out(&self, request: ControlRequest) -> Result<ControlAnswer, CommandRefusal> {
+        Ok(match request {
+            ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
+            ControlRequest::Health => ControlAnswer::Health(Box::new(health::health(self).await?)),
+            ControlRequest::Waiting { after } => ControlAnswer::Waiting(status::waiting(self, after).await?),
+            ControlRequest::Jobs(selection) => ControlAnswer::Jobs(list::page(self, &selection).await?),
+            ControlRequest::Show { job } => ControlAnswer::Shown(Box::new(list::show(self, &job).await?)),
+            ControlRequest::Explain { path } => ControlAnswer::Explained(Box::new(path::explain(self, &path).await?)),
+            ControlRequest::LookUp { keys, sizes } => {
+                ControlAnswer::LookedUp(forecast::look_up(self, &keys, &sizes).await?)
+            }
+            ControlRequest::Bought { orders } => ControlAnswer::Bought(forecast::bought(self, &orders).await?),
+            ControlRequest::Add { path } => ControlAnswer::Added(Box::new(add::add(self, &path).await?)),
+            ControlRequest::AddUrl(order) => ControlAnswer::Added(Box::new(add_url::add_url(self, &order).await?)),
+            ControlRequest::Retry { job, pay_again, fresh: true } => {
+                ControlAnswer::Retried(rerender::fresh(self, &job, pay_again).await?)
+            }
+            ControlRequest::Retry { job, pay_again, .. } => {
+                ControlAnswer::Retried(steer::retry(self, &job, pay_again).await?)
+            }
+            ControlRequest::Bump { job } => ControlAnswer::Bumped(Box::new(steer::bump(self, &job).await?)),
+            ControlRequest::Acknowledge { job } => {
+                ControlAnswer::Acknowledged(Box::new(acknowledge::acknowledge(self, &job).await?))
+            }
+            ControlRequest::Cancel { job } => ControlAnswer::Cancelled(Box::new(steer::cancel(self, &job).await?)),
+            ControlRequest::Delete { job } => ControlAnswer::Deleted(Box::new(delete::delete(self, &job).await?)),
+            ControlRequest::Cost(query) => ControlAnswer::Cost(cost::cost(self, &query).await?),
+            ControlRequest::Paused => ControlAnswer::Paused(self.store.pauses().await?),
+            ControlRequest::Pause { whose, millis } => ControlAnswer::Paused(pause::pause(self, &whose, millis).await?),
+            ControlRequest::Trust { service } => {
+                self.trust(&service).await?;
+                ControlAnswer::Trusted
+            }
+            ControlRequest::Forget(query) => ControlAnswer::Forgotten(forget::forget(self, &query).await?),
+            ControlRequest::Verify(query) => ControlAnswer::Verified(verify::verify(self, &query).await?),
+            ControlRequest::Reload => ControlAnswer::Reloaded(reload::reload(self).await?),
+            ControlRequest::Resume { whose } => ControlAnswer::Paused(pause::resume(self, &whose).await?),
+        })
+    }
+
+    /// A person's word that the queue knows all that was bought at a service.
+    async fn trust(&self, service: &ServiceName) -> Result<(), CommandRefusal> {
+        tracing::info!(%service, "a person says that the queue knows all that was bought at the service");
+        match self.running.as_ref().and_then(|running| running.engines.of(service)) {
+            Some(engine) => engine.trust().await?,
+            None => self.store.trust(service).await?,
+        }
+        Ok(())
+    }
+
+    /// The job that a person means.
+    ///
+    /// # Errors
+    /// [`Refusal::Usage`] where there is none.
+    pub async fn job(&self, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
+        let found = match wanted {
+            JobSelector::Number(id) => self.store.job(*id).await?,
+            JobSelector::Path(place) => only(self.of_place(place).await?, &place.to_string())?,
+            JobSelector::Typed { typed, place } => match only(self.of_place(place).await?, &place.to_string())? {
+                Some(job) => Some(job),
+                None => only(job_names::jobs(self, typed).await?, &typed.shown())?,
+            },
+        };
+        let named = match wanted {
+            JobSelector::Number(id) => id.to_string(),
+            JobSelector::Path(place) | JobSelector::Typed { place, .. } => format!("of {place}"),
+        };
+        let fix = "give a number or a name from `scribed jobs`, or the path of a recording";
+        found.ok_or_else(|| CommandRefusal::Usage(format!("no job {named}: {fix}")))
+    }
+
+    /// The jobs of a recording.
+    async fn of_place(&self, place: &MediaAddress) -> Result<Vec<Job>, StoreError> {
+        let own = match self.key(place.path()).await {
+            Some((_, key)) => self.store.find(&key).await?,
+            None => None,
+        };
+        Ok(own.into_iter().chain(self.ordered(place.path()).await?).collect())
+    }
+
+    /// The source that a path lies below, and the name that a job of it has. The source's folder may be
+    /// named by a link; the file's own name may not. A folder that hangs is waited for by none who names
+    /// another one as jobs.toml does.
+    pub async fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+        // `a/../b` is not below `a`.
+        let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
+        if let Some(found) = typed.and_then(|path| self.below(path)) {
+            return Some(found);
+        }
+        // Whether they are there does not matter here: where they lie is known afterwards.
+        futures_util::future::join_all(self.mounts.values().map(|mount| mount.there())).await;
+        let real = self.real_parent(path).await;
+        [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
+    }
+
+    /// The jobs of rows that name this file or address, wherever that lies: of each source the first.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn ordered(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
+        let (is_url, mut jobs) = (place::is_url(path), Vec::new());
+        for mount in self.mounts.values().filter(|mount| is_url || mount.source().manifests.is_some()) {
+            let source = mount.source();
+            let below = path.strip_prefix(&source.folder).unwrap_or(path);
+            let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };
+            jobs.extend(self.store.find(&key).await?);
+        }
+        Ok(jobs)
+    }
+
+    fn below(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+        self.mounts.values().find_map(|mount| {
+            let source = mount.source();
+            let folders = [Some(source.folder.clone()), mount.real()];
+            let below = folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok())?;
+            let path = RelPath::new(below.as_os_str().as_bytes());
+            (!path.as_bytes().is_empty()).then(|| (mount, JobKey { source: source.name.clone(), path }))
+        })
+    }
+
+    /// The path with the links, `.` and `..` before its last part resolved, where that can be done in time.
+    async fn real_parent(&self, path: &Path) -> Option<PathBuf> {
+        let path = path.to_owned();
+        let resolved = blocking(move || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
+        tokio::select! {
+            biased;
+            real = resolved => real,
+            () = self.clock.sleep(ANSWERS_WITHIN) => None,
+        }
+    }
+
+    /// Of a path that lies below no source's folder, with the mend.
+    pub fn outside(&self, place: &MediaAddress) -> String {
+        if place::is_url(place.path()) {
+            return format!("{place} is not known: `scribed add` with the address takes what the service can fetch");
+        }
+        let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
+        let folders: Vec<String> = self.mounts.values().map(folder).collect();
+        format!(
+            "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its \
+             folder to jobs.toml",
+            folders.join(", ")
+        )
+    }
+
+    /// A job as it is told. One whose service is not in the configuration any more is moved by nobody, and
+    /// its row cannot know that.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
+        if job.stage.is_end() || self.routing.knows(&job) {
+            let job = self.budget_gate.told(&*self.store, job, self.clock.now()).await?;
+            let job = self.over(windows::told(&self.mounts, job, self.clock.moment()));
+            return Ok(job);
+        }
+        let words = format!(
+            "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \
+             cancel it",
+            self.routing.of(&job.group())
+        );
+        let fault = Fault::new(FaultKind::Asks, words, job.since);
+        Ok(job.resting(None, Some(fault)))
+    }
+
+    /// Without a fault of the whole service that is over by now, where a daemon knows that.
+    fn over(&self, job: Job) -> Job {
+        let of_service = |fault: &Fault| {
+            matches!(fault.kind, FaultKind::Unreachable | FaultKind::Throttled { .. } | FaultKind::Barred { .. })
+        };
+        let is_over = || {
+            let engines = self.running.as_ref().map(|running| &running.engines);
+            let engine = engines.and_then(|engines| engines.of(self.routing.of(&job.group())));
+            engine.is_some_and(|engine| engine.trouble().is_none())
+        };
+        let waits = !job.stage.is_end() && job.due.is_some() && job.fault.as_ref().is_some_and(of_service);
+        match waits && is_over() {
+            true => Job { fault: None, ..job },
+            false => job,
+        }
+    }
+
+    /// Somebody changed what may move.
+    pub fn nudge(&self) {
+        if let Some(running) = &self.running {
+            running.engines.nudge();
+        }
+    }
+
+    /// Somebody took a job out of its mover's hands.
+    pub fn recall(&self) {
+        if let Some(running) = &self.running {
+            running.engines.recall();
+        }
+    }
+}
+
+/// The one of these jobs; where there are several, a person says which.
+fn only(mut all: Vec<Job>, named: &str) -> Result<Option<Job>, CommandRefusal> {
+    all.sort_by_key(|job| job.id);
+    all.dedup_by_key(|job| job.id);
+    if let [_, _, ..] = all.as_slice() {
+        let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
+        let each: Vec<String> = all.iter().map(one).collect();
+        let words = format!("{} jobs are of {named}: {}; say which by its number", all.len(), each.join(", "));
+        return Err(CommandRefusal::Usage(words));
+    }
+    Ok(all.pop())
+}

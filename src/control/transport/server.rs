@@ -1,0 +1,51 @@
+//! The daemon's side of the socket.
+
+use super::protocol::{CommandRefusal, ControlRequest};
+use super::socket::ListeningSocket;
+use crate::control::commands::reload::LatestHandler;
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{Router, post};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Where requests are taken.
+pub const PATH: &str = "/v1/request";
+
+/// The longest paths of one request, escaped.
+const LONGEST_REQUEST: usize = 16 << 20;
+
+/// How long requests that are being carried out may take to end.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// Carries out what comes through the socket until told to stop; then the socket is gone.
+pub async fn serve(listening: ListeningSocket, handler: LatestHandler, stop: &CancellationToken) {
+    let (listener, removal) = listening.split();
+    let router =
+        Router::new().route(PATH, post(carry_out)).layer(DefaultBodyLimit::max(LONGEST_REQUEST)).with_state(handler);
+    let closing = stop.clone().cancelled_owned();
+    let mut serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(closing).into_future());
+    stop.cancelled().await;
+    // New commands open the queue themselves as soon as it is free.
+    drop(removal);
+    if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
+        serving.abort();
+    }
+}
+
+async fn carry_out(State(handler): State<LatestHandler>, Json(request): Json<ControlRequest>) -> Response {
+    match handler.get().carry_out(request).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(refusal) => (status(&refusal), Json(refusal)).into_response(),
+    }
+}
+
+fn status(refusal: &CommandRefusal) -> StatusCode {
+    match refusal {
+        CommandRefusal::Usage(_) => StatusCode::NOT_FOUND,
+        CommandRefusal::Declined(_) => StatusCode::CONFLICT,
+        CommandRefusal::Store(_) => StatusCode::INSUFFICIENT_STORAGE,
+    }
+}

@@ -1,0 +1,634 @@
+//! The composition root: the only file that knows everybody. It opens the store, starts the embedded
+//! service where no other is configured, and puts the engine together.
+
+use crate::beneath::RootedPath;
+use crate::client::contract::Client;
+use crate::client::http::{ClientError, HttpClient};
+use crate::clock::{Clock, Steady, SystemClock, Uptime};
+use crate::config::model::{Callback, Config, Source};
+use crate::control::commands::reload::ReloadOrders;
+use crate::control::last_lists;
+use crate::control::plan::apply;
+use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
+use crate::control::transport::handler;
+use crate::control::transport::handler::{CommandHandler, KeptOf};
+use crate::domain::due_limit::LongestWaits;
+use crate::domain::hint::AddressSeal;
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::domain::routing::ServiceRouting;
+use crate::manifests::passes;
+use crate::manifests::passes::SourceManifests;
+use crate::media::length_cache::LengthCache;
+use crate::output::group_fsync::Syncs;
+use crate::output::publish;
+use crate::output::results::Results;
+use crate::output::spool::Spool;
+use crate::permission::{refused_to_root, typed_command};
+use crate::pipeline::budget::gate::{BudgetGate, Measure};
+use crate::pipeline::engine::Handover;
+use crate::pipeline::engine::{Engine, EngineParts};
+use crate::pipeline::engines::Engines;
+use crate::pipeline::request::callback_address::CallbackAddresses;
+use crate::pipeline::stages::in_progress::InProgress;
+use crate::pipeline::stages::write::{Tools, Writing};
+use crate::pipeline::windows;
+use crate::server::http::auth;
+use crate::server::http::tls::{ListenerTls, PlainPeers};
+use crate::server::service::StartError;
+use crate::source::filter::builtin::is_leftover;
+use crate::source::mount::disk::NETWORK_SETTLE;
+use crate::source::mount::source_mount::Mount;
+use crate::source::scan::folder_scan::{FolderScan, Scanned};
+use crate::source::scan::reopen;
+use crate::source::scan::watch_loop;
+use crate::source::scan::watch_loop::WatchLoop;
+use crate::store::contract::{Store, StoreError};
+use crate::store::params::ParamFiles;
+use crate::store::sled;
+use crate::store::snapshot;
+use crate::store::snapshot::SnapshotFolder;
+use crate::tls::pair::PairError;
+use crate::web::receiver::{self, CallbackListener};
+use ownership::FolderOwnership;
+use reqwest::Url;
+use service_clients::{EmbeddedService, ServiceClients, ways};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+mod ownership;
+mod reload;
+mod service_clients;
+mod source_rename;
+
+pub use reload::{ReloadError, Reloaded};
+pub use service_clients::{recogniser, recogniser_languages, service_options, visitors};
+pub use source_rename::renamed_sources;
+
+/// Why the house does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The embedded service.
+    #[error(transparent)]
+    Service(#[from] StartError),
+    /// The way to the service.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The receiver of callbacks.
+    #[error(
+        "cannot listen on {address} for callbacks: {error}; look who has it, or choose another `listen` in [callback]"
+    )]
+    Callback {
+        /// As configured.
+        address: SocketAddr,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// The receiver's certificate.
+    #[error("`tls` of [callback] cannot be used: {0}")]
+    Tls(#[from] PairError),
+    /// Sources have the names of others: whose jobs are whose cannot be told.
+    #[error("{0}")]
+    Names(String),
+    /// Something in the state directory.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// What is configured, and what was made from it. There is another one after each change of the configuration.
+pub struct Setup {
+    /// As `jobs.toml` had it when it was taken up.
+    pub config: Config,
+    /// The service of every source.
+    pub routing: Arc<ServiceRouting>,
+    /// Where media comes from, and whether those folders are there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
+    /// What may still be bought.
+    pub budget_gate: Arc<BudgetGate>,
+    /// Of these, what is made of lists.
+    pub lists: Vec<Arc<SourceManifests>>,
+    ways: ServiceClients,
+}
+
+impl Setup {
+    fn new(config: &Config, ways: ServiceClients, clock: &Arc<dyn Clock>) -> Self {
+        let (routing, mounts) = (Arc::new(config.routing()), mounts(config, clock));
+        let lists = lists(config, &mounts);
+        Self { routing, mounts, lists, budget_gate: budget_gate(config), ways, config: config.clone() }
+    }
+
+    /// The ways to the services.
+    pub fn clients(&self) -> Vec<Arc<dyn Client>> {
+        self.ways.values().map(|way| Arc::<HttpClient>::clone(way) as Arc<dyn Client>).collect()
+    }
+}
+
+/// What stays whatever is configured: every [`Parts`] is made of it and of a [`Setup`].
+struct Ground {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    params: Arc<ParamFiles>,
+    in_progress: Arc<InProgress>,
+    spool: Arc<Spool>,
+    syncs: Arc<Syncs>,
+    writing: Arc<Writing>,
+    passing: Arc<Handover>,
+    calls: Option<Calls>,
+}
+
+impl Ground {
+    fn parts(&self, setup: &Setup, service: &ServiceName, results: Arc<Results>) -> Option<EngineParts> {
+        let way = setup.ways.get(service)?;
+        self.writing.folders.set_longest_retry(setup.config.retry.max);
+        Some(EngineParts {
+            store: Arc::clone(&self.store),
+            routing: Arc::clone(&setup.routing),
+            client: Arc::<HttpClient>::clone(way),
+            clock: Arc::clone(&self.clock),
+            results,
+            params: Arc::clone(&self.params),
+            syncs: Arc::clone(&self.syncs),
+            budget_gate: Arc::clone(&setup.budget_gate),
+            writing: Arc::clone(&self.writing),
+            passing: Arc::clone(&self.passing),
+            in_progress: Arc::clone(&self.in_progress),
+            spool: Arc::clone(&self.spool),
+            mounts: setup.mounts.clone(),
+            terms: *setup.config.services.get(service)?.terms(),
+            retry: setup.config.retry,
+            callbacks: self.calls.as_ref().map(|calls| calls.callbacks(way.identity().is_own)),
+            seed: fastrand::u64(..),
+        })
+    }
+
+    fn tools(&self) -> Tools {
+        let (params, syncs, writing) = (Arc::clone(&self.params), Arc::clone(&self.syncs), Arc::clone(&self.writing));
+        Tools { params, syncs, writing }
+    }
+
+    fn engine(&self, setup: &Setup, service: &ServiceName) -> Option<Arc<Engine>> {
+        let parts = self.parts(setup, service, results(&setup.config, service))?;
+        Some(Arc::new(Engine::new(parts)))
+    }
+}
+
+/// Everything that runs, put together.
+pub struct Daemon {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// What moves the jobs: one for each service.
+    pub engines: Engines,
+    clock: Arc<dyn Clock>,
+    system: Arc<dyn Clock>,
+    ground: Ground,
+    setup: watch::Sender<Arc<Setup>>,
+    /// Held while a configuration is taken up.
+    embedded: Mutex<Option<EmbeddedService>>,
+    receiving: Option<CallbackListener>,
+    born: (Timestamp, Uptime),
+    /// Where it is this one who works in the folders.
+    owning: Option<FolderOwnership>,
+}
+
+impl Daemon {
+    /// Opens the store, starts what has to run, and puts the engine together.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing is left running.
+    pub async fn open(config: &Config, rebuild: bool) -> Result<Self, DaemonError> {
+        let system: Arc<dyn Clock> = Arc::new(SystemClock);
+        // One for all: whoever admits and whoever settles compare each other's dates.
+        let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
+        let born = (clock.now(), clock.uptime());
+        let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
+        let ear = match &config.callback {
+            Some(callback) => Some(Ear::open(config, callback).await?),
+            None => None,
+        };
+        let calls = ear.as_ref().map(|ear| ear.calls.clone());
+        let mut embedded = None;
+        let ways = ways(config, &system, calls.as_ref(), &mut embedded, None).await?;
+        let setup = Setup::new(config, ways, &clock);
+        let state = config.state.clone();
+        drop(tokio::task::spawn_blocking(move || snapshot::sweep(&state)));
+        let params = Arc::new(ParamFiles::new(config.state.join("params")));
+        let half = Arc::clone(&params);
+        // Before the work, which keeps new ones. What cannot be removed does no harm.
+        tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        let now = clock.now();
+        let ahead = store.limit_waits(now, &waits(config)).await?;
+        if ahead > 0 {
+            tracing::debug!(
+                jobs = ahead,
+                "waits that were longer than their kind allows are limited: the clock was ahead"
+            );
+        }
+        store.begin_run(now).await?;
+        let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
+        let unsent = Arc::clone(&spool);
+        tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
+        let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.place.clone()).collect();
+        drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
+        let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Handover>::default());
+        let engines_pass = Arc::clone(&passing);
+        let dir = config.state.join("in-progress");
+        let started = clock.uptime();
+        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir, started)).await;
+        let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
+        let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
+        let ground = Ground {
+            store: of_ground,
+            clock: clock_of_ground,
+            params,
+            in_progress,
+            spool,
+            syncs,
+            writing,
+            passing,
+            calls,
+        };
+        let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
+        let engines = Engines::new(engines, engines_pass);
+        let receiving = ear.map(|ear| ear.start(&engines));
+        let (setup, _) = watch::channel(Arc::new(setup));
+        let embedded = Mutex::new(embedded);
+        Ok(Self { store, engines, clock, system, ground, setup, embedded, receiving, born, owning: None })
+    }
+
+    /// What is configured now.
+    pub fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.borrow())
+    }
+
+    /// Looks through every source once, all at a time, and admits what is new.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
+        let setup = self.setup();
+        let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
+        let each = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
+        let each = each.map(|(name, mount, lists)| async move {
+            mount.claimed().await;
+            let admitted = || self.engines.nudge();
+            let (store, clock) = (&*self.store, &*self.clock);
+            if let Some(lists) = lists {
+                let looked =
+                    lists.once(passes::PassContext { store, clock, admitted: &admitted, chosen: None }).await?;
+                if looked.there {
+                    reopen::returned(mount.source(), store, clock).await?;
+                    reopen::subtitled(mount, store, clock).await?;
+                    admitted();
+                }
+                let (files, there) = (looked.rows, looked.there);
+                return Ok((name.clone(), Scanned { files, there, admitted: looked.admitted, ..Scanned::default() }));
+            }
+            let scan = FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
+            let scanned = scan.whole().await?;
+            if scanned.there {
+                reopen::returned(mount.source(), store, clock).await?;
+                reopen::subtitled(mount, store, clock).await?;
+                reopen::fixed(mount.source(), store, clock).await?;
+                admitted();
+            }
+            for trouble in &scanned.troubles {
+                tracing::warn!(source = %name, %trouble, "not everything could be looked at");
+            }
+            sweep(scanned.leftovers.clone()).await;
+            Ok((name.clone(), scanned))
+        });
+        futures_util::future::try_join_all(each).await
+    }
+
+    /// Admits what a plan names, each file as it was planned, and nothing else.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
+        let admitted = || self.engines.nudge();
+        let (store, clock) = (&*self.store, &*self.clock);
+        let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
+        let setup = self.setup();
+        futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
+        let context = passes::PassContext { store, clock, admitted: &admitted, chosen: setup.budget_gate.chosen() };
+        apply::admit(plan, &setup.mounts, &scan, PlanManifests { lists: &setup.lists, context }).await
+    }
+
+    /// Takes in what every source holds and what comes to it, until told to stop; of the sources as they are
+    /// configured, also after a change. A source whose folder is away, or hangs, holds up no other.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let mut setups = self.setup.subscribe();
+        let mut since = self.born.0;
+        loop {
+            let setup = Arc::clone(&setups.borrow_and_update());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                // Its sender is in this house: it is there.
+                _ = setups.changed() => {}
+                ended = self.watch_all(&setup, since) => return ended,
+            }
+            since = self.clock.wall().before(watch_loop::UNTOLD);
+        }
+    }
+
+    async fn watch_all(&self, setup: &Setup, since: Timestamp) -> Result<(), StoreError> {
+        let admitted = || self.engines.nudge();
+        let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
+        let lists = setup.lists.iter().map(|lists| {
+            let (store, clock) = (&*self.store, &*self.clock);
+            lists.keep(passes::PassContext { store, clock, admitted: &admitted, chosen: None })
+        });
+        let folders = setup.mounts.values().filter(|mount| mount.source().manifests.is_none());
+        let each = folders.map(|mount| {
+            let (store, clock) = (&*self.store, &*self.clock);
+            let (admitted, leftovers) = (&admitted, &leftovers);
+            async move { WatchLoop { mount: Arc::clone(mount), store, clock, admitted, leftovers, since }.run().await }
+        });
+        let (each, lists) = (futures_util::future::try_join_all(each), futures_util::future::try_join_all(lists));
+        // There is at least one of either, which never ends.
+        futures_util::future::try_join(each, lists).await.map(drop)
+    }
+
+    /// Writes how every list stands into its receipt.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn receipts(&self) -> Result<(), StoreError> {
+        let (store, clock) = (&*self.store, &*self.clock);
+        let setup = self.setup();
+        let context = passes::PassContext { store, clock, admitted: &|| {}, chosen: setup.budget_gate.chosen() };
+        for lists in &setup.lists {
+            lists.receipts(context).await?;
+        }
+        Ok(())
+    }
+
+    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
+        let setup = self.setup();
+        let job = setup.budget_gate.told(&*self.store, job, self.clock.now()).await?;
+        Ok(windows::told(&setup.mounts, job, self.clock.moment()))
+    }
+
+    /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process
+    /// number. `orders`: where it takes orders to read its configuration anew, if it does.
+    pub fn handler(&self, pid: u32, orders: Option<ReloadOrders>) -> CommandHandler {
+        let ((since, started), setup) = (self.born, self.setup());
+        CommandHandler {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            mounts: setup.mounts.clone(),
+            routing: Arc::clone(&setup.routing),
+            clients: setup.clients(),
+            budget_gate: Arc::clone(&setup.budget_gate),
+            kept: kept(&setup.config),
+            writing: self.ground.tools(),
+            running: Some(handler::RunningDaemon {
+                engines: self.engines.clone(),
+                lists: setup.lists.clone(),
+                received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
+                orders,
+                pid,
+                since,
+                started,
+            }),
+        }
+    }
+
+    /// What is known of the sources' lists is kept for commands that find nobody running.
+    pub fn keep_lists(&self) {
+        let setup = self.setup();
+        last_lists::keep(&setup.lists, &setup.config.state);
+    }
+
+    /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn close(self) -> Result<(), StoreError> {
+        if let Some(receiving) = self.receiving {
+            receiving.shutdown().await;
+        }
+        if let Some(embedded) = self.embedded.into_inner() {
+            embedded.running.shutdown().await;
+        }
+        let settled = self.store.settle().await;
+        if let Some(owning) = self.owning {
+            owning.end(&self.setup.borrow().mounts.clone()).await;
+        }
+        settled
+    }
+}
+
+/// Where callbacks come in, before anybody takes them up.
+struct Ear {
+    listener: TcpListener,
+    tls: Option<Arc<ListenerTls>>,
+    calls: Calls,
+}
+
+/// Where services are asked to call.
+#[derive(Clone)]
+struct Calls {
+    /// Where this machine reaches the receiver.
+    here: SocketAddr,
+    seals: AddressSeal,
+    callback: Callback,
+}
+
+impl Ear {
+    async fn open(config: &Config, callback: &Callback) -> Result<Self, DaemonError> {
+        let seals = seals(config)?;
+        // The embedded service speaks plain HTTP to it, from this machine to itself.
+        let open = |files| ListenerTls::open(files, PlainPeers::FromHere, SystemClock.now()).map(Arc::new);
+        let tls = callback.tls.as_ref().map(open).transpose()?;
+        let failed = |error| DaemonError::Callback { address: callback.listen, error };
+        let listener = receiver::listen(callback.listen).await.map_err(failed)?;
+        let mut here = listener.local_addr().map_err(failed)?;
+        if here.ip().is_unspecified() {
+            here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        tracing::debug!(address = %here, "callbacks are received");
+        Ok(Self { listener, tls, calls: Calls { here, seals, callback: callback.clone() } })
+    }
+
+    fn start(self, engines: &Engines) -> CallbackListener {
+        let (engines, Calls { seals, callback, .. }) = (engines.clone(), self.calls);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let secured = self.tls.map(|tls| (tls, clock));
+        let take: receiver::HintSink = Arc::new(move |hint| engines.hint(&hint));
+        receiver::start_secured(self.listener, secured, seals, callback.webhook, take)
+    }
+}
+
+impl Calls {
+    /// The embedded service need not leave the machine to reach us.
+    fn callbacks(&self, embedded: bool) -> CallbackAddresses {
+        let here = format!("http://{}", self.here);
+        let here = || Url::parse(&here).unwrap_or_else(|error| unreachable!("{here} is an address: {error}"));
+        let base = if embedded { here() } else { self.callback.public_url.clone() };
+        CallbackAddresses::new(self.seals.clone(), base, self.callback.method)
+    }
+}
+
+/// The key that the addresses of callbacks are sealed with: made once, kept in the state directory for its
+/// owner only. Old addresses stay right over restarts, and nothing else of them is stored.
+fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
+    let fault =
+        |error| DaemonError::Io { what: "cannot keep the key for the addresses of callbacks".to_owned(), error };
+    auth::own_key(&config.state.join("callback")).map(|key| AddressSeal::new(key.reveal())).map_err(fault)
+}
+
+/// What a person enters at the service as its webhook; `None` where none is wanted. A secret.
+///
+/// # Errors
+/// [`OpenError::Io`].
+pub fn webhook_address(config: &Config) -> Result<Option<String>, DaemonError> {
+    let Some(callback) = config.callback.as_ref().filter(|callback| callback.webhook) else { return Ok(None) };
+    let callbacks = CallbackAddresses::new(seals(config)?, callback.public_url.clone(), callback.method);
+    Ok(Some(callbacks.webhook()))
+}
+
+/// What carries out what a command asks where no daemon runs: the store is opened for it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
+    Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
+}
+
+/// As [`hands`], on a copy of the queue that is removed with the room that is returned; `None` where
+/// there is no queue. Nothing is changed by it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn copied_hands(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
+    let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
+    Ok(Some((hands_on(config, Arc::new(store)), room)))
+}
+
+fn hands_on(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (mounts, routing) = (mounts_of(config), Arc::new(config.routing()));
+    let (budget_gate, kept) = (budget_gate(config), kept(config));
+    let params = Arc::new(ParamFiles::new(config.state.join("params")));
+    let writing = Tools { params, syncs: Arc::default(), writing: Arc::default() };
+    CommandHandler { store, mounts, routing, budget_gate, kept, clock, writing, clients: Vec::new(), running: None }
+}
+
+/// Where the results of each service are kept: ids of two services might be equal.
+fn kept(config: &Config) -> KeptOf {
+    let folder = config.state.join("results");
+    Arc::new(move |service| Results::new(folder.join(service.as_str())))
+}
+
+fn budget_gate(config: &Config) -> Arc<BudgetGate> {
+    let measured = Arc::new(LengthCache::new(&config.state));
+    let measure: Measure = Arc::new(move |path, key, stamp| {
+        let measured = Arc::clone(&measured);
+        Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
+    });
+    Arc::new(BudgetGate::new(config.budget.clone(), config.zone, measure))
+}
+
+/// Of those sources that are made of lists.
+fn lists(config: &Config, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Vec<Arc<SourceManifests>> {
+    let each = mounts.values().filter_map(|mount| {
+        let price = config.prices.get(&mount.source().service).copied();
+        SourceManifests::new(Arc::clone(mount), &config.state, price)
+    });
+    each.map(Arc::new).collect()
+}
+
+/// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
+pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
+    mounts(config, &(Arc::new(SystemClock) as Arc<dyn Clock>))
+}
+
+fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<Mount>> {
+    let mount = |source: &Source| Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(clock)));
+    config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
+}
+
+/// No scan comes by where outputs go.
+fn sweep_places(places: &[PathBuf]) {
+    for place in places {
+        let entries = walkdir::WalkDir::new(place).into_iter().flatten();
+        let leftovers = entries.filter(|entry| is_leftover(entry.file_name()));
+        let folders: BTreeSet<RootedPath> =
+            leftovers.map(|entry| RootedPath::named(place, entry.path()).parent()).collect();
+        folders.iter().for_each(|folder| drop(publish::sweep(folder)));
+    }
+}
+
+/// Removes what a killed process left half-written. What cannot be removed does no harm.
+async fn sweep(folders: BTreeSet<RootedPath>) {
+    let swept = tokio::task::spawn_blocking(move || {
+        folders.iter().filter_map(|folder| publish::sweep(folder).ok()).sum::<usize>()
+    });
+    if let Ok(removed @ 1..) = swept.await {
+        tracing::info!(removed, "removed unfinished outputs; they are written again");
+    }
+}
+
+/// Opens the queue of a configuration. With `rebuild`, what is there is set aside and the queue starts
+/// empty and suspect.
+///
+/// # Errors
+/// [`StoreError::Locked`] where another scribed has it.
+pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
+    if let Some(words) = refused_to_root(&config.state, &typed_command()) {
+        return Err(StoreError::Unwritable(words));
+    }
+    if rebuild {
+        sled::open_rebuilt(&config.state, clock.now())
+    } else {
+        sled::open_at(&config.state, Some(clock.now()))
+    }
+}
+
+/// The longest waits that this configuration knows.
+fn waits(config: &Config) -> LongestWaits {
+    let (terms, sources) = (config.services.values().map(|service| service.terms()), &config.sources);
+    let of_services = terms.map(|terms| (terms.poll.max, terms.lag));
+    let (poll, lag) =
+        of_services.fold(Default::default(), |(poll, lag): (Duration, Duration), (p, l)| (poll.max(p), lag.max(l)));
+    LongestWaits {
+        retry: config.retry.max,
+        poll,
+        lag,
+        settle: sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default(),
+        hold: sources.iter().map(|source| source.hold).max().unwrap_or_default(),
+    }
+}
+
+/// The kept results of a service, without what was left half-written.
+fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
+    let results = Arc::new(kept(config)(service));
+    let leftovers = Arc::clone(&results);
+    // Beside the work: there may be many folders. What cannot be removed does no harm.
+    drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+    results
+}

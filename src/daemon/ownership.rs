@@ -1,0 +1,126 @@
+//! Working in the sources' folders: each is claimed for this installation, kept while everything runs, and given back
+//! at the end.
+
+use super::{Daemon, DaemonError, Setup};
+use crate::clock::Clock;
+use crate::domain::names::SourceName;
+use crate::source::mount::source_mount::Mount;
+use crate::source::ownership::installation::Installation;
+use crate::store::contract::{Store, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked whether a sign of life is due.
+const TICK: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether the state directory is still there.
+const STANDS: Duration = Duration::from_secs(2);
+
+/// What it takes.
+pub(super) struct FolderOwnership {
+    installation: Arc<Installation>,
+    keeper: JoinHandle<()>,
+}
+
+impl Daemon {
+    /// This is the one who works in the sources' folders, until it is closed.
+    ///
+    /// # Errors
+    /// Where the state directory cannot be written.
+    pub async fn owning(mut self) -> Result<Self, DaemonError> {
+        let setup = self.setup();
+        let installation = match Installation::working(&setup.config.state) {
+            Ok(installation) => Arc::new(installation),
+            Err(error) => {
+                let what = format!("cannot keep an identity in {}", setup.config.state.display());
+                self.close().await?;
+                return Err(DaemonError::Io { what, error });
+            }
+        };
+        if let Err(error) = self.carry_over_at_start().await {
+            self.close().await?;
+            return Err(error);
+        }
+        own(&setup, &installation, &self.store);
+        let keeper = tokio::spawn(keep(self.setup.subscribe(), Arc::clone(&self.clock)));
+        self.owning = Some(FolderOwnership { installation, keeper });
+        Ok(self)
+    }
+
+    /// Returns when told to stop, or when the state directory is not the one any more that everything began with: what
+    /// is bought then is known to nobody.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub async fn stands(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let Some(FolderOwnership { installation, .. }) = &self.owning else {
+            stop.cancelled().await;
+            return Ok(());
+        };
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                () = self.clock.sleep(STANDS) => {}
+            }
+            if !installation.is_still_there() {
+                let state = installation.path.display();
+                return Err(StoreError::Unwritable(format!(
+                    "the state directory {state} was deleted or replaced while scribed runs on it: nothing more is bought. \
+                     Start scribed again: it goes on with what lies there now, and looks through the service's list for \
+                     what was bought before"
+                )));
+            }
+        }
+    }
+
+    /// Of a changed configuration, before it is in force.
+    pub(super) fn own_changed(&self, new: &Setup) {
+        if let Some(owning) = &self.owning {
+            own(new, &owning.installation, &self.store);
+        }
+    }
+
+    /// Gives back what a changed configuration has no more. When that is in force: nobody begins anything there.
+    pub(super) async fn give_back(&self, old: &Setup, new: &Setup) {
+        if self.owning.is_none() {
+            return;
+        }
+        for mount in old.mounts.values() {
+            let stays = new.mounts.values().any(|other| other.source().folder == mount.source().folder);
+            if !stays {
+                mount.release().await;
+            }
+        }
+    }
+}
+
+impl FolderOwnership {
+    /// Gives all folders back.
+    pub(super) async fn end(self, mounts: &BTreeMap<SourceName, Arc<Mount>>) {
+        self.keeper.abort();
+        // One that is in the middle of its last look has ended when this returns.
+        self.keeper.await.ok();
+        futures_util::future::join_all(mounts.values().map(|mount| mount.release())).await;
+    }
+}
+
+fn own(setup: &Setup, installation: &Arc<Installation>, store: &Arc<dyn Store>) {
+    for mount in setup.mounts.values() {
+        let service = setup.config.services.get(&mount.source().service);
+        let lag = service.map(|service| service.terms().lag).unwrap_or_default();
+        mount.work(installation, store, lag);
+    }
+}
+
+async fn keep(setup: watch::Receiver<Arc<Setup>>, clock: Arc<dyn Clock>) {
+    loop {
+        let mounts: Vec<Arc<Mount>> = setup.borrow().mounts.values().cloned().collect();
+        futures_util::future::join_all(mounts.iter().map(|mount| mount.keep_claim())).await;
+        clock.sleep(TICK).await;
+    }
+}

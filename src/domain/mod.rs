@@ -1,0 +1,42 @@
+//! What scribed is about, pure: names, the job and its stages, the purchase token, the retry decision. No time, disk,
+//! network or async. Start reading at `stage.rs`.
+
+pub mod access;
+pub mod budget;
+pub mod charge;
+pub mod checksum;
+pub mod cron_line;
+pub mod due_limit;
+pub mod escape;
+pub mod eta;
+pub mod fault;
+pub mod format;
+pub mod health;
+pub mod hint;
+pub mod job;
+pub mod manifest_row;
+pub mod missing;
+pub mod names;
+pub mod nearest;
+pub mod path;
+pub mod pattern;
+pub mod pause;
+pub mod reason;
+pub mod remote;
+pub mod request_record;
+pub mod retell;
+pub mod retry;
+pub mod routing;
+pub mod scheduling;
+pub mod sent_audio;
+pub mod slots;
+pub mod stage;
+pub mod time_of_day;
+pub mod token;
+pub mod track_selection;
+pub mod transcript;
+pub mod turnaround;
+pub mod wait_reason;
+pub mod window;
+pub mod zone;
+pub mod zone_suggestion;

@@ -1,0 +1,240 @@
+//! Which sound of a recording is meant, where that is not left to whoever plays it: one of its tracks, some of
+//! their channels. A part of what is ordered: the same file is another order under another pick.
+
+use isolang::Language;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// Under this key it stands among the kept parameters; the service never sees it.
+const KEY: &str = "scribed";
+
+/// What is meant of a recording's sound; never all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrackSelection {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    track: Option<TrackChoice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channels: Option<ChannelSelection>,
+}
+
+/// One of the sound tracks of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TrackChoice {
+    /// From 1, among the sound tracks alone.
+    Number(NonZeroU32),
+    /// The first one in a language.
+    Language(LanguageCode),
+}
+
+/// A language, by whichever of its codes it was named: of two letters (ISO 639-1) or of three (ISO 639-2, 639-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LanguageCode(Language);
+
+/// Some channels of a track, in the order in which they are sent: 1 to 8 of those from 1 to 64, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
+pub struct ChannelSelection(Vec<u32>);
+
+impl TrackSelection {
+    /// `None` where nothing is picked.
+    pub fn new(track: Option<TrackChoice>, channels: Option<ChannelSelection>) -> Option<Self> {
+        (track.is_some() || channels.is_some()).then_some(Self { track, channels })
+    }
+
+    /// The track; `None`: the one that players choose.
+    pub fn track(&self) -> Option<&TrackChoice> {
+        self.track.as_ref()
+    }
+
+    /// The channels; `None`: all.
+    pub fn channels(&self) -> Option<&ChannelSelection> {
+        self.channels.as_ref()
+    }
+
+    /// Adds it to parameters that are kept.
+    pub fn put(&self, params: &mut Map<String, Value>) {
+        params.insert(KEY.to_owned(), json!(self));
+    }
+
+    /// Takes the one among kept parameters out of them.
+    ///
+    /// # Errors
+    /// There is one that this build does not understand: then nothing may be sent.
+    pub fn take(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
+        params.remove(KEY).map(serde_json::from_value).transpose()
+    }
+}
+
+/// Codes of ISO 639-2 that come from English names, as Matroska has them, and the others of the same languages.
+const BIBLIOGRAPHIC: [(&str, &str); 20] = [
+    ("alb", "sqi"),
+    ("arm", "hye"),
+    ("baq", "eus"),
+    ("bur", "mya"),
+    ("chi", "zho"),
+    ("cze", "ces"),
+    ("dut", "nld"),
+    ("fre", "fra"),
+    ("geo", "kat"),
+    ("ger", "deu"),
+    ("gre", "ell"),
+    ("ice", "isl"),
+    ("mac", "mkd"),
+    ("mao", "mri"),
+    ("may", "msa"),
+    ("per", "fas"),
+    ("rum", "ron"),
+    ("slo", "slk"),
+    ("tib", "bod"),
+    ("wel", "cym"),
+];
+
+impl LanguageCode {
+    /// From a code, whatever its case; what follows a hyphen is left aside, as of `pt-BR`. `None` for what is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let code = text.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+        let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
+        let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
+        // That nobody knows, that nothing is spoken, and the like are no languages.
+        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then_some(Self(language))
+    }
+
+    /// Whether a file's word for the language of a track means this one.
+    pub fn is(&self, tag: &str) -> bool {
+        Self::parse(tag) == Some(*self)
+    }
+}
+
+impl TryFrom<String> for LanguageCode {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("no code of a language")
+    }
+}
+
+/// One for each language: another would be another order.
+impl From<LanguageCode> for String {
+    fn from(LanguageCode(language): LanguageCode) -> Self {
+        language.to_639_3().to_owned()
+    }
+}
+
+/// The shortest code.
+impl fmt::Display for LanguageCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_639_1().unwrap_or(self.0.to_639_3()))
+    }
+}
+
+impl ChannelSelection {
+    /// As many as a file of sound that is coded without loss holds.
+    pub const MOST: usize = 8;
+    /// The highest number.
+    pub const HIGHEST: u32 = 64;
+
+    /// From 1, in the order in which they are sent.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+}
+
+impl TryFrom<Vec<u32>> for ChannelSelection {
+    type Error = &'static str;
+
+    fn try_from(channels: Vec<u32>) -> Result<Self, Self::Error> {
+        let is_once = |(place, channel): (usize, &u32)| !channels[..place].contains(channel);
+        if channels.is_empty() || channels.len() > Self::MOST {
+            return Err("must name 1 to 8 channels");
+        }
+        if !channels.iter().all(|channel| (1..=Self::HIGHEST).contains(channel)) {
+            return Err("must be numbers from 1 to 64");
+        }
+        if !channels.iter().enumerate().all(is_once) {
+            return Err("must name each channel once");
+        }
+        Ok(Self(channels))
+    }
+}
+
+impl From<ChannelSelection> for Vec<u32> {
+    fn from(ChannelSelection(channels): ChannelSelection) -> Self {
+        channels
+    }
+}
+
+/// For people: `track 2, channels 1, 3`.
+impl fmt::Display for TrackSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.track {
+            None => {}
+            Some(TrackChoice::Number(number)) => write!(f, "track {number}")?,
+            Some(TrackChoice::Language(tongue)) => write!(f, "the track in `{tongue}`")?,
+        }
+        let Some(channels) = self.channels() else { return Ok(()) };
+        let comma = if self.track.is_some() { ", " } else { "" };
+        let numbers: Vec<String> = channels.numbers().iter().map(u32::to_string).collect();
+        let plural = if channels.count() == 1 { "" } else { "s" };
+        write!(f, "{comma}channel{plural} {}", numbers.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channels(numbers: &[u32]) -> Option<ChannelSelection> {
+        ChannelSelection::try_from(numbers.to_vec()).ok()
+    }
+
+    #[test]
+    fn a_language_is_the_same_by_each_of_its_codes() {
+        let german = LanguageCode::parse("de").unwrap();
+        assert_eq!(
+            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.is(tag)),
+            [true, true, true, true, false, false, false]
+        );
+        assert!(LanguageCode::parse("chi").unwrap().is("zho") && LanguageCode::parse("haw").unwrap().is("haw"));
+        assert_eq!(["", "und", "zxx", "german", "xx", "q1"].map(|text| LanguageCode::parse(text).is_none()), [true; 6]);
+        for (english, usual) in BIBLIOGRAPHIC {
+            assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.is(usual)), "{english}");
+        }
+    }
+
+    #[test]
+    fn channels_are_numbers_each_once() {
+        assert!(channels(&[2, 1]).is_some() && channels(&[64]).is_some());
+        for wrong in [&[][..], &[0], &[65], &[1, 1], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
+            assert_eq!(channels(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_kept_as_it_is_written_here_for_ever() {
+        let mut params = Map::from_iter([("diarization".to_owned(), json!(true))]);
+        let pick =
+            TrackSelection::new(TrackChoice::Language(LanguageCode::parse("ger").unwrap()).into(), channels(&[3, 1]))
+                .unwrap();
+        pick.put(&mut params);
+        assert_eq!(json!(params), json!({ "diarization": true, "scribed": { "track": "deu", "channels": [3, 1] } }));
+        assert_eq!(pick.to_string(), "the track in `de`, channels 3, 1");
+        assert_eq!(TrackSelection::take(&mut params).unwrap(), Some(pick));
+        assert_eq!((TrackSelection::take(&mut params).unwrap(), params.len()), (None, 1));
+        params.insert(KEY.to_owned(), json!({ "track": 1, "mix": true }));
+        assert!(TrackSelection::take(&mut params).is_err(), "what a later build has written is not passed over");
+        let second = TrackSelection::new(NonZeroU32::new(2).map(TrackChoice::Number), None).unwrap();
+        assert_eq!((json!(second), second.to_string()), (json!({ "track": 2 }), "track 2".to_owned()));
+        assert_eq!(serde_json::from_value::<TrackSelection>(json!({ "track": 2 })).unwrap(), second);
+        assert_eq!(TrackSelection::new(None, None), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! The receipt of a manifest: every row back, with what became of it. It appears whole or not at all.
+
+use super::SourceManifests;
+use crate::beneath::access_of;
+use crate::domain::charge::State;
+use crate::domain::escape;
+use crate::domain::job::Job;
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::domain::reason::reason;
+use crate::manifests::format::find::RECEIPT;
+use crate::manifests::format::record::{Form, OURS, RawRow, RowError, all_wrong, plain};
+use crate::manifests::format::text::Encoding;
+use crate::output::publish::PlaceError;
+use crate::output::table::{TableKeeper, TablePiece, write_table};
+use crate::pipeline::blocking::joined;
+use crate::source::place::{below, full_path, outputs_beside};
+use crate::wire::timestamps;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// What becomes of a row.
+pub enum RowResult<'i> {
+    /// It orders nothing.
+    Wrong(&'i [RowError]),
+    /// The row of this number orders the same.
+    Repeats(u64),
+    /// This job, and whether its file is waited for.
+    Job(Box<Job>, bool),
+    /// Nothing was done about it: a plan is carried out that does not name it.
+    LeftOut,
+}
+
+/// What is added behind the columns of the manifest, each with [`OURS`] before it.
+const COLUMNS: [&str; 14] = [
+    "row",
+    "state",
+    "reason",
+    "job",
+    "service",
+    "transcription",
+    "outputs",
+    "language",
+    "duration",
+    "billed",
+    "cost",
+    "fault",
+    "since",
+    "missing",
+];
+
+/// Receipts under other names are tried so often where somebody else's file has the name.
+const NAMES: usize = 20;
+
+/// A receipt that is being written.
+pub struct Draft {
+    lists: Arc<SourceManifests>,
+    manifest: RelPath,
+    columns: Vec<Arc<str>>,
+    rows: csv::Writer<Vec<u8>>,
+    delimiter: u8,
+    /// What is to be told of the list itself, in each of its rows.
+    note: Option<String>,
+    to: mpsc::Sender<TablePiece>,
+    writing: JoinHandle<Result<Option<OsString>, PlaceError>>,
+}
+
+impl Draft {
+    /// Begins with the header.
+    pub fn begin(lists: &Arc<SourceManifests>, manifest: &RelPath, form: &Form) -> Self {
+        let (to, pieces) = mpsc::channel(4);
+        let (theirs, of) = (Arc::clone(lists), manifest.clone());
+        let writing = tokio::task::spawn_blocking(move || theirs.write(&of, pieces));
+        let is_theirs = |name: &&Arc<str>| !plain(name).starts_with(OURS);
+        let columns: Vec<Arc<str>> = form.columns.iter().filter(is_theirs).cloned().collect();
+        let start = if form.marked { "\u{feff}".as_bytes().to_vec() } else { Vec::new() };
+        let rows = writer(form.delimiter, start);
+        let mut draft = Self {
+            lists: Arc::clone(lists),
+            manifest: manifest.clone(),
+            columns,
+            rows,
+            delimiter: form.delimiter,
+            note: (form.encoding != Encoding::Utf8).then(|| format!("the list is read as {}", form.encoding.name())),
+            to,
+            writing,
+        };
+        let ours = COLUMNS.iter().map(|name| format!("{OURS}{name}").into_bytes());
+        let note = draft.note.as_ref().map(|_| format!("{OURS}note").into_bytes());
+        let theirs = draft.columns.iter().map(|name| name.as_bytes().to_vec());
+        let header: Vec<Vec<u8>> = theirs.chain(ours).chain(note).collect();
+        draft.write(header);
+        draft
+    }
+
+    /// One more row.
+    pub fn push(&mut self, record: &RawRow, answer: &RowResult<'_>) {
+        let cell = |column: &Arc<str>| {
+            let found = record.cells.iter().find(|(name, _)| name == column);
+            found.map(|(_, cell)| cell.clone()).unwrap_or_default()
+        };
+        let theirs = self.columns.iter().map(cell);
+        // The others are theirs, byte for byte: a receipt can be edited and read as a list again.
+        let ours = self.ours(record.number, answer).map(|cell| escape::cell(&cell).into_owned().into_bytes());
+        let note = self.note.as_ref().map(|note| note.clone().into_bytes());
+        let row: Vec<Vec<u8>> = theirs.chain(ours).chain(note).collect();
+        self.write(row);
+    }
+
+    /// Into memory: this cannot fail.
+    fn write(&mut self, cells: Vec<Vec<u8>>) {
+        self.rows.write_record(cells).ok();
+    }
+
+    /// Hands on what there is.
+    pub async fn flush(&mut self) {
+        let rows = std::mem::replace(&mut self.rows, writer(self.delimiter, Vec::new()));
+        // Whoever does not listen any more says why in the end.
+        self.to.send(TablePiece::Bytes(rows.into_inner().unwrap_or_default())).await.ok();
+    }
+
+    /// Shows it. In words, why that cannot be done.
+    pub async fn end(mut self) -> Result<(), String> {
+        self.flush().await;
+        self.to.send(TablePiece::End).await.ok();
+        joined(self.writing).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Nothing appears.
+    pub async fn give_up(self) {
+        self.to.send(TablePiece::GivenUp).await.ok();
+        joined(self.writing).await.ok();
+    }
+
+    fn ours(&self, number: u64, answer: &RowResult<'_>) -> [String; COLUMNS.len()] {
+        let mut ours: [String; COLUMNS.len()] = Default::default();
+        let mut set = |name: &str, value: String| {
+            if let Some(at) = COLUMNS.iter().position(|column| *column == name) {
+                ours[at] = value;
+            }
+        };
+        set("row", number.to_string());
+        match answer {
+            RowResult::Wrong(wrong) => {
+                set("state", "wrong".to_owned());
+                set("reason", all_wrong(wrong));
+                set("fault", "row".to_owned());
+            }
+            RowResult::Repeats(first) => {
+                set("state", "repeated".to_owned());
+                set("reason", format!("row {first} orders the same"));
+            }
+            RowResult::LeftOut => {
+                set("state", "left out".to_owned());
+                set("reason", "a plan was carried out that does not name it; the next pass takes it up".to_owned());
+            }
+            RowResult::Job(job, _) => self.of_job(job, &mut set),
+        }
+        ours
+    }
+
+    fn of_job(&self, job: &Job, set: &mut impl FnMut(&str, String)) {
+        set("state", job.stage.kind().name().to_owned());
+        set("reason", reason(job));
+        set("job", job.id.to_string());
+        set("service", job.stage.order().map(|order| order.service.to_string()).unwrap_or_default());
+        set("transcription", job.stage.transcription().map(ToString::to_string).unwrap_or_default());
+        set("outputs", self.outputs(job));
+        set("language", job.language.clone().unwrap_or_default());
+        let millis = job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0);
+        set("duration", millis.map(seconds).unwrap_or_default());
+        let paid = job.charges.iter().filter(|charge| charge.state != State::Held);
+        let billed = paid.map(|charge| charge.amount()).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
+        if let Some(billed) = billed.filter(|_| job.stage.transcription().is_some()) {
+            set("billed", seconds(billed));
+            let cost = self.lists.price.map(|price| format!("{:.4}", price * billed as f64 / 3.6e6));
+            set("cost", cost.unwrap_or_default());
+        }
+        set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
+        set("since", timestamps::write(job.since));
+        set("missing", job.without().unwrap_or_default());
+    }
+
+    /// From the manifest's folder where they lie below it.
+    fn outputs(&self, job: &Job) -> String {
+        let source = self.lists.mount.source();
+        let folder = outputs_beside(source, job).parent().full();
+        let manifest = full_path(&source.folder, &self.manifest);
+        let from = manifest.parent().unwrap_or(Path::new(""));
+        let each = job.outputs.iter().map(|output| {
+            let path = full_path(&folder, &output.name);
+            RelPath::new(path.strip_prefix(from).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
+        });
+        each.collect::<Vec<_>>().join(" | ")
+    }
+}
+
+impl SourceManifests {
+    fn write(
+        &self,
+        manifest: &RelPath,
+        mut pieces: mpsc::Receiver<TablePiece>,
+    ) -> Result<Option<OsString>, PlaceError> {
+        let path = below(&self.mount.source().folder, manifest);
+        let (folder, name) = (path.parent(), path.file_name());
+        let numbered = (2..=NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
+        let ends = std::iter::once(format!("{RECEIPT}csv")).chain(numbered);
+        let names: Vec<OsString> =
+            ends.map(|end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat())).collect();
+        let is_ours = |hash: &Hash| self.ours(manifest).contains(hash);
+        let announce = |hash: Hash| -> io::Result<()> { self.announce(manifest, hash) };
+        let is_right = || self.mount.there_blocking().is_ok();
+        let keeper = TableKeeper { is_right: &is_right, names: &names, is_ours: &is_ours, announce: &announce };
+        // Whoever may read the list may read its receipt.
+        write_table(&folder, access_of(&path).ok(), &keeper, || pieces.blocking_recv().unwrap_or(TablePiece::GivenUp))
+    }
+}
+
+fn writer(delimiter: u8, start: Vec<u8>) -> csv::Writer<Vec<u8>> {
+    let mut builder = csv::WriterBuilder::new();
+    builder.delimiter(delimiter).terminator(csv::Terminator::CRLF).flexible(true).from_writer(start)
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}

@@ -1,0 +1,146 @@
+//! The rows of a manifest as they are read: what each orders, and whether its file is there. The same for whoever
+//! takes them in and for whoever only counts or explains them.
+
+use super::repeats::{RepeatCollector, RepeatedRows};
+use crate::domain::job::Stamp;
+use crate::domain::manifest_row::{ManifestRow, RowMedia, RowSight};
+use crate::domain::path::RelPath;
+use crate::manifests::format::columns::{ColumnContext, names, of_media, of_old, order};
+use crate::manifests::format::find::read;
+use crate::manifests::format::record::{Form, RawRow, RowError};
+use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::mount::source_mount::Mount;
+use crate::source::path_policy::{Denied, PathHold, PathPolicy};
+use crate::source::place::named_by_row;
+use std::io;
+use std::ops::ControlFlow;
+
+/// A row as it was read.
+pub struct ReadRow {
+    /// As it is written.
+    pub record: RawRow,
+    /// What it orders, or everything that is wrong with it.
+    pub order: Result<ManifestRow, Vec<RowError>>,
+    /// What stands where its file should be; `None` where it names none, nothing that can be understood, or what it may
+    /// not name.
+    pub looked: Option<io::Result<FileLook>>,
+    /// Why nothing is done about it before the configuration is another.
+    pub denied: Option<Denied>,
+    /// What it orders, where all that is wrong with it is the ending of its recording: an older release may have taken
+    /// it in, and bought it.
+    pub of_old: Option<ManifestRow>,
+    /// The recording that it names, where something is wrong with it.
+    pub names: Option<RowMedia>,
+}
+
+impl ReadRow {
+    /// Its file, where that is there.
+    pub fn seen(&self) -> Option<Stamp> {
+        sight(self.looked.as_ref()).stamp()
+    }
+}
+
+/// What it means for a row's job that this stands there.
+pub fn sight(looked: Option<&io::Result<FileLook>>) -> RowSight {
+    match looked {
+        Some(Ok(FileLook::File(stamp))) => RowSight::File(*stamp),
+        Some(Ok(FileLook::Nothing)) => RowSight::Nothing,
+        Some(Ok(FileLook::Other) | Err(_)) | None => RowSight::Unknown,
+    }
+}
+
+/// Reads a manifest that looks like `stamp` once before anything of it is believed: half a file orders nothing.
+/// `on_row` is told of each row that orders something, and what rows may name. Blocks.
+///
+/// # Errors
+/// In words, why nothing of it can be believed.
+pub fn gather(
+    mount: &Mount,
+    manifest: &RelPath,
+    stamp: Stamp,
+    on_row: &mut dyn FnMut(&ManifestRow, &PathPolicy<'_>),
+) -> Result<(Form, RepeatedRows), String> {
+    let (mut gathering, source) = (RepeatCollector::default(), mount.source());
+    let policy = PathPolicy::new(source);
+    let terms = ColumnContext { source, manifest, policy: &policy };
+    let form = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, _| {
+        if let Ok(row) = order(&record, &terms) {
+            gathering.add(&row);
+            on_row(&row, &policy);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((form, gathering.end()))
+}
+
+/// Reads its rows one after the other, until `on_item` has heard enough. Blocks.
+///
+/// # Errors
+/// In words, why nothing more of it can be believed.
+pub fn items(
+    mount: &Mount,
+    manifest: &RelPath,
+    stamp: Stamp,
+    on_item: &mut dyn FnMut(ReadRow) -> ControlFlow<()>,
+) -> Result<Form, String> {
+    let source = mount.source();
+    let policy = PathPolicy::new(source);
+    let terms = ColumnContext { source, manifest, policy: &policy };
+    read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
+        let is_cut = wrong.is_some();
+        let order = match (order(&record, &terms), wrong) {
+            (Ok(row), None) => Ok(row),
+            (Ok(_), Some(wrong)) => Err(vec![wrong]),
+            (Err(_), Some(wrong)) if record.cells.is_empty() => Err(vec![wrong]),
+            (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
+        };
+        on_item(match order.map(|row| (looked_by(&policy, mount, &row), row)) {
+            Ok((Ok(looked), row)) => {
+                ReadRow { record, order: Ok(row), looked, denied: None, of_old: None, names: None }
+            }
+            Ok((Err(Denied::Refused(words)), row)) => {
+                let (wrong, names) = (vec![of_media(&record, words)], Some(row.media));
+                ReadRow { order: Err(wrong), record, looked: None, denied: None, of_old: None, names }
+            }
+            Ok((Err(denied), row)) => {
+                ReadRow { record, order: Ok(row), looked: None, denied: Some(denied), of_old: None, names: None }
+            }
+            Err(wrong) => {
+                let of_old = if is_cut { None } else { of_old(&record, &terms) };
+                let names = names(&record, &terms);
+                ReadRow { record, order: Err(wrong), looked: None, denied: None, of_old, names }
+            }
+        })
+    })
+}
+
+/// What stands where the file of a row should be; `None` for what the service fetches.
+pub type MediaLook = Option<io::Result<FileLook>>;
+
+/// What stands where the file of a row should be, where the row may name it. Blocks.
+///
+/// # Errors
+/// Why it may not; nothing is looked at then.
+pub fn looked(mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
+    looked_by(&PathPolicy::new(mount.source()), mount, row)
+}
+
+/// As [`looked`], for many rows of one source. Blocks.
+///
+/// # Errors
+/// As [`looked`].
+pub fn looked_by(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
+    match policy.row(row) {
+        // As any other file that cannot be looked at now.
+        Err(Denied::Held(PathHold::Unknown { why, .. })) => {
+            Ok(matches!(row.media, RowMedia::File(_)).then(|| Err(io::Error::other(why))))
+        }
+        judged => judged.map(|()| look_at(mount, row)),
+    }
+}
+
+fn look_at(mount: &Mount, row: &ManifestRow) -> MediaLook {
+    let RowMedia::File(path) = &row.media else { return None };
+    let path = named_by_row(mount.source(), path);
+    Some(look(&path, mount.disk_of_path(&path)))
+}

@@ -1,0 +1,60 @@
+//! What a recording says of itself, for templates that name it.
+
+use super::decode::{DecodeError, INACTIVITY, probe_open};
+use super::ffmpeg::{answer, on, timed};
+use super::sandbox::{self, FfmpegUse};
+use crate::beneath::RootedPath;
+use crate::domain::request_record::MediaTags;
+use serde::Deserialize;
+use std::fs::File;
+
+#[derive(Deserialize, Default)]
+struct Streams {
+    #[serde(default)]
+    streams: Vec<Stream>,
+}
+
+#[derive(Deserialize, Default)]
+struct Stream {
+    #[serde(default)]
+    tags: Tags,
+}
+
+#[derive(Deserialize, Default)]
+struct Tags {
+    #[serde(alias = "LANGUAGE")]
+    language: Option<String>,
+}
+
+/// Asks the file at `path`. What it does not say is absent.
+///
+/// # Errors
+/// As [`super::decode::probe`].
+pub async fn describe(path: &RootedPath) -> Result<MediaTags, DecodeError> {
+    let path = path.clone();
+    let opened = tokio::task::spawn_blocking(move || path.open()).await;
+    let file = opened.unwrap_or_else(|error| Err(error.into()))?;
+    let media = probe_open(file.try_clone()?).await?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
+    let millis = |seconds: f64| (seconds * 1e3).round() as u64;
+    Ok(MediaTags {
+        millis: Some(media.duration).filter(|seconds| *seconds > 0.0).map(millis),
+        channels: media.has_audio.then_some(media.channels).filter(|channels| *channels > 0),
+        language: language(file).await,
+    })
+}
+
+/// Of the first audio track. Whatever goes wrong, the file does not say.
+async fn language(file: File) -> Option<String> {
+    let _permit = sandbox::permit(FfmpegUse::Look).await.ok()?;
+    let mut command = on("ffprobe", file, &[]);
+    command.args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"]);
+    let mut child = sandbox::spawn(&mut command, sandbox::LOOK).ok()?;
+    // Nobody reads what it complains of: it was asked before.
+    drop(child.stderr.take());
+    let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await.ok()?;
+    let said = serde_json::from_slice::<Streams>(&json).ok().filter(|_| status.success())?;
+    let language = said.streams.into_iter().next()?.tags.language?;
+    // "und" is how containers say that nobody said.
+    Some(language).filter(|language| !language.is_empty() && language != "und")
+}

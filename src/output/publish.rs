@@ -1,0 +1,719 @@
+//! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
+
+use super::exchange::{self, Replaced, read_hash};
+use super::group_fsync::{SyncBatch, Syncs};
+use super::relocated::{KeptOutput, Occupant, Relocation, lengths};
+use super::temporary::{self, Temporary, WorkFolder};
+use crate::beneath::RootedPath;
+use crate::crash::{self, Point};
+use crate::domain::access::Access;
+use crate::domain::names::Hash;
+use crate::permission::{denied, said};
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An output to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingOutput<N> {
+    /// Names, best first; each a plain file name. The first that is free or ours is taken.
+    pub candidates: N,
+    /// The whole content.
+    pub bytes: Vec<u8>,
+}
+
+/// Names to be tried, best first; they can be gone through again.
+pub trait Names: Iterator<Item = OsString> + Clone + Send + 'static {}
+
+impl<I: Iterator<Item = OsString> + Clone + Send + 'static> Names for I {}
+
+/// What lies in the folder by our hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnOutputs {
+    /// Written down as placed: by name, with the hash of what was written there.
+    pub placed: Vec<(OsString, Hash)>,
+    /// Written down before it was shown, under whatever name: a killed process may have placed it, as
+    /// an older release rendered it.
+    pub placing: Vec<Hash>,
+    /// What may have come there with the recording; `None`: nothing is looked for.
+    pub relocation: Option<Relocation>,
+}
+
+/// An output that is in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Its name in the folder.
+    pub name: OsString,
+    /// The hash of its content.
+    pub hash: Hash,
+}
+
+/// Where outputs go.
+pub struct Destination<'a> {
+    /// The folder, which is there.
+    pub folder: &'a RootedPath,
+    /// Who may use them, as with the recording; `None`: as the umask says.
+    pub access: Option<Access>,
+}
+
+/// Why an output is not in its place, by what has to be done about it. The result is kept in every
+/// case, and a later call finishes what this one left.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The disk or the user's quota is full.
+    #[error("no space left to write {}; free some: {KEPT}", file.display())]
+    NoSpace {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("the file system of {} is read-only; remount it so that it can be written: {KEPT}", file.display())]
+    ReadOnly {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// This user may not write there.
+    #[error("cannot write {}: {}; {KEPT}", file.display(), denied(file))]
+    NoPermission {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The folder is not there (any more), or is not a folder.
+    #[error("the folder to write {} in is gone; mount or make it again: {KEPT}", file.display())]
+    FolderGone {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The file system takes shorter names only.
+    #[error("the name of {} is too long for its file system; shorten `name_as`: {KEPT}", file.display())]
+    NameTooLong {
+        /// The output.
+        file: PathBuf,
+    },
+    /// Files that are not ours stand under every name that was tried.
+    #[error("every name for {} is taken by a file that scribed did not write; move some away: {KEPT}", file.display())]
+    NoFreeName {
+        /// The output by its first name.
+        file: PathBuf,
+    },
+    /// Anything else that the system said.
+    #[error("cannot write {}: {}; {KEPT}", file.display(), said(source, file))]
+    Io {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+/// Every message ends with it: nobody has to fear for what was paid for.
+pub const KEPT: &str = "the result is kept, and the write will be tried again";
+
+/// Writes a job's outputs into a folder and returns them in the order of `wanted`. Blocks.
+///
+/// A file with the same bytes is taken as it is. One that is among `ours` is replaced. Anything else
+/// in the way (an edited file, a folder, a symlink even if it leads nowhere) is left alone, and the
+/// next candidate is taken.
+///
+/// # Errors
+///
+/// On an error nothing half-done is left; outputs that were placed before it stay.
+///
+/// `is_right` is asked once the folder is open; where it says no, the folder counts as gone.
+pub fn place<N: Names>(
+    to: &Destination<'_>,
+    is_right: &dyn Fn() -> bool,
+    wanted: Vec<PendingOutput<N>>,
+    ours: &OwnOutputs,
+    syncs: &Syncs,
+) -> Result<Vec<Placed>, PlaceError> {
+    let folder = to.folder.full();
+    let open = WorkFolder::beneath(to.folder, to.access.clone()).map_err(|error| PlaceError::of(&folder, error))?;
+    if !is_right() {
+        return Err(PlaceError::FolderGone { file: folder });
+    }
+    let place = Place { folder: &folder, open: &open, ours, syncs };
+    let kept = place.kept(&wanted);
+    // All are written before the first is shown: a disk that fills up shows none.
+    let prepare = |(wanted, kept): (PendingOutput<N>, Option<KeptOutput>)| match kept {
+        Some(kept) => Ok(Planned::Kept(kept)),
+        None => place.prepare(wanted).map(Planned::Ready),
+    };
+    let planned = wanted.into_iter().zip(kept).map(prepare).collect::<Result<Vec<_>, _>>()?;
+    place.sync(planned.iter().filter_map(Planned::file).collect())?;
+    crash::point(Point::OutputsSynced);
+    // No output takes the name of a file that stays.
+    let stays = |planned: &Planned<N>| match planned {
+        Planned::Kept(KeptOutput { name, .. }) => Some(name.clone()),
+        Planned::Ready(_) => None,
+    };
+    let stay: Vec<OsString> = planned.iter().filter_map(stays).collect();
+    let mut placed: Vec<Placed> = Vec::with_capacity(planned.len());
+    // A file that got its first name is changed by it.
+    let mut named: SyncBatch = vec![open.file()];
+    for planned in planned {
+        let done = match planned {
+            Planned::Kept(kept) => place.keep(kept, &mut named),
+            Planned::Ready(ready) => {
+                let taken: Vec<&OsStr> =
+                    placed.iter().map(|placed| &*placed.name).chain(stay.iter().map(|name| &**name)).collect();
+                place.publish(ready, &taken, &mut named)?
+            }
+        };
+        crash::point(Point::OutputNamed);
+        placed.push(done);
+    }
+    place.sync(named)?;
+    crash::point(Point::NamesSynced);
+    Ok(placed)
+}
+
+/// Removes what a killed process left half-written in `folder`, and says how many files that were.
+/// Takes only regular files with exactly our temporary name that no living process is writing. What another program
+/// had saved in the moment in which that process replaced it is put back, and never removed.
+/// Blocks.
+pub fn sweep(folder: &RootedPath) -> io::Result<usize> {
+    temporary::remove_leftovers(folder)
+}
+
+impl PlaceError {
+    pub(super) fn of(file: &Path, error: io::Error) -> Self {
+        let file = file.to_owned();
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace { file },
+            Some(Errno::ROFS) => Self::ReadOnly { file },
+            Some(Errno::ACCESS | Errno::PERM) => Self::NoPermission { file },
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Self::FolderGone { file },
+            Some(Errno::NAMETOOLONG) => Self::NameTooLong { file },
+            _ => Self::Io { file, source: error },
+        }
+    }
+}
+
+/// The folder of one call.
+struct Place<'a> {
+    folder: &'a Path,
+    open: &'a WorkFolder,
+    ours: &'a OwnOutputs,
+    syncs: &'a Syncs,
+}
+
+/// An output with its file, unless that is in its place already.
+struct Ready<'a, N> {
+    wanted: PendingOutput<N>,
+    hash: Hash,
+    temporary: Option<Temporary<'a>>,
+}
+
+/// What is done about an output.
+enum Planned<'a, N> {
+    /// Nothing: a file that came with the recording stands for it.
+    Kept(KeptOutput),
+    /// It is shown.
+    Ready(Ready<'a, N>),
+}
+
+impl<N> Planned<'_, N> {
+    fn file(&self) -> Option<Arc<File>> {
+        match self {
+            Self::Kept(_) => None,
+            Self::Ready(ready) => ready.temporary.as_ref().map(Temporary::file),
+        }
+    }
+}
+
+/// What stands under a name.
+enum Found {
+    Nothing,
+    /// What is wanted there: the open file.
+    Same(File),
+    /// By this content.
+    Ours(Hash),
+    Foreign,
+}
+
+impl<'a> Place<'a> {
+    /// Of each output, the file that came with the recording and stays.
+    fn kept<N: Names>(&self, wanted: &[PendingOutput<N>]) -> Vec<Option<KeptOutput>> {
+        match &self.ours.relocation {
+            Some(relocation) => {
+                relocation.recognised(wanted, &mut |n, name| self.occupant(name, &lengths(&wanted[n].bytes)))
+            }
+            None => wanted.iter().map(|_| None).collect(),
+        }
+    }
+
+    fn occupant(&self, name: &OsStr, lengths: &RangeInclusive<u64>) -> Occupant {
+        let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
+            _ if !is_plain(name) => return Occupant::Other,
+            Err(Errno::NOENT) => return Occupant::Nothing,
+            Err(_) => return Occupant::Other,
+            Ok(stat) => stat,
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Occupant::Other;
+        }
+        let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
+        match exchange::read_whole(self.open, name, *lengths.end()) {
+            // It is this job's own by what is written down, and is made anew where that is needed.
+            Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Occupant::Own,
+            Ok(bytes) if lengths.contains(&(bytes.len() as u64)) => Occupant::File(bytes),
+            _ => Occupant::OtherFile,
+        }
+    }
+
+    /// It may have come there a moment ago, and nobody else syncs it.
+    fn keep(&self, KeptOutput { name, hash }: KeptOutput, named: &mut SyncBatch) -> Placed {
+        if let Ok((_, file)) = read_hash(self.open, &name) {
+            named.push(Arc::new(file));
+        }
+        tracing::debug!(folder = %self.folder.display(), file = %name.display(), "an output came with its recording and stays as it is");
+        Placed { name, hash }
+    }
+
+    fn prepare<N: Names>(&self, wanted: PendingOutput<N>) -> Result<Ready<'a, N>, PlaceError> {
+        let hash = Hash::of(&wanted.bytes);
+        let mut ready = Ready { wanted, hash, temporary: None };
+        for name in ready.wanted.candidates.clone() {
+            match self.find(&name, &ready)? {
+                Found::Foreign => continue,
+                Found::Same(_) => break,
+                Found::Nothing => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, false)?),
+                Found::Ours(_) => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, true)?),
+            }
+            break;
+        }
+        Ok(ready)
+    }
+
+    fn write(&self, bytes: &[u8], name: &OsStr, to_replace: bool) -> Result<Temporary<'a>, PlaceError> {
+        let write = if to_replace { Temporary::write_named } else { Temporary::write };
+        // What any program would ask for; the umask takes away.
+        let written = write(self.open, bytes, 0o666).map_err(|error| self.error(name, error));
+        crash::point(Point::OutputBegun);
+        written
+    }
+
+    fn sync(&self, batch: SyncBatch) -> Result<(), PlaceError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.syncs.sync(batch).map_err(|error| PlaceError::of(self.folder, error))
+    }
+
+    /// Shows the output under the first name that it may have; what is to be synced then is `named`.
+    fn publish<N: Names>(
+        &self,
+        mut ready: Ready<'a, N>,
+        taken: &[&OsStr],
+        named: &mut SyncBatch,
+    ) -> Result<Placed, PlaceError> {
+        for name in ready.wanted.candidates.clone() {
+            let is_taken = taken.contains(&&*name);
+            if !is_taken && self.try_name(&mut ready, &name, named)? {
+                return Ok(Placed { name, hash: ready.hash });
+            }
+        }
+        let file = self.folder.join(ready.wanted.candidates.next().unwrap_or_default());
+        Err(PlaceError::NoFreeName { file })
+    }
+
+    /// False when the name is another file's: then `ready` keeps its own.
+    fn try_name<N>(&self, ready: &mut Ready<'a, N>, name: &OsStr, named: &mut SyncBatch) -> Result<bool, PlaceError> {
+        let old = match self.find(name, ready)? {
+            Found::Same(file) => {
+                // A killed process may have placed it, and synced nothing; or it had swapped out another one's.
+                if self.is_recovered(name, ready)? {
+                    return self.try_name(ready, name, named);
+                }
+                named.push(Arc::new(file));
+                return Ok(true);
+            }
+            Found::Foreign => return Ok(false),
+            Found::Ours(old) => Some(old),
+            Found::Nothing => None,
+        };
+        let mut temporary = match ready.temporary.take() {
+            Some(temporary) if temporary.name().is_some() || old.is_none() => temporary,
+            // Since it was prepared something came or went there.
+            _ => return self.try_anew(ready, name, old.is_some(), named),
+        };
+        if let Some(old) = old {
+            return self.replace(ready, temporary, (name, old), named);
+        }
+        match temporary.publish_new(name) {
+            Ok(()) => {
+                named.push(temporary.file());
+                Ok(true)
+            }
+            // Another program was quicker; or another of our jobs, with the same bytes.
+            Err(Errno::EXIST | Errno::ISDIR | Errno::NOTEMPTY) => {
+                ready.temporary = Some(temporary);
+                self.is_same_now(ready, name, named)
+            }
+            // Where a nameless file cannot be given a name it is written once more, with one.
+            Err(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP)
+                if temporary.name().is_none() =>
+            {
+                self.try_anew(ready, name, true, named)
+            }
+            Err(error) => Err(self.error(name, error.into())),
+        }
+    }
+
+    /// In the place of an older one of ours.
+    fn replace<N>(
+        &self,
+        ready: &mut Ready<'a, N>,
+        mut temporary: Temporary<'a>,
+        (name, old): (&OsStr, Hash),
+        named: &mut SyncBatch,
+    ) -> Result<bool, PlaceError> {
+        let is_ours = |hash: &Hash| self.hashes_for(name).any(|known| known == *hash);
+        let replaced = exchange::replace(self.open, &mut temporary, name, (&ready.hash, &old), &is_ours);
+        match replaced.map_err(|error| self.error(name, error))? {
+            Replaced::Done => {
+                named.push(temporary.file());
+                Ok(true)
+            }
+            Replaced::NotOurs => {
+                // Where it has no name any more it is written again.
+                ready.temporary = Some(temporary).filter(|temporary| temporary.name().is_some());
+                Ok(false)
+            }
+            Replaced::LookAgain => {
+                ready.temporary = Some(temporary);
+                self.try_name(ready, name, named)
+            }
+        }
+    }
+
+    /// Whether a process died in the middle of placing this; what it had swapped out is dealt with now.
+    fn is_recovered<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<bool, PlaceError> {
+        let mut recovered = false;
+        for old in self.hashes_for(name) {
+            let one = exchange::recover_of(self.open, name, &ready.hash, &old);
+            recovered |= one.map_err(|error| self.error(name, error))?;
+        }
+        Ok(recovered)
+    }
+
+    /// Writes it once more, with a name if it may have to replace another; then looks again, since that took
+    /// its time.
+    fn try_anew<N>(
+        &self,
+        ready: &mut Ready<'a, N>,
+        name: &OsStr,
+        with_name: bool,
+        named: &mut SyncBatch,
+    ) -> Result<bool, PlaceError> {
+        let temporary = self.write(&ready.wanted.bytes, name, with_name)?;
+        self.sync(vec![temporary.file()])?;
+        ready.temporary = Some(temporary);
+        self.try_name(ready, name, named)
+    }
+
+    fn is_same_now<N>(&self, ready: &Ready<'a, N>, name: &OsStr, named: &mut SyncBatch) -> Result<bool, PlaceError> {
+        let Found::Same(file) = self.find(name, ready)? else { return Ok(false) };
+        named.push(Arc::new(file));
+        Ok(true)
+    }
+
+    /// What stands under the name, without following a symlink.
+    fn find<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<Found, PlaceError> {
+        if !is_plain(name) {
+            return Err(self.error(name, io::ErrorKind::InvalidFilename.into()));
+        }
+        let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(error) => return Err(self.error(name, error.into())),
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let same_size = u64::try_from(stat.st_size) == Ok(ready.wanted.bytes.len() as u64);
+        let known: Vec<Hash> = self.hashes_for(name).collect();
+        if !is_file || (!same_size && known.is_empty()) {
+            return Ok(Found::Foreign);
+        }
+        // What cannot be read cannot be known as ours.
+        Ok(match read_hash(self.open, name) {
+            Ok((hash, file)) if hash == ready.hash => Found::Same(file),
+            Ok((hash, _)) if known.contains(&hash) => Found::Ours(hash),
+            _ => Found::Foreign,
+        })
+    }
+
+    fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
+        let placed = self.ours.placed.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
+        placed.chain(self.ours.placing.iter().copied())
+    }
+
+    fn error(&self, name: &OsStr, error: io::Error) -> PlaceError {
+        PlaceError::of(&self.folder.join(name), error)
+    }
+}
+
+/// Whether it names a file in the folder and nothing elsewhere.
+fn is_plain(name: &OsStr) -> bool {
+    let mut components = Path::new(name).components();
+    let first = components.next();
+    matches!(first, Some(std::path::Component::Normal(only)) if only == name) && components.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::Mode;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    type Listed = std::vec::IntoIter<OsString>;
+
+    fn place(
+        folder: &Path,
+        wanted: Vec<PendingOutput<Listed>>,
+        ours: &[(OsString, Hash)],
+    ) -> Result<Vec<Placed>, PlaceError> {
+        put(folder, &|| true, wanted, &OwnOutputs { placed: ours.to_vec(), ..OwnOutputs::default() })
+    }
+
+    fn put(
+        folder: &Path,
+        is_right: &dyn Fn() -> bool,
+        wanted: Vec<PendingOutput<Listed>>,
+        ours: &OwnOutputs,
+    ) -> Result<Vec<Placed>, PlaceError> {
+        let to = Destination { folder: &RootedPath::new(folder, ""), access: None };
+        super::place(&to, is_right, wanted, ours, &Syncs::default())
+    }
+
+    fn wanted(names: &[&str], bytes: &[u8]) -> PendingOutput<Listed> {
+        let names: Vec<OsString> = names.iter().map(OsString::from).collect();
+        PendingOutput { candidates: names.into_iter(), bytes: bytes.into() }
+    }
+
+    fn talk(bytes: &[u8]) -> Vec<PendingOutput<Listed>> {
+        vec![wanted(&["talk.srt", "talk.wav.srt", "talk.wav.2.srt"], bytes)]
+    }
+
+    fn names(placed: &[Placed]) -> Vec<&str> {
+        placed.iter().map(|placed| placed.name.to_str().unwrap()).collect()
+    }
+
+    fn listing(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn outputs_appear_with_the_usual_mode_and_nothing_else_stays() {
+        let folder = TempDir::new().unwrap();
+        let set = vec![wanted(&["a.srt"], b"1"), wanted(&["a.txt"], b"2")];
+        let placed = place(folder.path(), set, &[]).unwrap();
+        assert_eq!(names(&placed), ["a.srt", "a.txt"]);
+        assert_eq!(placed[0].hash, Hash::of(b"1"));
+        assert_eq!(listing(folder.path()), ["a.srt", "a.txt"]);
+        fs::write(folder.path().join("plain"), b"").unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("a.srt"), mode("plain"));
+    }
+
+    #[test]
+    fn an_equal_file_is_taken_as_it_is() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("talk.srt");
+        fs::write(&file, b"same").unwrap();
+        let before = fs::metadata(&file).unwrap().ino();
+        let placed = place(folder.path(), talk(b"same"), &[]).unwrap();
+        assert_eq!(names(&placed), ["talk.srt"]);
+        assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+    }
+
+    #[test]
+    fn an_edited_file_is_left_alone_and_our_own_is_replaced() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
+        fs::write(folder.path().join("talk.wav.srt"), b"old").unwrap();
+        let ours =
+            [(OsString::from("talk.srt"), Hash::of(b"as written")), (OsString::from("talk.wav.srt"), Hash::of(b"old"))];
+        let placed = place(folder.path(), talk(b"new"), &ours).unwrap();
+        assert_eq!(names(&placed), ["talk.wav.srt"]);
+        assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
+        assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
+        assert_eq!(listing(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_hash_counts_for_its_own_name_only() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"old").unwrap();
+        let ours = [(OsString::from("talk.txt"), Hash::of(b"old"))];
+        assert_eq!(names(&place(folder.path(), talk(b"new"), &ours).unwrap()), ["talk.wav.srt"]);
+    }
+
+    #[test]
+    fn what_was_being_placed_is_ours_under_any_name() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
+        fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
+        let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
+        let ours = OwnOutputs { placing, ..OwnOutputs::default() };
+        let placed = put(folder.path(), &|| true, talk(b"new"), &ours).unwrap();
+        assert_eq!(names(&placed), ["talk.wav.srt"]);
+        assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
+        assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
+    }
+
+    #[test]
+    fn folders_symlinks_and_pipes_are_never_written_through() {
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("0.srt")).unwrap();
+        symlink("nowhere", at("1.srt")).unwrap();
+        fs::write(at("target"), b"same").unwrap();
+        symlink("target", at("2.srt")).unwrap();
+        let fd = WorkFolder::open(folder.path()).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(&fd, "3.srt", FileType::Fifo, mode, 0).unwrap();
+        let set = vec![wanted(&["0.srt", "1.srt", "2.srt", "3.srt", "4.srt"], b"same")];
+        let placed = place(folder.path(), set, &[]).unwrap();
+        assert_eq!(names(&placed), ["4.srt"]);
+        assert!(!at("nowhere").exists());
+    }
+
+    #[test]
+    fn two_outputs_never_share_a_name() {
+        let folder = TempDir::new().unwrap();
+        let set = [talk(b""), talk(b"")].concat();
+        assert_eq!(names(&place(folder.path(), set, &[]).unwrap()), ["talk.srt", "talk.wav.srt"]);
+    }
+
+    #[test]
+    fn nothing_is_written_into_a_folder_that_is_not_the_right_one() {
+        let folder = TempDir::new().unwrap();
+        let error = put(folder.path(), &|| false, talk(b"x"), &OwnOutputs::default()).unwrap_err();
+        assert!(matches!(error, PlaceError::FolderGone { .. }), "{error}");
+        assert_eq!(listing(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_written() {
+        let folder = TempDir::new().unwrap();
+        let name = OsStr::from_bytes(b"caf\xe9.srt").to_owned();
+        let set = vec![PendingOutput { candidates: vec![name.clone()].into_iter(), bytes: b"x".into() }];
+        place(folder.path(), set, &[]).unwrap();
+        assert!(folder.path().join(name).exists());
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let folder = TempDir::new().unwrap();
+        for name in ["../x", "/tmp/x", "..", "", "a/b"] {
+            let error = place(folder.path(), vec![wanted(&[name], b"x")], &[]).unwrap_err();
+            assert!(matches!(error, PlaceError::Io { .. }), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_error_says_what_to_do() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let gone = place(&file, talk(b"x"), &[]).unwrap_err();
+        assert!(matches!(gone, PlaceError::FolderGone { .. }));
+        assert!(gone.to_string().contains("the result is kept"));
+        let long = vec![wanted(&["x".repeat(300).as_str()], b"x")];
+        let long = place(folder.path(), long, &[]).unwrap_err();
+        assert!(matches!(long, PlaceError::NameTooLong { .. }));
+        let taken = place(folder.path(), vec![wanted(&["file"], b"x")], &[]).unwrap_err();
+        assert!(matches!(taken, PlaceError::NoFreeName { .. }));
+        assert_eq!(listing(folder.path()), ["file"]);
+    }
+
+    /// A small file system of its own, unmounted when dropped. Needs root: the faults of a disk
+    /// cannot be had otherwise.
+    struct SmallDisk(TempDir);
+
+    impl SmallDisk {
+        fn mount(options: &str) -> Self {
+            let folder = TempDir::new().unwrap();
+            let arguments = ["-t", "tmpfs", "-o", options, "scribed-test"];
+            let status = std::process::Command::new("mount").args(arguments).arg(folder.path()).status();
+            assert!(
+                status.is_ok_and(|status| status.success()),
+                "this test mounts a small tmpfs and has to run as root"
+            );
+            Self(folder)
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_shows_no_output_and_keeps_no_temporary_file() {
+        let disk = SmallDisk::mount("size=64k");
+        let set = vec![wanted(&["a.txt"], &[7; 20_000]), wanted(&["a.json"], &[7; 90_000])];
+        let error = place(disk.0.path(), set, &[]).unwrap_err();
+        assert!(matches!(error, PlaceError::NoSpace { .. }), "{error}");
+        assert_eq!(listing(disk.0.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_read_only_disk_is_named() {
+        let disk = SmallDisk::mount("ro,size=64k");
+        let error = place(disk.0.path(), talk(b"x"), &[]).unwrap_err();
+        assert!(matches!(error, PlaceError::ReadOnly { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_sweep_takes_leftovers_only() {
+        let folder = TempDir::new().unwrap();
+        let fd = WorkFolder::open(folder.path()).unwrap();
+        let living = Temporary::write_named(&fd, b"still being written", 0o666).unwrap();
+        let digits = "0123456789abcdef".repeat(2);
+        let leftover = format!(".{digits}.scribed-tmp");
+        let spared = [
+            format!("{digits}.scribed-tmp"),
+            ".talk.scribed-tmp".into(),
+            living.name().unwrap().to_str().unwrap().into(),
+        ];
+        for name in spared.iter().take(2).chain([&leftover]) {
+            fs::write(folder.path().join(name), b"half").unwrap();
+        }
+        let [empty, full] = ["a", "b"].map(|digit| folder.path().join(format!(".{}.scribed-tmp", digit.repeat(32))));
+        fs::create_dir(&empty).unwrap();
+        fs::create_dir(&full).unwrap();
+        fs::write(full.join("talk.srt"), b"somebody's").unwrap();
+        assert_eq!(sweep(&RootedPath::new(folder.path(), "")).unwrap(), 2);
+        assert!(!empty.exists() && full.join("talk.srt").is_file());
+        assert!(spared.iter().all(|name| folder.path().join(name).exists()));
+        assert!(!folder.path().join(leftover).exists());
+    }
+
+    #[test]
+    fn a_sweep_goes_through_no_link() {
+        let top = TempDir::new().unwrap();
+        let leftover = format!("elsewhere/a/.{}.scribed-tmp", "0".repeat(32));
+        fs::create_dir_all(top.path().join("elsewhere/a")).unwrap();
+        fs::create_dir(top.path().join("root")).unwrap();
+        fs::write(top.path().join(&leftover), b"half").unwrap();
+        symlink("../elsewhere", top.path().join("root/link")).unwrap();
+        for below in ["link", "link/a"] {
+            assert!(sweep(&RootedPath::new(top.path().join("root"), below)).is_err(), "{below}");
+        }
+        assert!(top.path().join(leftover).exists());
+    }
+}

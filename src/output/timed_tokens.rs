@@ -1,0 +1,316 @@
+//! An utterance's text as timed pieces, the bits that no row break may divide.
+//!
+//! The text is the truth about what was said, the words only about when: a service may redact or
+//! respell the text, send fewer words than it holds, or none at all.
+
+use crate::domain::transcript::{Utterance, Word};
+
+/// A piece of text that is never divided: a word, or one character of a script without spaces.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedToken {
+    /// Never empty; holds no white space but the no-break kinds.
+    pub text: String,
+    /// Whether a space stands before it when it does not begin a row.
+    pub spaced: bool,
+    /// Seconds, 0 to [`LATEST`]; never before the piece before it.
+    pub start: f64,
+    /// Seconds, never before `start`, never after the next piece's start.
+    pub end: f64,
+}
+
+impl TimedToken {
+    /// Its length in characters.
+    pub fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+/// The latest time that is believed, in seconds: a thousand hours. A stray number beyond would
+/// only give times that no player reads.
+pub const LATEST: f64 = 3_600_000.0;
+
+/// The utterance's pieces with their times. `after`, in seconds, is where an utterance begins
+/// that does not say so itself.
+pub fn pieces(utterance: &Utterance, after: f64) -> Vec<TimedToken> {
+    let cut = cut(&text_of(utterance));
+    let span = span(utterance, after, &cut);
+    let anchors = anchors(&cut, &spoken(&utterance.words));
+    let mut pieces = interpolate(cut, &anchors, span);
+    put_in_order(&mut pieces);
+    pieces
+}
+
+/// A time as a service sent it, when it is one.
+fn believable(seconds: f64) -> Option<f64> {
+    seconds.is_finite().then(|| seconds.clamp(0.0, LATEST))
+}
+
+/// The utterance's text; that of its words where it has none.
+fn text_of(utterance: &Utterance) -> String {
+    if !utterance.text.trim().is_empty() {
+        return utterance.text.clone();
+    }
+    let words: Vec<&str> = utterance.words.iter().map(|word| word.text.as_str()).collect();
+    // Some services leave out the leading spaces that words should carry.
+    let bare = !words.iter().skip(1).any(|word| word.starts_with(char::is_whitespace));
+    let unspaced = words.iter().any(|word| word.chars().any(breaks_anywhere));
+    words.join(if bare && !unspaced { " " } else { "" })
+}
+
+/// Text and whether a space stands before it.
+type Cut = Vec<(String, bool)>;
+
+/// Cuts at white space, at control characters, and between the characters of scripts that write
+/// no spaces.
+fn cut(text: &str) -> Cut {
+    let mut pieces = Cut::new();
+    for run in text.split(separates).filter(|run| !run.trim().is_empty()) {
+        let mut last = None;
+        for c in run.chars() {
+            match pieces.last_mut() {
+                Some((piece, _)) if last.is_some_and(|l| stay_together(l, c)) => piece.push(c),
+                _ => pieces.push((c.to_string(), last.is_none())),
+            }
+            last = Some(c);
+        }
+    }
+    pieces
+}
+
+/// Whether `c` ends a word and is not shown itself. The no-break spaces are part of a word:
+/// French writes one before `!`.
+fn separates(c: char) -> bool {
+    let joins = matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}');
+    (c.is_whitespace() || c.is_control() || c == '\u{feff}') && !joins
+}
+
+/// Whether no row may break between these neighbours. The short form of the Japanese rules for
+/// row ends (JIS X 4051): no row begins with a closing mark, none ends with an opening one.
+fn stay_together(left: char, right: char) -> bool {
+    let may_break = breaks_anywhere(left) || breaks_anywhere(right);
+    !may_break || clings_to_previous(right) || clings_to_next(left)
+}
+
+/// Whether the script of `c` writes words without spaces: Thai, Lao, Myanmar, Khmer, kana and
+/// the Chinese characters with their punctuation and full-width forms.
+fn breaks_anywhere(c: char) -> bool {
+    matches!(c,
+        '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3000}'..='\u{312f}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether `c` must not end a row: opening marks, and vowels written before their consonant.
+fn clings_to_next(c: char) -> bool {
+    matches!(c, '\u{0e40}'..='\u{0e44}' | '\u{0ec0}'..='\u{0ec4}') || "「『（【〈《〔［｛“‘([{".contains(c)
+}
+
+/// Whether `c` must not begin a row: combining marks, vowels written after their consonant,
+/// closing punctuation, small kana.
+fn clings_to_previous(c: char) -> bool {
+    let marks = matches!(c,
+        '\u{0300}'..='\u{036f}' | '\u{0e30}'..='\u{0e3a}' | '\u{0e45}'..='\u{0e4e}'
+        | '\u{0eb0}'..='\u{0ebc}' | '\u{0ec8}'..='\u{0ecd}' | '\u{102b}'..='\u{103e}'
+        | '\u{17b6}'..='\u{17d3}' | '\u{3099}'..='\u{309c}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{200d}' | '\u{ff9e}' | '\u{ff9f}');
+    marks
+        || "、。，．・：；？！」』）】〉》〕］｝”’ー々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ…‥,.!?:;)]}%".contains(c)
+}
+
+/// From when to when the utterance is spoken, in seconds.
+fn span(utterance: &Utterance, after: f64, cut: &Cut) -> (f64, f64) {
+    let words = &utterance.words;
+    let first_word = words.iter().find_map(|word| believable(word.start));
+    let last_word = words.iter().filter_map(|word| believable(word.end)).reduce(f64::max);
+    let start = believable(utterance.start).or(first_word).unwrap_or(after);
+    let end = believable(utterance.end).into_iter().chain(last_word).fold(0.0, f64::max);
+    if end > start { (start, end) } else { (start, start + time_to_say(cut)) }
+}
+
+/// About how long it takes to say it, in seconds: people speak some 15 characters a second.
+fn time_to_say(cut: &Cut) -> f64 {
+    let characters: usize = cut.iter().map(|(text, _)| text.chars().count()).sum();
+    characters as f64 / 15.0
+}
+
+/// One character of a word, with the share of the word's time that falls to it.
+struct Spoken {
+    c: char,
+    time: Option<(f64, f64)>,
+    begins_word: bool,
+}
+
+fn spoken(words: &[Word]) -> Vec<Spoken> {
+    words.iter().flat_map(spoken_word).collect()
+}
+
+fn spoken_word(word: &Word) -> Vec<Spoken> {
+    let shown: Vec<char> = word.text.chars().filter(|c| !separates(*c)).collect();
+    let time = believable(word.start).zip(believable(word.end));
+    let share = |i: usize| {
+        let (start, end) = time?;
+        let step = (end - start).max(0.0) / shown.len() as f64;
+        Some((start + step * i as f64, start + step * (i + 1) as f64))
+    };
+    let one = |(i, c): (usize, &char)| Spoken { c: *c, time: share(i), begins_word: i == 0 };
+    shown.iter().enumerate().map(one).collect()
+}
+
+/// The time of each piece that the words hold; `None` where text and words differ.
+fn anchors(cut: &Cut, spoken: &[Spoken]) -> Vec<Option<(f64, f64)>> {
+    let mut next = 0;
+    let mut anchors = Vec::with_capacity(cut.len());
+    for (i, (text, _)) in cut.iter().enumerate() {
+        let following = cut.get(i + 1).map_or("", |(text, _)| text.as_str());
+        let found = find(text, following, spoken, next);
+        let length = text.chars().count();
+        anchors.push(found.and_then(|at| time_of(&spoken[at..at + length])));
+        next = found.map_or(next, |at| at + length);
+    }
+    anchors
+}
+
+/// Where `text` is spoken: at `next`, or a few words on when what follows it agrees as well. The
+/// second condition keeps a small word from being taken for its next occurrence.
+fn find(text: &str, following: &str, spoken: &[Spoken], next: usize) -> Option<usize> {
+    /// How far the words may be behind the text and still be found again, in characters.
+    const REACH: usize = 64;
+    if matches_at(text.chars(), spoken, next) {
+        return Some(next);
+    }
+    let end = spoken.len().min(next + REACH);
+    let both = || text.chars().chain(following.chars());
+    (next..end).find(|at| spoken[*at].begins_word && matches_at(both(), spoken, *at))
+}
+
+fn matches_at(mut text: impl Iterator<Item = char>, spoken: &[Spoken], at: usize) -> bool {
+    let mut heard = spoken.get(at..).unwrap_or_default().iter();
+    text.all(|c| heard.next().is_some_and(|s| s.c.to_lowercase().eq(c.to_lowercase())))
+}
+
+fn time_of(spoken: &[Spoken]) -> Option<(f64, f64)> {
+    let (start, _) = spoken.first()?.time?;
+    let (_, end) = spoken.last()?.time?;
+    Some((start, end))
+}
+
+/// Gives the pieces their times; between two known ones in proportion to their length.
+fn interpolate(cut: Cut, anchors: &[Option<(f64, f64)>], span: (f64, f64)) -> Vec<TimedToken> {
+    let mut pieces: Vec<TimedToken> = Vec::with_capacity(cut.len());
+    let mut cut = cut.into_iter().zip(anchors).peekable();
+    let mut known_from = 0;
+    let mut left = span.0;
+    while let Some(((text, spaced), anchor)) = cut.next() {
+        let (start, end) = anchor.unwrap_or((left, left));
+        pieces.push(TimedToken { text, spaced, start, end });
+        let right = match (anchor, cut.peek()) {
+            (Some(_), _) => start,
+            (None, None) => span.1,
+            (None, Some(_)) => continue,
+        };
+        let known_to = pieces.len() - usize::from(anchor.is_some());
+        share_out(&mut pieces[known_from..known_to], left, right);
+        (known_from, left) = (pieces.len(), end);
+    }
+    pieces
+}
+
+/// Spreads the pieces over `left` to `right` by their length; all at `left` where there is no room.
+fn share_out(pieces: &mut [TimedToken], left: f64, right: f64) {
+    let total: usize = pieces.iter().map(TimedToken::width).sum();
+    let step = (right - left).max(0.0) / total.max(1) as f64;
+    let mut before = 0;
+    for piece in pieces {
+        piece.start = left + step * before as f64;
+        before += piece.width();
+        piece.end = left + step * before as f64;
+    }
+}
+
+/// Makes times ascend whatever the service sent.
+fn put_in_order(pieces: &mut [TimedToken]) {
+    let mut earliest = 0.0;
+    for piece in pieces.iter_mut() {
+        piece.start = piece.start.clamp(earliest, LATEST.max(earliest));
+        piece.end = piece.end.max(piece.start);
+        earliest = piece.start;
+    }
+    for i in 1..pieces.len() {
+        pieces[i - 1].end = pieces[i - 1].end.min(pieces[i].start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utterance(text: &str, start: f64, end: f64, words: &[(&str, f64, f64)]) -> Utterance {
+        let word = |(text, start, end): &(&str, f64, f64)| Word {
+            text: (*text).into(),
+            start: *start,
+            end: *end,
+            confidence: 1.0,
+        };
+        Utterance {
+            text: text.into(),
+            start,
+            end,
+            confidence: 1.0,
+            channel: 0,
+            speaker: None,
+            language: String::new(),
+            words: words.iter().map(word).collect(),
+        }
+    }
+
+    fn shown(utterance: &Utterance) -> String {
+        let one = |p: &TimedToken| format!("{}@{:.1}-{:.1}", p.text, p.start, p.end);
+        pieces(utterance, 0.0).iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_give_the_times() {
+        let u = utterance("One two.", 0.0, 2.0, &[("One", 0.2, 0.5), (" two.", 0.9, 1.6)]);
+        assert_eq!(shown(&u), "One@0.2-0.5 two.@0.9-1.6");
+    }
+
+    #[test]
+    fn what_the_words_lack_is_interpolated() {
+        let u = utterance("aa bb cc dd", 0.0, 4.0, &[("bb", 1.0, 2.0)]);
+        assert_eq!(shown(&u), "aa@0.0-1.0 bb@1.0-2.0 cc@2.0-3.0 dd@3.0-4.0");
+    }
+
+    #[test]
+    fn redacted_text_is_kept_and_the_times_are_found_again() {
+        let words = [("I", 0.0, 0.1), (" am", 0.2, 0.4), (" Ann", 0.5, 1.0), (" now.", 1.5, 2.0)];
+        let u = utterance("I am [NAME_1] now.", 0.0, 2.0, &words);
+        assert_eq!(shown(&u), "I@0.0-0.1 am@0.2-0.4 [NAME_1]@0.4-1.5 now.@1.5-2.0");
+    }
+
+    #[test]
+    fn without_words_the_text_is_spread_evenly() {
+        assert_eq!(shown(&utterance(" aa bb", 1.0, 3.0, &[])), "aa@1.0-2.0 bb@2.0-3.0");
+    }
+
+    #[test]
+    fn words_without_spaces_are_joined_with_them() {
+        let u = utterance("", 0.0, 2.0, &[("Smoke", 0.0, 1.0), ("from", 1.0, 2.0)]);
+        assert_eq!(shown(&u), "Smoke@0.0-1.0 from@1.0-2.0");
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_cut_by_characters() {
+        let words = [("「今日", 0.0, 1.0), ("は」。", 1.0, 2.0)];
+        let u = utterance("「今日は」。", 0.0, 2.0, &words);
+        let texts: Vec<String> = pieces(&u, 0.0).into_iter().map(|p| p.text).collect();
+        assert_eq!(texts, ["「今", "日", "は」。"]);
+    }
+
+    #[test]
+    fn odd_times_are_put_in_order() {
+        let words = [("a", f64::NAN, 1.0), (" b", 5.0, -3.0), (" c", 2.0, f64::INFINITY)];
+        let u = utterance("a b c", f64::NAN, f64::NEG_INFINITY, &words);
+        let pieces = pieces(&u, 0.5);
+        assert!(pieces.windows(2).all(|p| p[0].start <= p[0].end && p[0].end <= p[1].start));
+    }
+}

@@ -1,0 +1,283 @@
+//! How much of what runs at once, and what is started now.
+
+use super::batch_poll::{GLANCED_AT_ONCE, WORTH_A_PAGE};
+use super::{Engine, Until, Walked, earlier};
+use crate::client::contract::ListFault;
+use crate::clock::Uptime;
+use crate::domain::job::Job;
+use crate::domain::names::SourceName;
+use crate::domain::reason::is_paused;
+use crate::domain::routing::RouteKey;
+use crate::domain::stage::StageKind;
+use crate::pipeline::backpressure::circuit_breaker::CircuitState;
+use crate::pipeline::stages::extract_audio::ROOM_LOOKED_FOR;
+use crate::pipeline::windows::{self, ClosedWindows};
+use crate::store::contract::{ClaimLimit, GroupFilter, InLine, StoreError};
+use crate::wire::page::ListQuery;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
+/// may sleep.
+const NAP: Duration = Duration::from_secs(60);
+
+/// Those who wait for jobs that come before them ask again so soon: what another engine does with those wakes nobody
+/// here.
+const IN_LINE: Duration = Duration::from_millis(500);
+
+/// Unknown creates that one walk serves; the rest waits for the next one.
+const RESOLVED_AT_ONCE: usize = 1_000;
+
+/// Work of one kind and how much of it at once. What is limited by the service's terms is limited there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum WorkKind {
+    Settle,
+    Probe,
+    Upload,
+    Submit,
+    Resolve,
+    Trust,
+    Wait,
+    Write,
+    Follow,
+    Look,
+}
+
+impl WorkKind {
+    /// Those that are fed by claims, those nearest to the end first, so that what was paid for is
+    /// finished before more is begun.
+    pub(super) const CLAIMING: [(Self, StageKind); 8] = [
+        (Self::Write, StageKind::Fetched),
+        (Self::Wait, StageKind::Submitted),
+        (Self::Follow, StageKind::Following),
+        (Self::Resolve, StageKind::Submitting),
+        (Self::Submit, StageKind::Uploaded),
+        (Self::Upload, StageKind::Probed),
+        (Self::Probe, StageKind::Settled),
+        (Self::Settle, StageKind::Found),
+    ];
+
+    fn needs_service(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit | Self::Resolve | Self::Trust | Self::Wait)
+    }
+
+    fn submits(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit)
+    }
+
+    /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
+    /// has bought, or for its turn to buy.
+    pub(super) fn rests_when_paused(job: &Job) -> bool {
+        is_paused(job) || job.stage.kind() == StageKind::Following
+    }
+
+    /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
+    /// reads, or sends what is sent again.
+    fn lasts(self) -> bool {
+        matches!(self, Self::Probe | Self::Upload | Self::Resolve | Self::Trust | Self::Wait | Self::Look)
+    }
+}
+
+/// Work that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Task {
+    work: WorkKind,
+    /// For a job of the backlog.
+    backlog: bool,
+}
+
+impl From<WorkKind> for Task {
+    fn from(work: WorkKind) -> Self {
+        Self { work, backlog: false }
+    }
+}
+
+/// How much of each work is under way.
+#[derive(Default)]
+pub(super) struct Busy {
+    at_work: BTreeMap<Task, usize>,
+    lasting: Vec<AbortHandle>,
+}
+
+impl Busy {
+    pub(super) fn of(&self, work: WorkKind) -> usize {
+        let of = |backlog| self.at_work.get(&Task { work, backlog }).copied().unwrap_or(0);
+        of(false) + of(true)
+    }
+
+    pub(super) fn of_backlog(&self, work: WorkKind) -> usize {
+        self.at_work.get(&Task { work, backlog: true }).copied().unwrap_or(0)
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.at_work.values().sum()
+    }
+
+    /// Whether something is under way, and all of it at the service.
+    pub(super) fn only_at_service(&self) -> bool {
+        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == WorkKind::Look)
+    }
+
+    pub(super) fn begin(&mut self, task: impl Into<Task>, walk: AbortHandle) {
+        let task = task.into();
+        *self.at_work.entry(task).or_default() += 1;
+        if task.work.lasts() {
+            self.lasting.retain(|walk| !walk.is_finished());
+            self.lasting.push(walk);
+        }
+    }
+
+    /// Ends what lasts, in the middle.
+    pub(super) fn drop_lasting(&mut self) {
+        self.lasting.drain(..).for_each(|walk| walk.abort());
+    }
+
+    pub(super) fn end(&mut self, task: Task) {
+        if let Some(count) = self.at_work.get_mut(&task) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+impl Engine {
+    /// Starts everything that may move now. Returns how long until something else may.
+    pub(super) async fn tick(
+        self: &Arc<Self>,
+        running: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+        until: Until,
+    ) -> Result<Option<Duration>, StoreError> {
+        self.take_hints().await?;
+        let now = self.parts().clock.now();
+        let gate = self.line().gate(self.parts().clock.uptime());
+        // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
+        let gate = if self.is_patience_over(until) { CircuitState::Closed(Uptime(Duration::MAX)) } else { gate };
+        self.parts().budget_gate.set_served(self.service(), gate == CircuitState::Open);
+        let mut wake = self.look_or_wait(&gate, running, busy);
+        let trusted = self.may_buy(&gate, running, busy, &mut wake).await?;
+        let pauses = self.parts().store.pauses().await?;
+        wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
+        let parts = self.parts();
+        let windows = windows::shut(&parts.mounts, parts.clock.wall());
+        wake = earlier(wake, self.opens(&windows));
+        let shut = parts.budget_gate.shut(now);
+        wake = earlier(wake, parts.budget_gate.opens(now).map(|at| at.since(now)));
+        parts.budget_gate.excess().tell(now, false);
+        self.log_limit.tell(now, false);
+        if until == Until::Stopped {
+            wake = earlier(wake, parts.budget_gate.excess().due(now));
+        }
+        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        for (lane, kind) in WorkKind::CLAIMING {
+            let closed = lane.needs_service() && !matches!(gate, CircuitState::Open | CircuitState::Asks);
+            let asks = lane.submits() && gate == CircuitState::Asks;
+            if closed || asks || (lane == WorkKind::Submit && !trusted) {
+                continue;
+            }
+            let room = self.room(lane, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
+            if room.all > 0 {
+                let is_shut = |source: &SourceName| lane == WorkKind::Upload && shut.is_for(source);
+                let rests = |source: &SourceName| lane.submits() && is_off(source);
+                let may = |group: &RouteKey| self.owns(group) && !rests(&group.source);
+                let looked = self.parts().clock.now();
+                let (begun, waits_for_others) = self.start((lane, kind), &may, room, running, busy).await?;
+                if waits_for_others {
+                    wake = earlier(wake, Some(IN_LINE));
+                }
+                // What is due and was not claimed waits for room: the end of what has it wakes us.
+                let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
+                let waits = |group: &RouteKey| {
+                    let is_full = behind_full && self.is_of_backlog(&group.source);
+                    may(group) && !is_shut(&group.source) && !is_full
+                };
+                if !full {
+                    let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
+                    wake = earlier(wake, due.map(|due| due.since(self.parts().clock.now())));
+                }
+            }
+        }
+        let no_room = self.extractor().ahead().is_none();
+        // Another service's engine may make room in it, and tells nobody.
+        Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
+    }
+
+    /// How long until the first of these windows may be open.
+    fn opens(&self, windows: &ClosedWindows) -> Option<Duration> {
+        windows.values().min().map(|at| at.since(self.parts().clock.wall()).min(NAP))
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        (lane, kind): (WorkKind, StageKind),
+        may: GroupFilter<'_>,
+        room: ClaimLimit,
+        running: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+    ) -> Result<(ClaimLimit, bool), StoreError> {
+        // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
+        // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
+        let batch_polls =
+            lane == WorkKind::Wait && busy.of(lane) == 0 && self.batch_polls.may(self.parts().clock.uptime());
+        let room = match lane {
+            WorkKind::Resolve => ClaimLimit { all: RESOLVED_AT_ONCE, backlog: RESOLVED_AT_ONCE },
+            WorkKind::Wait if batch_polls => ClaimLimit { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
+            _ => room,
+        };
+        let InLine { claimed: claims, waits_for_others } = self.claims(kind, may, room).await?;
+        let begun = (self.taken(&claims), waits_for_others);
+        if lane == WorkKind::Resolve && !claims.is_empty() {
+            let engine = Arc::clone(self);
+            busy.begin(lane, running.spawn(async move { (lane.into(), engine.resolve(claims).await) }));
+            return Ok(begun);
+        }
+        if batch_polls && claims.len() > WORTH_A_PAGE {
+            let engine = Arc::clone(self);
+            busy.begin(lane, running.spawn(async move { (lane.into(), engine.batch_poll(claims).await) }));
+            return Ok(begun);
+        }
+        for claim in claims {
+            let engine = Arc::clone(self);
+            let task = Task { work: lane, backlog: self.is_backlog(&claim.job) };
+            busy.begin(task, running.spawn(async move { (task, engine.walk(claim).await) }));
+        }
+        Ok(begun)
+    }
+
+    /// A closed line is looked at by a list of one, never by a create.
+    fn look_or_wait(
+        self: &Arc<Self>,
+        gate: &CircuitState,
+        running: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+    ) -> Option<Duration> {
+        match gate {
+            CircuitState::Open | CircuitState::Asks => None,
+            CircuitState::Closed(until) => Some(until.since(self.parts().clock.uptime())),
+            CircuitState::Look => {
+                if busy.of(WorkKind::Look) == 0 {
+                    let engine = Arc::clone(self);
+                    busy.begin(
+                        WorkKind::Look,
+                        running.spawn(async move { (WorkKind::Look.into(), engine.look().await) }),
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    pub(super) async fn look(&self) -> Result<(), StoreError> {
+        let query = ListQuery { limit: 1, ..ListQuery::default() };
+        let way = Arc::clone(&self.parts().client);
+        match way.list(&query).await {
+            Ok(_) | Err(ListFault::None(_)) => {
+                self.line().looked_good(self.parts().clock.uptime());
+            }
+            Err(ListFault::Now(fault)) => self.heard_fault_on(&way, &fault),
+        }
+        Ok(())
+    }
+}

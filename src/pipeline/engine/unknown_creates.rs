@@ -1,0 +1,252 @@
+//! Creates of which nobody knows what became: the service's list is scanned for their tokens (design, section 5).
+
+use super::list_view::ListView;
+use super::{Engine, EngineParts, LEASE, wait_before};
+use crate::client::contract::{ListFault, RecordState};
+use crate::domain::fault::{Blame, Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{JobEvent, StageKind};
+use crate::pipeline::backpressure::circuit_breaker::CircuitState;
+use crate::pipeline::recovery::absence::{Witness, WitnessSight};
+use crate::pipeline::recovery::list_scan;
+use crate::pipeline::recovery::list_scan::{ListScan, ScanContext, ScanFault, ScanScope};
+use crate::pipeline::recovery::unknown_create::{Finding, by_token, judge, oldest, unproven, unproven_for_good};
+use crate::store::contract::{Claimed, Lease, StoreError};
+use crate::wire::page::ListQuery;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+impl Engine {
+    /// All unknown creates in one scan.
+    pub(super) async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
+        let (ripe, unripe) = self.ripe(claims);
+        for (claim, due) in unripe {
+            let fault = claim.job.fault.clone();
+            still_ours(self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await)?;
+        }
+        if ripe.is_empty() {
+            return Ok(());
+        }
+        let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
+        let parts = &*self.parts();
+        let scanning = self.scan_for_proof(parts, oldest(&jobs));
+        let scanned = tokio::select! {
+            biased;
+            scanned = scanning => scanned,
+            lost = self.keep_all(&ripe) => return lost,
+        };
+        match scanned {
+            Ok((scan, sight)) => {
+                self.line().looked_good(self.parts().clock.uptime());
+                let (found, doubles) = by_token(scan.ours.clone());
+                self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                for claim in ripe {
+                    let (identity, retention) = (parts.client.identity(), parts.terms.retention);
+                    let now = parts.clock.now();
+                    let finding = judge(&claim.job, &found, (&scan, sight), identity, retention, now);
+                    still_ours(self.resolved(claim, finding).await)?;
+                }
+            }
+            Err(cut) => {
+                self.heard_cut(&parts.client, &cut);
+                let fault = unproven(cut, self.parts().clock.now());
+                for claim in ripe {
+                    still_ours(self.unresolved(claim, fault.clone()).await)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A complete scan, and whether it shows what the service is known to have accepted. A filter that hides it is
+    /// left out, and a transcription that was deleted meanwhile is no witness.
+    async fn scan_for_proof(
+        &self,
+        parts: &EngineParts,
+        oldest: Option<Timestamp>,
+    ) -> Result<(ListScan, WitnessSight), ScanFault> {
+        loop {
+            self.ask_queue(parts).await?;
+            let witness = self.list_view().witness(parts.clock.uptime(), parts.terms.lag);
+            // What the service keeps no more proves nothing.
+            let oldest_kept = parts.clock.now().before(parts.terms.retention);
+            let witness = witness.filter(|witness| witness.date.is_none_or(|date| date >= oldest_kept));
+            let Some(witness) = witness else {
+                return Ok((self.scan_list(parts, oldest, false).await?, WitnessSight::NoWitness));
+            };
+            let since = oldest.zip(witness.date).map(|(oldest, date)| oldest.min(date));
+            for filter in [true, false] {
+                let scan = self.scan_list(parts, since, filter).await?;
+                if witness.is_in(&scan) {
+                    self.list_view().shown();
+                    return Ok((scan, WitnessSight::Shown));
+                }
+                if !filter && self.is_there(parts, &witness).await? {
+                    return Ok((scan, WitnessSight::Hidden));
+                }
+            }
+            self.list_view().drop_witness(&witness.id);
+        }
+    }
+
+    /// What the queue knows to be accepted, where the scan at the start has not told: it is made only before something
+    /// is bought.
+    async fn ask_queue(&self, parts: &EngineParts) -> Result<(), ScanFault> {
+        if !self.list_view().has_asked_queue() {
+            let newest = parts.store.newest_purchase(self.service()).await;
+            let failed = |error: StoreError| Fault::new(FaultKind::Broken, error.to_string(), parts.clock.now());
+            let newest = newest.map_err(|error| ScanFault::CutShort(failed(error)))?;
+            self.list_view().knew(Witness::of(newest));
+        }
+        Ok(())
+    }
+
+    /// Whether the service still has it, as a read says.
+    pub(super) async fn is_there(&self, parts: &EngineParts, witness: &Witness) -> Result<bool, ScanFault> {
+        match parts.client.read(&witness.id).await {
+            Ok(RecordState::Lost(fault)) => Ok(fault.kind != FaultKind::Gone),
+            Ok(_) => Ok(true),
+            // It is another account's.
+            Err(fault) if matches!(fault.kind, FaultKind::Refused { .. } | FaultKind::Barred { status: 403 }) => {
+                Ok(false)
+            }
+            Err(fault) => Err(ScanFault::CutShort(fault)),
+        }
+    }
+
+    /// Scans the list back to `since`, or as far as the service keeps records; not again while the service wants
+    /// nothing. Whoever judges by it has to judge by these parts too: a list of another key or address proves nothing.
+    pub(super) async fn scan_list(
+        &self,
+        parts: &EngineParts,
+        since: Option<Timestamp>,
+        filter: bool,
+    ) -> Result<ListScan, ScanFault> {
+        let may = || matches!(self.line().gate(parts.clock.uptime()), CircuitState::Open | CircuitState::Asks);
+        let _progress = Shown(&self.list_view);
+        let progress = |progress| self.list_view().progress = Some(progress);
+        // By the service's own clock: ours may be ahead.
+        if parts.client.last_date().is_none() {
+            match parts.client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
+                // What else it refuses, the scan finds out.
+                Err(ListFault::Now(fault)) if !matches!(fault.kind, FaultKind::Refused { .. }) => {
+                    return Err(ScanFault::CutShort(fault));
+                }
+                _ => {}
+            }
+        }
+        let kept = parts.client.last_date().map(|date| date.before(parts.terms.retention));
+        let since = since.max(kept);
+        let scope = ScanScope { since, walk_limit: parts.terms.walk_limit, filter };
+        list_scan::run(&ScanContext { client: &*parts.client, may: &may, progress: &progress }, scope).await
+    }
+
+    /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
+    /// to look.
+    fn ripe(&self, claims: Vec<Claimed>) -> (Vec<Claimed>, Vec<(Claimed, Timestamp)>) {
+        let (now, wall) = (self.parts().clock.uptime(), self.parts().clock.now());
+        let memory = self.memory();
+        let mut ripe = Vec::new();
+        let mut unripe = Vec::new();
+        for claim in claims {
+            let lag = self.parts().terms.lag;
+            let from = memory.creates.ripe_from(claim.job.id, now, self.started, lag, LEASE);
+            if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
+        }
+        (ripe, unripe)
+    }
+
+    pub(super) async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
+        loop {
+            self.parts().clock.sleep(LEASE / 3).await;
+            let until = self.parts().clock.now().after(LEASE);
+            for claim in claims {
+                still_ours(self.parts().store.renew(&claim.lease, until).await)?;
+            }
+        }
+    }
+
+    async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
+        let now = self.parts().clock.now();
+        let Claimed { lease, job } = claim;
+        let Some(order) = job.stage.order().cloned() else { return Ok(()) };
+        match finding {
+            Finding::Adopt(item) => {
+                tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
+                let round = job.round;
+                let origin = Some(self.parts().client.identity().origin.clone());
+                let event = JobEvent::Adopted { order, transcription: item.id, round, origin };
+                self.forget_create(job.id);
+                self.list_view().shown();
+                let over = self.line().accepted(self.parts().clock.uptime());
+                self.say_over(over);
+                self.got_through(StageKind::Uploaded);
+                self.commit(&lease, &self.stepped(job, event, None, now)).await
+            }
+            Finding::Absent => {
+                self.forget_create(job.id);
+                let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
+                let Ok(back) = self.step(job, JobEvent::NotAccepted, now) else { return Ok(()) };
+                let row = self.count(&back, true);
+                if row.alone >= self.parts().retry.attempts {
+                    let words = format!(
+                        "its creates go wrong again and again while those of other files are accepted, and the \
+                         service's list has none of them; at last: {met}"
+                    );
+                    return self.commit_bug(&lease, back, Fault::new(FaultKind::Broken, words, now)).await;
+                }
+                let words = "the create was not accepted: the service's list does not have it; it is sent again";
+                let fault = Fault::new(FaultKind::Broken, words, now);
+                let at = now.after(wait_before(&self.parts().retry, row.faults));
+                self.commit(&lease, &back.resting(Some(at), Some(fault))).await
+            }
+            Finding::Unproven(why) => self.unproven(&lease, job, why, now).await,
+            Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
+        }
+    }
+
+    /// The list may show later what it does not show now. After some scans, ever further apart, a person is asked.
+    async fn unproven(&self, lease: &Lease, job: Job, why: &str, now: Timestamp) -> Result<(), StoreError> {
+        let before = self.list_view().count_unproven(job.id);
+        if before + 1 >= self.parts().retry.attempts {
+            return self.commit(lease, &job.resting(None, Some(unproven_for_good(why, now)))).await;
+        }
+        let lag = self.parts().terms.lag.saturating_mul(2_u32.saturating_pow(before.min(16)));
+        let wait = lag.max(wait_before(&self.parts().retry, before));
+        let words =
+            format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
+        let fault = Fault::new(FaultKind::Unknown, words, now);
+        self.commit(lease, &job.resting(Some(now.after(wait)), Some(fault))).await
+    }
+
+    async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts().clock.now();
+        if fault.blame() == Blame::Person {
+            return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
+        }
+        let row = self.count(&claim.job, false);
+        let wait = wait_before(&self.parts().retry, row.faults);
+        let words =
+            format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
+        let fault = Fault { words, ..fault };
+        self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
+    }
+}
+
+/// One of many that a person took out of the scan's hands: the others go on.
+pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
+    match committed {
+        Err(StoreError::LeaseLost(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// While this lives, a scan may tell how far it has come.
+struct Shown<'v>(&'v Mutex<ListView>);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).progress = None;
+    }
+}

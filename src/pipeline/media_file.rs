@@ -1,0 +1,180 @@
+//! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
+//! in a bucket.
+
+use crate::beneath::RootedPath;
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::permission::said;
+use crate::pipeline::blocking::blocking;
+use crate::source::bucket::bucket_view::Bucket;
+use crate::source::filter::own_outputs;
+use crate::source::filter::own_outputs::says_it_is_ours;
+use crate::source::metadata::stamp::{FileLook, hash, look};
+use crate::source::mount::disk::Disk;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::{Recording, below, recording};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A media file, wherever it lies.
+#[derive(Clone)]
+pub enum MediaFile {
+    /// On this machine, or on a share that is mounted here.
+    File {
+        /// Its path, to be resolved below its root.
+        path: RootedPath,
+        /// What it lies on.
+        disk: Disk,
+    },
+    /// In a bucket.
+    Object {
+        /// It.
+        bucket: Arc<Bucket>,
+        /// Below its prefix.
+        path: RelPath,
+    },
+    /// Elsewhere: only the service reads it. What stands for its content.
+    Remote(Hash),
+}
+
+impl MediaFile {
+    /// The recording of a job of this source.
+    pub fn of(mount: &Mount, job: &Job) -> Self {
+        if job.row.is_none() {
+            return Self::below(mount, &job.key.path);
+        }
+        match recording(mount.source(), job) {
+            Recording::File(path) => Self::File { path, disk: mount.disk_of(job) },
+            Recording::Remote(content) => Self::Remote(content),
+        }
+    }
+
+    /// What lies at a path of a source.
+    pub fn below(mount: &Mount, path: &RelPath) -> Self {
+        match mount.bucket() {
+            Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
+            None => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
+        }
+    }
+
+    /// What stands for its content where only the service reads it.
+    pub fn unread(&self, state: &Stamp) -> Option<Hash> {
+        match self {
+            Self::File { .. } => None,
+            Self::Object { bucket, path } => bucket.is_by_url().then(|| bucket.identity(path, state)),
+            Self::Remote(content) => Some(*content),
+        }
+    }
+
+    /// What a look at it or a read of it failed with, in words.
+    pub fn said(&self, error: &io::Error) -> String {
+        match self {
+            Self::File { path, .. } => said(error, &path.full()),
+            Self::Object { .. } | Self::Remote(_) => error.to_string(),
+        }
+    }
+
+    /// Its own name, without folders.
+    pub fn name(&self) -> OsString {
+        let name = match self {
+            Self::File { path, .. } => Some(path.file_name()),
+            Self::Object { path, .. } => Path::new(OsStr::from_bytes(path.as_bytes())).file_name(),
+            Self::Remote(_) => None,
+        };
+        name.unwrap_or_default().to_owned()
+    }
+
+    /// What stands there. Links are not followed. Nobody here sees what is elsewhere.
+    ///
+    /// # Errors
+    /// What the file system or the server says.
+    pub async fn look(&self) -> io::Result<FileLook> {
+        match self.clone() {
+            Self::File { path, disk } => blocking(move || look(&path, disk)).await,
+            Self::Object { bucket, path } => bucket.look(&path).await,
+            Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The hash of its whole content, as it is now.
+    ///
+    /// # Errors
+    /// What the file system or the server says, and that nothing is there.
+    pub async fn hash(&self) -> io::Result<Hash> {
+        match self.clone() {
+            Self::File { path, .. } => blocking(move || hash(&path)).await,
+            Self::Object { bucket, path } => match bucket.look(&path).await? {
+                FileLook::File(stamp) => bucket.hash(&path, stamp).await,
+                _ => Err(io::ErrorKind::NotFound.into()),
+            },
+            Self::Remote(content) => Ok(content),
+        }
+    }
+
+    /// What stands there, with the hash of its content where it looks like `seen`, is not empty and that is wanted.
+    pub async fn looked_into(&self, seen: Stamp, wants_hash: bool) -> (io::Result<FileLook>, io::Result<Option<Hash>>) {
+        let is_same = move |looked: &io::Result<FileLook>| matches!(looked, Ok(FileLook::File(stamp)) if *stamp == seen && stamp.size > 0);
+        match self.clone() {
+            Self::File { path, disk } => {
+                blocking(move || {
+                    let looked = look(&path, disk);
+                    let content = (is_same(&looked) && wants_hash).then(|| hash(&path)).transpose();
+                    (looked, content)
+                })
+                .await
+            }
+            Self::Object { bucket, path } => {
+                let looked = bucket.look(&path).await;
+                let content = match is_same(&looked) && wants_hash {
+                    true => bucket.hash(&path, seen).await.map(Some),
+                    false => Ok(None),
+                };
+                (looked, content)
+            }
+            Self::Remote(content) => (Err(io::ErrorKind::Unsupported.into()), Ok(Some(content))),
+        }
+    }
+}
+
+/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
+/// its address.
+///
+/// # Errors
+/// What the file system or the server says.
+pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    match mount.bucket() {
+        Some(bucket) => bucket.subtitles(path).await,
+        None => {
+            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
+            blocking(move || theirs.beside().subtitles(&folder, &path)).await
+        }
+    }
+}
+
+/// Whether each of these subtitles below `folder` says that scribed made it.
+pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
+    let Some(bucket) = mount.bucket() else {
+        let folder = folder.clone();
+        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
+    };
+    for path in subtitles {
+        let with = |ext: &str| {
+            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
+            RelPath::new(path.as_os_str().as_bytes())
+        };
+        let vtt = bucket.piece(&with("vtt"), own_outputs::HEAD, false).await;
+        let is_ours = vtt.is_ok_and(|text| own_outputs::is_in_vtt(&text))
+            || bucket
+                .piece(&with("json"), own_outputs::TAIL, true)
+                .await
+                .is_ok_and(|text| own_outputs::is_in_json(&text));
+        if !is_ours {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,15 @@
+//! A job from its source to the disk. `engine/` claims jobs and commits what comes of them; `stages/` has one file for
+//! each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `backpressure/` limits what is
+//! sent to a service; `budget/` limits what is bought. Start reading at `engine/mod.rs`.
+
+pub mod backpressure;
+pub mod blocking;
+pub mod budget;
+pub mod engine;
+pub mod engines;
+pub mod log_limit;
+pub mod media_file;
+pub mod recovery;
+pub mod request;
+pub mod stages;
+pub mod windows;

@@ -1,0 +1,127 @@
+//! An accepted transcription that a read says is not there any more is looked for in the service's list
+//! by its token before its job fails: it was paid for (design, section 7). It is never bought again
+//! without a person's word.
+
+use crate::client::contract::ListItem;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::stage::JobEvent;
+use crate::domain::token::{PurchaseKey, Token};
+use crate::pipeline::recovery::list_scan::ScanFault;
+use std::collections::BTreeMap;
+
+/// A transcription was not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LostTranscription {
+    /// [`FaultKind::Gone`] where it is not listed, or where a list will never tell; the service's own
+    /// fault where the list has what the read denies.
+    Fault(Fault),
+    /// The list cannot be read now: later again. Says nothing of the job.
+    Unread(Fault),
+}
+
+/// What a walk of the list says of a transcription that a read answered 404 to: the event of a job that
+/// finds it under another id. `gone` is what the read said.
+///
+/// # Errors
+/// [`Missed`].
+pub fn selection_hash(
+    job: &Job,
+    bought: (&PurchaseKey, &TranscriptionId),
+    walked: Result<&BTreeMap<Token, ListItem>, &ScanFault>,
+    gone: Fault,
+    now: Timestamp,
+) -> Result<JobEvent, LostTranscription> {
+    let (order, id) = bought;
+    let and = |kind: FaultKind, what: &str| {
+        LostTranscription::Fault(Fault { kind, words: format!("{}; {what}", gone.words), ..gone.clone() })
+    };
+    match walked {
+        Ok(found) => match job.tags().find_map(|tag| found.get(&Token::new(order, tag, job.round))) {
+            Some(item) if item.id != *id => {
+                let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());
+                Ok(JobEvent::Adopted { order, transcription, round: job.round, origin })
+            }
+            Some(_) => Err(and(FaultKind::Broken, "yet its list has it, so it is asked for again")),
+            None => Err(and(FaultKind::Gone, "its list does not have it either. Nothing is bought again by itself")),
+        },
+        Err(ScanFault::CutShort(fault)) => Err(later(&gone, &fault.words, fault.kind.clone(), now)),
+        Err(ScanFault::Shifting) => {
+            Err(later(&gone, "the list changes faster than it can be read", FaultKind::Broken, now))
+        }
+        Err(other) => Err(and(FaultKind::Gone, &format!("it cannot be looked for: {}", other.words()))),
+    }
+}
+
+fn later(gone: &Fault, why: &str, kind: FaultKind, now: Timestamp) -> LostTranscription {
+    let words = format!("{}; it is looked for in the service's list, which cannot be read now: {why}", gone.words);
+    LostTranscription::Unread(Fault { request_id: gone.request_id.clone(), ..Fault::new(kind, words, now) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{Hash, JobId, ServiceName, SourceName};
+    use crate::domain::path::RelPath;
+    use crate::wire::record::Status;
+
+    const NOW: Timestamp = Timestamp(5);
+
+    fn job() -> Job {
+        let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(b"talk.wav") };
+        let seen = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
+        Job { round: 2, ..Job::found(JobId(1), key, seen, NOW, NOW) }
+    }
+
+    fn order() -> PurchaseKey {
+        PurchaseKey { service: ServiceName::new("default"), content: Hash::of(b"c"), params: Hash::of(b"p") }
+    }
+
+    fn listed(token: Token, id: &str) -> BTreeMap<Token, ListItem> {
+        let item = ListItem {
+            id: TranscriptionId::new(id),
+            created: None,
+            token: Some(token.clone()),
+            billed: None,
+            status: Status::Done,
+            has_metadata: true,
+        };
+        [(token, item)].into()
+    }
+
+    fn seek(walked: Result<&BTreeMap<Token, ListItem>, &ScanFault>) -> Result<JobEvent, LostTranscription> {
+        let gone = Fault::new(FaultKind::Gone, "404", NOW);
+        selection_hash(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
+    }
+
+    fn is_fault(selection_hash: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
+        matches!(selection_hash, Err(LostTranscription::Fault(fault)) if fault.kind == *kind)
+    }
+
+    fn is_unread(selection_hash: Result<JobEvent, LostTranscription>, kind: &FaultKind) -> bool {
+        matches!(selection_hash, Err(LostTranscription::Unread(fault)) if fault.kind == *kind)
+    }
+
+    #[test]
+    fn only_the_token_of_this_very_round_is_this_transcription() {
+        let own = Token::new(&order(), job().key.tag(), 2);
+        let adopted = seek(Ok(&listed(own.clone(), "other"))).unwrap();
+        let transcription = TranscriptionId::new("other");
+        let expected = JobEvent::Adopted { order: order(), transcription, round: 2, origin: None };
+        assert_eq!(adopted, expected);
+        let dead_round = Token { round: 1, ..own.clone() };
+        assert!(is_fault(seek(Ok(&listed(dead_round, "dead"))), &FaultKind::Gone));
+        assert!(is_fault(seek(Ok(&listed(own, "lost"))), &FaultKind::Broken), "the list contradicts the read");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_now_fails_nothing() {
+        let out = Fault::new(FaultKind::Unreachable, "refused", NOW);
+        assert!(is_unread(seek(Err(&ScanFault::CutShort(out.clone()))), &FaultKind::Unreachable));
+        assert!(is_unread(seek(Err(&ScanFault::Shifting)), &FaultKind::Broken));
+        assert!(is_fault(seek(Err(&ScanFault::NoList(out))), &FaultKind::Gone));
+        assert!(is_fault(seek(Err(&ScanFault::TooLong)), &FaultKind::Gone));
+    }
+}

@@ -1,0 +1,192 @@
+//! Submitting ▷ Submitted or Uploaded: creates of which nobody knows whether they were accepted are
+//! looked for in the service's list, all in one scan (design, section 5, "Unknown").
+
+use crate::client::contract::{Identity, ListItem};
+use crate::domain::charge::Sighted;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{Intent, Stage};
+use crate::domain::token::{PurchaseKey, Token};
+use crate::pipeline::recovery::absence;
+use crate::pipeline::recovery::absence::WitnessSight;
+use crate::pipeline::recovery::list_scan::{ListScan, ScanFault};
+use crate::store::contract::Bought;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a scan says of one unknown create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It was accepted: this is it.
+    Adopt(ListItem),
+    /// It was not, and it will not be.
+    Absent,
+    /// The scan does not show it, and proves nothing: why, in words.
+    Unproven(&'static str),
+    /// Only a person can tell.
+    Ask(Fault),
+}
+
+/// The service's moment from which on the list has to be scanned for these jobs: the oldest service
+/// date of their intents; `None` (all of it) if one of them had none.
+pub fn oldest(jobs: &[Job]) -> Option<Timestamp> {
+    let dates = jobs.iter().filter_map(|job| intent(job).map(|intent| intent.service_date));
+    dates.collect::<Option<Vec<Timestamp>>>()?.into_iter().min()
+}
+
+/// What this job's create left behind.
+pub fn intent(job: &Job) -> Option<&Intent> {
+    match &job.stage {
+        Stage::Submitting { intent, .. } => Some(intent),
+        _ => None,
+    }
+}
+
+/// Our items by token; of two with one token the oldest, and how many more there were. Two records
+/// with one token were both paid for: that is said, loudly, and counted.
+pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
+    let mut found: BTreeMap<Token, ListItem> = BTreeMap::new();
+    let mut doubles = 0;
+    for item in items {
+        let Some(token) = item.token.clone() else { continue };
+        let Some(known) = found.get_mut(&token) else {
+            found.insert(token, item);
+            continue;
+        };
+        doubles += 1;
+        let age = |listed: &ListItem| (listed.created.unwrap_or(Timestamp(i64::MAX)), listed.id.clone());
+        let (keep, other) = if age(&item) < age(known) { (item.clone(), known.clone()) } else { (known.clone(), item) };
+        tracing::error!(kept = %keep.id, other = %other.id, %token, "two transcriptions carry one token; the oldest is kept");
+        *known = keep;
+    }
+    (found, doubles)
+}
+
+/// What was bought for each order: the newest, since another is bought only when the one before is
+/// worth nothing. Its round is the highest of all, whoever's: no job may use one of its rounds twice.
+pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, Bought> {
+    let mut newest: BTreeMap<PurchaseKey, (&Token, &ListItem)> = BTreeMap::new();
+    let mut rounds: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
+    for (token, item) in found {
+        let order = token.order(&identity.service);
+        let age = |(token, item): &(&Token, &ListItem)| (item.created, token.round);
+        let round = rounds.entry(order.clone()).or_default();
+        *round = token.round.max(*round);
+        let known = newest.entry(order).or_insert((token, item));
+        if age(&(token, item)) > age(known) {
+            *known = (token, item);
+        }
+    }
+    let origin = || Some(identity.origin.clone());
+    let bought = |item: &ListItem, round| {
+        let sighted = item.created.map(|at| Sighted { at, billed: item.billed, is_uncounted: false });
+        Bought { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
+    };
+    newest
+        .into_iter()
+        .zip(rounds.into_values())
+        .map(|((order, (_, item)), round)| (order, bought(item, round)))
+        .collect()
+}
+
+/// Judges one unknown create after a complete scan. `found`: what the scan has by its tokens.
+pub fn judge(
+    job: &Job,
+    found: &BTreeMap<Token, ListItem>,
+    (scan, sight): (&ListScan, WitnessSight),
+    identity: &Identity,
+    retention: Duration,
+    now: Timestamp,
+) -> Finding {
+    let Some(intent) = intent(job) else {
+        return Finding::Ask(Fault::new(FaultKind::Bug, "a job without an intent was looked for", now));
+    };
+    if let Some(item) = found.get(&intent.token) {
+        return Finding::Adopt(item.clone());
+    }
+    let ask = |words: &str| Finding::Ask(ask(words, now));
+    if intent.origin != identity.origin {
+        return ask(&format!(
+            "its create was sent to {}, which is not the service that is configured now",
+            intent.origin
+        ));
+    }
+    if intent.key != identity.key {
+        return ask("its create was sent under another key, and each key sees only its own transcriptions");
+    }
+    if now.since(intent.sent_at) >= retention {
+        return ask("its create is older than the service keeps records (`retention`)");
+    }
+    match absence::proven(intent, scan, sight) {
+        Ok(()) => Finding::Absent,
+        Err(why) => Finding::Unproven(why),
+    }
+}
+
+/// What is asked when scan after scan proved nothing.
+pub fn unproven_for_good(why: &str, now: Timestamp) -> Fault {
+    ask(why, now)
+}
+
+/// What a scan that proves nothing means for all that wait for it: a question, or later again.
+pub fn unproven(fault: ScanFault, now: Timestamp) -> Fault {
+    match fault {
+        ScanFault::CutShort(fault) => fault,
+        ScanFault::Shifting => {
+            let words = "the service's list changed faster than it could be read; it is scanned again";
+            Fault::new(FaultKind::Broken, words, now)
+        }
+        other => ask(&other.words(), now),
+    }
+}
+
+fn ask(why: &str, now: Timestamp) -> Fault {
+    let words = format!(
+        "a create may have been accepted, and it cannot be found out: {why}. Look at the service whether it has \
+         this recording; nothing is bought for it until a person says so"
+    );
+    Fault::new(FaultKind::Asks, words, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobTag;
+    use crate::domain::names::{Hash, ServiceName, TranscriptionId};
+    use crate::wire::record::Status;
+
+    fn listed(id: &str, job: u8, round: u32, created: i64) -> ListItem {
+        let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), round };
+        ListItem {
+            id: TranscriptionId::new(id),
+            created: Some(Timestamp(created)),
+            token: Some(token),
+            billed: None,
+            status: Status::Done,
+            has_metadata: true,
+        }
+    }
+
+    #[test]
+    fn the_newest_of_an_order_counts_and_no_round_is_used_twice() {
+        // The first job's died twice, then its twin took over.
+        let items = vec![listed("dead", 1, 0, 10), listed("dead too", 1, 1, 20), listed("good", 2, 0, 30)];
+        let (found, doubles) = by_token(items);
+        let (service, origin) = (ServiceName::new("default"), "https://stt.example.org".to_owned());
+        let identity = Identity { service, origin: origin.clone(), key: String::new(), is_own: false };
+        let bought = by_order(&found, &identity);
+        assert_eq!(doubles, 0);
+        let sighted = Some(Sighted { at: Timestamp(30), billed: None, is_uncounted: false });
+        let transcription = TranscriptionId::new("good");
+        let expected = Bought { transcription, round: 1, by: None, origin: Some(origin), sighted };
+        assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn of_two_with_one_token_the_oldest_is_kept_and_the_other_counted() {
+        let (found, doubles) = by_token(vec![listed("b", 1, 0, 20), listed("a", 1, 0, 10)]);
+        assert_eq!(doubles, 1);
+        assert_eq!(found.into_values().map(|item| item.id).collect::<Vec<_>>(), [TranscriptionId::new("a")]);
+    }
+}

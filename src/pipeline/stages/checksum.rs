@@ -1,0 +1,113 @@
+//! Whether a file is what its list or its bag says, before anything is spent on it. A part of the probe.
+
+use crate::beneath::RootedPath;
+use crate::domain::checksum::Checksum;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::names::{Hash, Timestamp};
+use crate::source::metadata::bag::{BagEntry, Bags};
+use crate::source::metadata::checksum::sums;
+use crate::source::metadata::stamp::hash;
+use std::io;
+use std::path::PathBuf;
+
+/// What a file was found to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChecksumResult {
+    /// What it should be, or nobody says what that is. Its content's hash, where it was read.
+    Right(Option<Hash>),
+    /// Something else.
+    Altered {
+        /// What it should be.
+        expected: Checksum,
+        /// What it is.
+        found: Checksum,
+        /// Who says so, in words.
+        by: String,
+    },
+    /// It lies in a bag's payload, and this manifest of the bag does not list it.
+    Unlisted(PathBuf),
+    /// It lies in the payload of a bag that has no manifest yet.
+    NoManifest(PathBuf),
+    /// This manifest of its bag is a symbolic link, and not read.
+    LinkedManifest(PathBuf),
+}
+
+/// Reads a file where its checksum is known, or `wants_hash`. Blocks.
+///
+/// # Errors
+/// What the file system says.
+pub fn inspect(
+    bags: &Bags,
+    path: &RootedPath,
+    row: Option<&ManifestRow>,
+    wants_hash: bool,
+) -> io::Result<ChecksumResult> {
+    let of_row =
+        row.and_then(|row| row.checksum.clone().map(|sum| (sum, format!("row {} of {}", row.number, row.manifest))));
+    let expected = match of_row {
+        Some(of_row) => Some(of_row),
+        None => match bags.word(path)? {
+            BagEntry::NoBag => None,
+            BagEntry::Sum(sum, manifest) => Some((sum, manifest.display().to_string())),
+            BagEntry::Unlisted(manifest) => return Ok(ChecksumResult::Unlisted(manifest)),
+            BagEntry::NoManifest(bag) => return Ok(ChecksumResult::NoManifest(bag)),
+            BagEntry::LinkedManifest(manifest) => return Ok(ChecksumResult::LinkedManifest(manifest)),
+        },
+    };
+    let Some((expected, by)) = expected else {
+        return Ok(ChecksumResult::Right(wants_hash.then(|| hash(path)).transpose()?));
+    };
+    let (content, found) = sums(path, expected.algorithm())?;
+    Ok(if found == expected {
+        ChecksumResult::Right(Some(content))
+    } else {
+        ChecksumResult::Altered { expected, found, by }
+    })
+}
+
+impl ChecksumResult {
+    /// The content's hash, where the file is what it should be.
+    ///
+    /// # Errors
+    /// Why nothing is spent on it.
+    pub fn content(self, now: Timestamp) -> Result<Option<Hash>, Fault> {
+        match self {
+            Self::Right(content) => Ok(content),
+            Self::Altered { expected, found, by } => {
+                let name = expected.algorithm().name();
+                let words = format!(
+                    "its {name} is {}, and {by} says {}: the file is not what was listed, and nothing is sent of it; \
+                     bring back a good copy, or correct the list",
+                    found.digits(),
+                    expected.digits()
+                );
+                Err(Fault::new(FaultKind::Altered, words, now))
+            }
+            Self::Unlisted(manifest) => {
+                let words = format!(
+                    "it lies in a bag's payload, and {} does not list it: the bag is not valid, and nothing is sent; \
+                     list it there, or take it out of the bag",
+                    manifest.display()
+                );
+                Err(Fault::new(FaultKind::Altered, words, now))
+            }
+            Self::NoManifest(bag) => {
+                let words = format!(
+                    "the bag {} has no manifest yet (manifest-sha256.txt or the like): it may still be copied, and is \
+                     taken up when it is there",
+                    bag.display()
+                );
+                Err(Fault::new(FaultKind::Awaited, words, now))
+            }
+            Self::LinkedManifest(manifest) => {
+                let words = format!(
+                    "it lies in a bag's payload, and {} is a symbolic link: links are not followed, and nothing is sent; put \
+                     the manifest itself there, and scribed goes on with the file",
+                    manifest.display()
+                );
+                Err(Fault::new(FaultKind::FolderAway, words, now))
+            }
+        }
+    }
+}

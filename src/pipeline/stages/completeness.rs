@@ -1,0 +1,223 @@
+//! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
+//! recording without its index, a file of holes (design, promise 3, `hold`).
+
+use crate::beneath::RootedPath;
+use crate::clock::Moment;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{JobEvent, Skip};
+use crate::media::header::{Promise, promise};
+use crate::permission::said;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::settle::{grew, missing};
+use crate::source::metadata::stamp::{FileLook, look, open};
+use crate::source::mount::disk::Disk;
+use crate::source::mount::source_mount::Mount;
+use humantime::format_duration;
+use std::io;
+use std::time::Duration;
+
+/// A file that looks unfinished is looked at again at the latest after so long.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Why a quiet file looks unfinished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    Short { has: u64, promised: u64 },
+    NoIndex,
+    Holes { size: u64 },
+}
+
+/// What a file turned out to be when it was opened.
+#[derive(Debug)]
+pub(crate) enum OpenedFile {
+    Changed(Stamp),
+    Same(Option<Doubt>),
+}
+
+/// The same, or why it could not be opened.
+pub(crate) type Inspected = io::Result<OpenedFile>;
+
+/// What stands there; and what is in it, where it is as it was `seen` and is to be opened.
+pub(crate) async fn looked(
+    path: &RootedPath,
+    disk: Disk,
+    seen: Stamp,
+    opens: bool,
+) -> (io::Result<FileLook>, Option<Inspected>) {
+    let path = path.clone();
+    blocking(move || {
+        let looked = look(&path, disk);
+        let is_same = matches!(looked, Ok(FileLook::File(stamp)) if stamp == seen);
+        let opened = (opens && is_same).then(|| inspect(&path, disk, seen));
+        (looked, opened)
+    })
+    .await
+}
+
+/// Whether it need not be opened: a person has vouched for it as it is, or it was opened and is waited for.
+pub(crate) fn is_known(mount: &Mount, job: &Job, at: Moment) -> bool {
+    job.vouched == Some(job.seen) || awaited(mount, job, at).is_some()
+}
+
+/// Why it is waited for, where that was seen and it has not been quiet for `hold`.
+fn awaited<'j>(mount: &Mount, job: &'j Job, at: Moment) -> Option<&'j str> {
+    let known = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)?;
+    let quiet = quiet_for(job, &job.seen, mount.disk_of(job), at);
+    (quiet < mount.source().hold).then_some(known.words.as_str())
+}
+
+/// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
+/// for `hold`. It is opened once for as long as it does not change; `opened`: what was seen then, unless
+/// [`is_known`].
+pub(crate) async fn run(
+    mount: &Mount,
+    at: Moment,
+    job: &Job,
+    path: RootedPath,
+    opened: Option<Inspected>,
+) -> Result<StageOutcome, Fault> {
+    let (hold, settle) = (mount.source().hold, mount.settle_of(job));
+    let (now, quiet) = (at.now, quiet_for(job, &job.seen, mount.disk_of(job), at));
+    let doubt = match opened {
+        None if job.vouched == Some(job.seen) => return Ok(StageOutcome::Step(JobEvent::Settled)),
+        None => {
+            let waits = |words: &str| waits(job, words.to_owned(), quiet, hold, settle, now);
+            return Ok(awaited(mount, job, at).map_or(StageOutcome::Step(JobEvent::Settled), waits));
+        }
+        Some(Ok(OpenedFile::Same(None))) => return Ok(StageOutcome::Step(JobEvent::Settled)),
+        Some(Ok(OpenedFile::Same(Some(doubt)))) => doubt,
+        Some(Ok(OpenedFile::Changed(stamp))) => return grew(mount, stamp, now.after(settle), now).await,
+        Some(Err(error)) => return unreadable(mount, job, &path, &error, now).await,
+    };
+    if quiet < hold {
+        let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
+        return Ok(waits(job, words, quiet, hold, settle, now));
+    }
+    if matches!(doubt, Doubt::Holes { .. }) {
+        return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Holes }));
+    }
+    let held = format_duration(hold);
+    let reason = doubt.words();
+    tracing::warn!(job = %job.id, path = %job.key.path, %reason, "sent as it is: it has not changed for {held}");
+    Ok(StageOutcome::Step(JobEvent::Settled))
+}
+
+fn goes_on(doubt: &Doubt, hold: Duration) -> String {
+    let held = format_duration(hold);
+    match doubt {
+        Doubt::Holes { .. } => format!("it is looked at again, and skipped when it has not changed for {held}"),
+        _ => format!("it is looked at again, and sent as it is when it has not changed for {held}"),
+    }
+}
+
+/// How long it has not changed: since the first look, or longer where the disk itself tells.
+fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, at: Moment) -> Duration {
+    let by_disk = disk.quiet_at(stamp, at, Duration::ZERO).map_or(Duration::ZERO, |changed| at.now.since(changed));
+    at.now.since(job.since).max(by_disk)
+}
+
+/// The longer it has been waited for, the rarer it is looked at.
+fn waits(job: &Job, words: String, quiet: Duration, hold: Duration, settle: Duration, now: Timestamp) -> StageOutcome {
+    let shortest = settle.max(Duration::from_secs(1)).min(LONGEST);
+    let wait = now.since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
+    // Not the very millisecond: the look there would come too early by as much.
+    let until = now.after(wait.max(Duration::from_millis(10)));
+    StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
+}
+
+fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<OpenedFile> {
+    let file = open(path)?;
+    let meta = file.metadata()?;
+    let stamp = disk.stamp(&meta);
+    if stamp != expected || !meta.is_file() {
+        return Ok(OpenedFile::Changed(stamp));
+    }
+    let size = meta.len();
+    Ok(OpenedFile::Same(match promise(&file, size)? {
+        Promise::Longer(promised) => Some(Doubt::Short { has: size, promised }),
+        Promise::NoIndex => Some(Doubt::NoIndex),
+        Promise::None if disk.mostly_holes(&meta) => Some(Doubt::Holes { size }),
+        Promise::None | Promise::Kept => None,
+    }))
+}
+
+/// It was there a moment ago.
+async fn unreadable(
+    mount: &Mount,
+    job: &Job,
+    path: &RootedPath,
+    error: &io::Error,
+    now: Timestamp,
+) -> Result<StageOutcome, Fault> {
+    let words = format!("cannot read the file: {}", said(error, &path.full()));
+    let (disk, path) = (mount.disk_of(job), path.clone());
+    match blocking(move || look(&path, disk)).await {
+        Ok(FileLook::File(_)) => {
+            mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;
+            Err(Fault::new(FaultKind::Unreadable, words, now))
+        }
+        other => missing(mount, job, other, now).await,
+    }
+}
+
+impl Doubt {
+    fn words(&self) -> String {
+        match self {
+            Self::Short { has, promised } => {
+                format!("the file looks unfinished: its header promises {promised} bytes, and {has} are there")
+            }
+            Self::NoIndex => {
+                "the file looks unfinished: its index (`moov`), or the sound that it leads to, is missing".to_owned()
+            }
+            Self::Holes { size } => {
+                format!("the file looks unfinished: most of its {size} bytes are holes, as in a copy that is under way")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobKey;
+    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::path::RelPath;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const STAMP: Stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 1_000_000_000, inode: 1 };
+
+    fn job() -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        Job::found(JobId(1), key, STAMP, Timestamp(1_000), Timestamp(1_000))
+    }
+
+    fn next(after: Duration) -> Duration {
+        let now = Timestamp(1_000).after(after);
+        let waits = waits(&job(), String::new(), after, HOUR, Duration::from_secs(10), now);
+        let StageOutcome::Sleep { until, .. } = waits else { panic!("{waits:?}") };
+        until.since(now)
+    }
+
+    #[test]
+    fn it_is_looked_at_more_and_more_rarely_and_once_at_the_end() {
+        assert_eq!(next(Duration::from_secs(3)), Duration::from_secs(10));
+        assert_eq!(next(Duration::from_secs(60)), Duration::from_secs(60));
+        assert_eq!(next(Duration::from_secs(1_000)), LONGEST);
+        assert_eq!(next(HOUR - Duration::from_secs(5)), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn an_old_ctime_that_cannot_be_preset_counts() {
+        let now = Timestamp(10_000_000);
+        let job = Job { since: now, ..job() };
+        let at = Moment { now, wall: now };
+        assert!(quiet_for(&job, &STAMP, Disk::Honest, at) > HOUR * 2);
+        assert_eq!(quiet_for(&job, &STAMP, Disk::Local, at), Duration::ZERO);
+        // A wall that was set back makes nothing older than it is.
+        let at = Moment { now, wall: Timestamp(2_001) };
+        assert_eq!(quiet_for(&job, &STAMP, Disk::Honest, at), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,390 @@
+//! Work on somebody else's content that could end the process: reading a recording's headers, making outputs of a
+//! stored answer. While it lasts, a file of the state directory says so. What a start finds there was under way when
+//! the process was killed, by the work itself or by somebody else: it is suspect. Suspects work one at a time, so
+//! that the next end of the process tells which of them it was; one that was under way at [`MOST_STARTS`] such ends
+//! is set aside, and a person is told.
+//!
+//! What ends the process for another reason soon after each start accuses nobody who began later: the last start
+//! before a suspect is set aside works on it when the process is [`GROWN`] old.
+//!
+//! The file is not synced: a killed process loses nothing of it. After power loss, and after every other end of the
+//! machine, there is nobody to suspect: entries of another boot do not count.
+
+use crate::clock::{Clock, Uptime, boot};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::{JobId, Timestamp};
+use crate::permission::at_state;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A job that was under way at so many ends of the process is set aside.
+pub const MOST_STARTS: u32 = 3;
+
+/// A process that is so old ends by the work that it does.
+pub const GROWN: Duration = Duration::from_secs(20);
+
+/// Bytes of one entry, its line's end included.
+const ENTRY: usize = 160;
+
+/// What is done with a job's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentWork {
+    /// Its file is looked into.
+    Probe,
+    /// The service's answer is made into outputs.
+    Render,
+}
+
+impl ContentWork {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Probe => "reading the recording's headers",
+            Self::Render => {
+                "making outputs of the service's answer, which is kept in the folder `results` of the state directory"
+            }
+        }
+    }
+}
+
+/// One entry of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    job: JobId,
+    work: ContentWork,
+    since: Timestamp,
+    /// The boot of the machine in which this is in progress.
+    #[serde(default)]
+    boot: String,
+}
+
+/// A job that was under way when a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Suspect {
+    work: ContentWork,
+    /// At how many ends.
+    ends: u32,
+}
+
+/// The work that is under way, and the suspects of earlier starts.
+pub struct InProgress {
+    /// `None` where nothing is written down: for rehearsals, and where it cannot be.
+    file: Option<File>,
+    suspects_file: PathBuf,
+    boot: String,
+    /// When the process began.
+    started: Uptime,
+    inner: Mutex<Inner>,
+    one_suspect: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Inner {
+    suspects: BTreeMap<JobId, Suspect>,
+    /// Those of them that are being set aside: not acquitted before that is durable.
+    set_aside: BTreeSet<JobId>,
+    free: BTreeSet<u64>,
+    slots: u64,
+}
+
+/// While this lives, the work is under way.
+pub struct ContentWorkGuard {
+    of: Arc<InProgress>,
+    slot: u64,
+    job: JobId,
+    /// Whether it came to its end; else it was given up.
+    ended: bool,
+    _alone: Option<OwnedSemaphorePermit>,
+}
+
+impl InProgress {
+    /// Nothing is written down.
+    pub fn unwritten() -> Arc<Self> {
+        Arc::new(Self::of(None, PathBuf::new(), BTreeMap::new(), Uptime(Duration::ZERO)))
+    }
+
+    /// In this folder; what an ended process left there becomes suspect. Where the folder cannot be written, the work
+    /// goes on without. `started`: when the process began. Blocks.
+    pub fn open(dir: &Path, started: Uptime) -> Arc<Self> {
+        let opened = Self::opened(dir, started).unwrap_or_else(|error| {
+            tracing::warn!(dir = %dir.display(), %error, "what is under way cannot be written down; work that ends the process would be repeated");
+            Self::of(None, PathBuf::new(), BTreeMap::new(), started)
+        });
+        Arc::new(opened)
+    }
+
+    fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
+        fs::create_dir_all(dir).map_err(at_state(dir))?;
+        let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
+        // What cannot be read accuses nobody.
+        let known: Vec<(JobId, Suspect)> =
+            fs::read(&suspects_file).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+        let mut suspects: BTreeMap<JobId, Suspect> = known.into_iter().collect();
+        let left = fs::read(&path).unwrap_or_default();
+        let entries: Vec<Entry> =
+            left.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let boot = boot();
+        for Entry { job, work, .. } in entries.iter().filter(|entry| entry.boot == boot) {
+            let suspect = suspects.entry(*job).or_insert(Suspect { work: *work, ends: 0 });
+            (suspect.work, suspect.ends) = (*work, suspect.ends + 1);
+        }
+        if !entries.is_empty() {
+            // Before the entries are gone.
+            write(&suspects_file, &suspects).map_err(at_state(&suspects_file))?;
+        }
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.map_err(at_state(&path))?;
+        Ok(Self::of(Some(file), suspects_file, suspects, started))
+    }
+
+    fn of(file: Option<File>, suspects_file: PathBuf, suspects: BTreeMap<JobId, Suspect>, started: Uptime) -> Self {
+        let inner = Mutex::new(Inner { suspects, ..Inner::default() });
+        Self { file, suspects_file, boot: boot(), started, inner, one_suspect: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The work on a job begins; a suspect's when no other suspect's is under way.
+    ///
+    /// # Errors
+    /// It ended the process too often: it waits for a person, who may have it tried again. To be acquitted when that
+    /// is durable (see [`InProgress::is_set_aside`]).
+    pub async fn begin(
+        self: &Arc<Self>,
+        job: JobId,
+        work: ContentWork,
+        clock: &dyn Clock,
+    ) -> Result<ContentWorkGuard, Fault> {
+        let known = self.inner().suspects.get(&job).cloned();
+        let alone = match known {
+            None => None,
+            Some(suspect) if suspect.ends >= MOST_STARTS => {
+                self.inner().set_aside.insert(job);
+                return Err(set_aside(job, &suspect, clock.now()));
+            }
+            Some(suspect) => {
+                if suspect.ends + 1 >= MOST_STARTS {
+                    clock.sleep(self.started.after(GROWN).since(clock.uptime())).await;
+                }
+                // Never closed.
+                Arc::clone(&self.one_suspect).acquire_owned().await.ok()
+            }
+        };
+        let slot = self.take(&Entry { job, work, since: clock.now(), boot: self.boot.clone() });
+        Ok(ContentWorkGuard { of: Arc::clone(self), slot, job, ended: false, _alone: alone })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, entry: &Entry) -> u64 {
+        let slot = {
+            let mut inner = self.inner();
+            inner.free.pop_first().unwrap_or_else(|| {
+                inner.slots += 1;
+                inner.slots - 1
+            })
+        };
+        // Numbers and a word: this cannot fail, and is far shorter.
+        let mut line = serde_json::to_vec(entry).unwrap_or_default();
+        line.resize(ENTRY - 1, b' ');
+        line.push(b'\n');
+        self.put(slot, &line);
+        slot
+    }
+
+    fn leave(&self, slot: u64) {
+        let mut line = [b' '; ENTRY];
+        line[ENTRY - 1] = b'\n';
+        self.put(slot, &line);
+        self.inner().free.insert(slot);
+    }
+
+    /// Where it cannot be written, the work goes on without.
+    fn put(&self, slot: u64, line: &[u8]) {
+        if let Some(file) = &self.file
+            && let Err(error) = file.write_all_at(line, slot * ENTRY as u64)
+        {
+            tracing::debug!(%error, "what is under way cannot be written down");
+        }
+    }
+
+    /// Whether the job was refused by [`InProgress::begin`] and is not acquitted yet.
+    pub fn is_set_aside(&self, job: JobId) -> bool {
+        self.inner().set_aside.contains(&job)
+    }
+
+    /// It came to its end after all, or is set aside durably: nothing is held against it.
+    pub fn acquit(&self, job: JobId) {
+        let mut inner = self.inner();
+        inner.set_aside.remove(&job);
+        if inner.suspects.remove(&job).is_some()
+            && let Err(error) = write(&self.suspects_file, &inner.suspects)
+        {
+            tracing::debug!(%error, "the suspects of earlier starts cannot be written down");
+        }
+    }
+}
+
+impl ContentWorkGuard {
+    /// The work was done.
+    pub fn ended(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for ContentWorkGuard {
+    fn drop(&mut self) {
+        self.of.leave(self.slot);
+        if self.ended {
+            self.of.acquit(self.job);
+        }
+    }
+}
+
+fn set_aside(job: JobId, suspect: &Suspect, now: Timestamp) -> Fault {
+    let (work, ends) = (suspect.work.words(), suspect.ends);
+    let words = format!(
+        "scribed ended {ends} times while it was {work}: the job is set aside, and the others go on. Look at the \
+         system's log (memory?) and at the file; `scribed retry {job}` tries it again"
+    );
+    Fault::new(FaultKind::Asks, words, now)
+}
+
+fn write(path: &Path, suspects: &BTreeMap<JobId, Suspect>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(folder)?;
+    let list: Vec<(&JobId, &Suspect)> = suspects.iter().collect();
+    file.write_all(&serde_json::to_vec(&list)?)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a process that is so many seconds old; whoever sleeps by it never wakes.
+    struct Old(u64);
+
+    #[async_trait::async_trait]
+    impl Clock for Old {
+        fn now(&self) -> Timestamp {
+            Timestamp(1_795_000_000_000)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(self.0))
+        }
+
+        async fn sleep(&self, span: Duration) {
+            if !span.is_zero() {
+                std::future::pending().await
+            }
+        }
+    }
+
+    fn open(dir: &Path) -> Arc<InProgress> {
+        InProgress::open(dir, Uptime(Duration::ZERO))
+    }
+
+    async fn begin(of: &Arc<InProgress>, job: u64) -> Result<ContentWorkGuard, Fault> {
+        of.begin(JobId(job), ContentWork::Render, &Old(GROWN.as_secs())).await
+    }
+
+    /// As a killed process does: nothing is dropped.
+    fn killed(of: &Arc<InProgress>, under_way: Vec<ContentWorkGuard>) {
+        let _never = (Arc::clone(of), std::mem::ManuallyDrop::new(under_way));
+    }
+
+    #[tokio::test]
+    async fn what_ends_the_process_again_and_again_is_set_aside_and_tried_again_when_a_person_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..MOST_STARTS {
+            let of = open(dir.path());
+            let under_way = begin(&of, 7).await.unwrap();
+            killed(&of, vec![under_way]);
+        }
+        let of = open(dir.path());
+        let Err(fault) = begin(&of, 7).await else { panic!("it is tried a fourth time") };
+        assert_eq!(fault.kind, FaultKind::Asks);
+        for words in ["3 times", "`results`", "scribed retry 7"] {
+            assert!(fault.words.contains(words), "{}", fault.words);
+        }
+        assert!(of.is_set_aside(JobId(7)));
+        let of = open(dir.path());
+        assert!(begin(&of, 7).await.is_err(), "the process ended before that was durable");
+        of.acquit(JobId(7));
+        assert!(!of.is_set_aside(JobId(7)));
+        begin(&of, 7).await.unwrap().ended();
+        let of = open(dir.path());
+        assert!(of.inner().suspects.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ends_soon_after_each_start_sets_nobody_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        for start in 1..6 {
+            let of = open(dir.path());
+            let begun = of.begin(JobId(7), ContentWork::Probe, &Old(19));
+            match futures_util::FutureExt::now_or_never(begun) {
+                Some(under_way) => killed(&of, vec![under_way.unwrap()]),
+                None => assert!(start >= MOST_STARTS, "its last start but one is not held back"),
+            }
+        }
+        assert_eq!(open(dir.path()).inner().suspects[&JobId(7)].ends, MOST_STARTS - 1);
+        begin(&open(dir.path()), 7).await.unwrap().ended();
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_machine_accuses_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = Arc::new(InProgress {
+            boot: "another".to_owned(),
+            ..InProgress::opened(dir.path(), Uptime(Duration::ZERO)).unwrap()
+        });
+        let under_way = begin(&of, 7).await.unwrap();
+        killed(&of, vec![under_way]);
+        assert!(open(dir.path()).inner().suspects.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_innocent_are_acquitted_and_suspects_work_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = open(dir.path());
+        let all = vec![begin(&of, 1).await.unwrap(), begin(&of, 2).await.unwrap(), begin(&of, 3).await.unwrap()];
+        killed(&of, all);
+        let of = open(dir.path());
+        begin(&of, 1).await.unwrap().ended();
+        let second = begin(&of, 2).await.unwrap();
+        let third = begin(&of, 3);
+        tokio::pin!(third);
+        assert!(futures_util::poll!(&mut third).is_pending(), "another suspect is under way");
+        let fresh = begin(&of, 4).await.unwrap();
+        killed(&of, vec![second, fresh]);
+        let of = open(dir.path());
+        let ends: Vec<(u64, u32)> = of.inner().suspects.iter().map(|(job, suspect)| (job.0, suspect.ends)).collect();
+        assert_eq!(ends, [(2, 2), (3, 1), (4, 1)]);
+    }
+
+    #[tokio::test]
+    async fn work_that_ends_or_is_stopped_leaves_nothing_and_damage_accuses_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = open(dir.path());
+        drop(begin(&of, 1).await.unwrap());
+        begin(&of, 2).await.unwrap().ended();
+        drop(of);
+        assert!(open(dir.path()).inner().suspects.is_empty());
+        fs::write(dir.path().join("work"), b"{\"job\":\n\xff\n").unwrap();
+        fs::write(dir.path().join("suspects.json"), b"{").unwrap();
+        assert!(open(dir.path()).inner().suspects.is_empty());
+        let unwritten = InProgress::unwritten();
+        begin(&unwritten, 1).await.unwrap().ended();
+    }
+}

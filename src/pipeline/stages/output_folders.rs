@@ -1,0 +1,364 @@
+//! Whether a job's outputs can be written, asked before anything is sent or bought for it. What was found out of a
+//! folder holds for a while, so that a folder of a million recordings is not tried a million times.
+
+use crate::beneath::RootedPath;
+use crate::clock::{Clock, Uptime};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::stage::StageKind;
+use crate::output::writable::{Unwritable, try_folder};
+use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::budget::gate::Deferral;
+use crate::pipeline::stages::probe::store_fault;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
+use crate::store::contract::{Filter, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What was found out of a folder holds for so long.
+pub const FRESH: Duration = Duration::from_secs(5);
+
+/// The same for a bucket that may be put to: each question is a request, and may cost.
+const BUCKET_FRESH: Duration = Duration::from_secs(600);
+
+/// A folder that does not answer for so long cannot be written.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// So many of the jobs that wait for a folder ask soon whether it can be written again, by the policy of retries …
+const SCOUTS: usize = 32;
+
+/// … and all others only after so long: they are woken when it can. There may be a million of them.
+const OTHERS_ASK: Duration = Duration::from_secs(3600);
+
+/// What is due may be begun so much later.
+const LATE: Duration = Duration::from_secs(60);
+
+/// Folders that are remembered at most. One that is forgotten is tried again.
+const MOST: usize = 10_000;
+
+/// So many folders that cannot be written at once are named in the log; more of them say nothing new.
+const NAMED: usize = 20;
+
+/// Jobs that are looked at in one go.
+const PAGE: usize = 1_000;
+
+/// Behind every reason.
+pub(crate) const NOTHING_YET: &str = "nothing is sent or bought for it until then";
+
+/// The folders that outputs go to, as they were last tried. One for all engines of a process.
+#[derive(Default)]
+pub struct OutputFolders {
+    tried: Mutex<Tried>,
+    turns: Mutex<HashMap<SourceName, Arc<tokio::sync::Mutex<()>>>>,
+    /// The sources of which a try did not come back, and of which folder. One stands for all folders of its source:
+    /// each that hangs holds a thread.
+    hang: Arc<Mutex<HashMap<SourceName, PathBuf>>>,
+    /// A scout that has not asked for so long waits for something else by now, or is gone.
+    silent: Mutex<Option<Duration>>,
+}
+
+#[derive(Default)]
+struct Tried {
+    folders: HashMap<PathBuf, Known>,
+    /// Sources of which a folder could be written since the process began: jobs of an earlier one were woken.
+    woken: BTreeSet<SourceName>,
+}
+
+struct Known {
+    /// It is tried again then.
+    until: Uptime,
+    trouble: Option<Trouble>,
+}
+
+/// Why a folder cannot be written, and who asks soon whether it can.
+struct Trouble {
+    words: String,
+    /// And when they asked last.
+    scouts: BTreeMap<JobId, Uptime>,
+    /// Whether it was named in the log.
+    is_named: bool,
+}
+
+/// Which jobs look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    /// Those that wait for the folder that can be written again.
+    OfFolder,
+    /// All of its source: an earlier process may have left some, and what each of them waits for is not remembered.
+    OfSource,
+}
+
+type Turn = tokio::sync::OwnedMutexGuard<()>;
+
+/// What is known of a folder without trying it.
+enum Recent {
+    Nothing,
+    Writable,
+    Not(String),
+}
+
+impl OutputFolders {
+    /// `None` where the outputs of this job can be written as far as can be told now; else it waits.
+    ///
+    /// # Errors
+    /// A fault, to be met again by the policy of retries.
+    pub async fn hindered(
+        &self,
+        store: &dyn Store,
+        clock: &dyn Clock,
+        mount: &Arc<Mount>,
+        job: &Job,
+    ) -> Result<Option<Deferral>, Fault> {
+        let rooted = self.folder(mount, job).await;
+        let folder = rooted.full();
+        let words = match self.recent_in_turn(clock, mount, &folder).await {
+            (Recent::Writable, _) => return Ok(None),
+            (Recent::Not(words), _) => words,
+            (Recent::Nothing, turn) => match self.tried(clock, mount, job, &rooted).await {
+                Ok(()) => {
+                    let woken = self.note(mount, &folder, clock, None);
+                    // The others need not wait while rows are read.
+                    drop(turn);
+                    if let Some(woken) = woken {
+                        let woken = self.wake(store, mount, &folder, woken, clock.now()).await;
+                        woken.map_err(|error| store_fault(&error, clock.now()))?;
+                    }
+                    return Ok(None);
+                }
+                Err(words) => {
+                    self.note(mount, &folder, clock, Some(words.clone()));
+                    words
+                }
+            },
+        };
+        let now = clock.now();
+        let fault = Fault::new(FaultKind::Unwritable, words, now);
+        match self.is_scout(&folder, job.id, clock.uptime()) {
+            true => Err(fault),
+            false => Ok(Some(Deferral { until: Some(now.after(OTHERS_ASK)), fault })),
+        }
+    }
+
+    /// Of a bucket's source its address.
+    async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> RootedPath {
+        if mount.bucket().is_some() {
+            return RootedPath::new(&mount.source().folder, "");
+        }
+        let (mount, job) = (Arc::clone(mount), job.clone());
+        // It may look for the bag that the recording lies in.
+        blocking(move || outputs_beside(mount.source(), &job)).await.parent()
+    }
+
+    /// What is known; where that is nothing, with the turn to try it: one folder of a source at a time.
+    async fn recent_in_turn(&self, clock: &dyn Clock, mount: &Mount, folder: &Path) -> (Recent, Option<Turn>) {
+        let known = self.recent(folder, clock.uptime());
+        if !matches!(known, Recent::Nothing) {
+            return (known, None);
+        }
+        let turn = Arc::clone(lock(&self.turns).entry(mount.source().name.clone()).or_default());
+        let turn = turn.lock_owned().await;
+        // Whoever had the turn before may have tried it.
+        (self.recent(folder, clock.uptime()), Some(turn))
+    }
+
+    fn recent(&self, folder: &Path, now: Uptime) -> Recent {
+        match self.lock().folders.get(folder).filter(|known| known.until > now) {
+            None => Recent::Nothing,
+            Some(Known { trouble: None, .. }) => Recent::Writable,
+            Some(Known { trouble: Some(trouble), .. }) => Recent::Not(trouble.words.clone()),
+        }
+    }
+
+    /// Tries it. In words, why outputs cannot be written there.
+    async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, rooted: &RootedPath) -> Result<(), String> {
+        let folder = &*rooted.full();
+        if let Some(bucket) = mount.bucket() {
+            let put = tokio::select! {
+                biased;
+                put = bucket.may_write() => put,
+                () = clock.sleep(ANSWERS_WITHIN) => return Ok(()),
+            };
+            return match put {
+                Err(error) if is_refusal(&error) => Err(of_bucket(folder, &error)),
+                // No answer, or one that passes, is no refusal: the write meets it again, and waits.
+                _ => Ok(()),
+            };
+        }
+        let hangs = |folder: &Path| {
+            format!(
+                "the folder {} does not answer within {} s; {NOTHING_YET}",
+                folder.display(),
+                ANSWERS_WITHIN.as_secs()
+            )
+        };
+        // One that hangs is not followed by another.
+        let source = &mount.source().name;
+        if let Some(hanging) = lock(&self.hang).get(source) {
+            return Err(hangs(hanging));
+        }
+        lock(&self.hang).insert(source.clone(), folder.to_owned());
+        let (hang, mount, job, of) = (Arc::clone(&self.hang), Arc::clone(mount), job.clone(), rooted.clone());
+        let tried = within(clock, ANSWERS_WITHIN, move || {
+            let tried = try_here(&mount, &job, &of);
+            lock(&hang).remove(&mount.source().name);
+            tried
+        });
+        tried.await.unwrap_or_else(|| Err(hangs(folder)))
+    }
+
+    /// Writes down what was found out, and says what is new. Returns which jobs may wait for what can be written now.
+    fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> Option<Woken> {
+        let now = clock.uptime();
+        let (source, is_bucket) = (&mount.source().name, mount.bucket().is_some());
+        let fresh = if is_bucket && words.is_none() { BUCKET_FRESH } else { FRESH };
+        let mut tried = self.lock();
+        if tried.folders.len() >= MOST {
+            tried.folders.retain(|_, known| known.trouble.is_some());
+        }
+        let before = tried.folders.remove(folder).and_then(|known| known.trouble);
+        let others = tried.folders.values().filter(|known| known.trouble.is_some()).count();
+        let was_not = before.is_some();
+        let (is_named, scouts) =
+            before.map_or((others < NAMED, BTreeMap::new()), |before| (before.is_named, before.scouts));
+        let trouble = words.map(|words| Trouble { words, scouts, is_named });
+        match &trouble {
+            Some(trouble) if !was_not && is_named => {
+                tracing::warn!(%source, folder = %folder.display(), reason = %trouble.words, "outputs cannot be written; nothing is bought for what would go there");
+            }
+            None if was_not && is_named => {
+                tracing::warn!(%source, folder = %folder.display(), "outputs can be written again");
+            }
+            _ => {}
+        }
+        let is_writable = trouble.is_none();
+        if tried.folders.len() < MOST {
+            tried.folders.insert(folder.to_owned(), Known { until: now.after(fresh), trouble });
+        }
+        let is_first = is_writable && tried.woken.insert(source.clone());
+        match (is_first, is_writable && was_not) {
+            (true, _) => Some(Woken::OfSource),
+            (false, true) => Some(Woken::OfFolder),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether this job is one of the few that ask soon.
+    fn is_scout(&self, folder: &Path, job: JobId, now: Uptime) -> bool {
+        let silent = self.silent();
+        let mut tried = self.lock();
+        let Some(trouble) = tried.folders.get_mut(folder).and_then(|known| known.trouble.as_mut()) else { return true };
+        trouble.scouts.retain(|_, asked| now.since(*asked) <= silent);
+        let is_scout = trouble.scouts.contains_key(&job) || trouble.scouts.len() < SCOUTS;
+        if is_scout {
+            trouble.scouts.insert(job, now);
+        }
+        is_scout
+    }
+
+    /// The longest wait between two retries (`[retry] max`).
+    pub fn set_longest_retry(&self, longest: Duration) {
+        *lock(&self.silent) = Some(longest);
+    }
+
+    fn silent(&self) -> Duration {
+        lock(&self.silent).map_or(OTHERS_ASK, |longest| longest + LATE)
+    }
+
+    /// What waits before its create for a folder that can be written looks again.
+    async fn wake(
+        &self,
+        store: &dyn Store,
+        mount: &Arc<Mount>,
+        folder: &Path,
+        woken: Woken,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let stages = [StageKind::Probed, StageKind::Uploaded];
+        let source = &mount.source().name;
+        let waits = |job: &Job| {
+            let is_unwritable = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Unwritable);
+            is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
+        };
+        // Mostly nobody waits, and the rows of a backlog need not be read for that.
+        if !store.waiting().await?.iter().any(|alike| waits(&alike.one)) {
+            return Ok(());
+        }
+        let mut filter = Filter { stages: stages.to_vec(), limit: PAGE, ..Filter::default() };
+        loop {
+            let jobs = store.page(&filter).await?;
+            let Some(last) = jobs.last() else { return Ok(()) };
+            filter.after = Some(last.id);
+            for job in jobs.iter().filter(|job| waits(job)) {
+                if woken == Woken::OfSource || self.folder(mount, job).await.full() == folder {
+                    store.look_again(job.id, now).await?;
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tried> {
+        lock(&self.tried)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries a folder of this machine, or of a share that is mounted here. Blocks.
+fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String> {
+    let source = mount.source();
+    // What a command ordered may go there, too.
+    if source.place.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
+        mount.place_ready().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
+    }
+    let file = match recording(source, job) {
+        Recording::File(path) => Some(path),
+        Recording::Remote(_) => None,
+    };
+    let may_be_made = may_be_made(source, file.as_ref(), folder);
+    try_folder(folder, may_be_made).map_err(|error: Unwritable| format!("{error}; {NOTHING_YET}"))
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+}
+
+fn of_bucket(bucket: &Path, error: &io::Error) -> String {
+    let shown = bucket.display();
+    format!(
+        "no permission to put outputs into {shown}: {error}; give the bucket's key the right to put objects; {NOTHING_YET}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn troubled() -> OutputFolders {
+        let folders = OutputFolders::default();
+        let trouble = Trouble { words: "full".to_owned(), scouts: BTreeMap::new(), is_named: true };
+        let known = Known { until: Uptime(Duration::ZERO), trouble: Some(trouble) };
+        folders.lock().folders.insert(PathBuf::from("/out"), known);
+        folders
+    }
+
+    #[test]
+    fn scouts_that_left_are_replaced() {
+        let (folders, out) = (troubled(), Path::new("/out"));
+        folders.set_longest_retry(Duration::from_secs(600));
+        let at = |seconds| Uptime(Duration::from_secs(seconds));
+        for job in 1..=SCOUTS as u64 {
+            assert!(folders.is_scout(out, JobId(job), at(0)));
+        }
+        assert!(!folders.is_scout(out, JobId(100), at(600)));
+        assert!(folders.is_scout(out, JobId(1), at(600)));
+        assert!(folders.is_scout(out, JobId(100), at(661)), "31 of them were cancelled");
+        assert_eq!(folders.lock().folders[out].trouble.as_ref().unwrap().scouts.len(), 2);
+    }
+}

@@ -1,0 +1,200 @@
+//! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
+
+use crate::beneath::LinkInPath;
+use crate::clock::{Clock, Moment};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{JobEvent, Skip};
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::completeness;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::probe::store_fault;
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::disk::Disk;
+use crate::source::mount::source_mount::{Away, Mount};
+use crate::store::contract::Store;
+use std::time::Duration;
+
+/// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
+/// at what the file says of its own length.
+pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
+    let medium = MediaFile::of(mount, job);
+    if let MediaFile::Remote(_) = medium {
+        // Nobody here can look at it; it is what it is.
+        return Ok(StageOutcome::Step(JobEvent::Settled));
+    }
+    let (disk, settle, at) = (mount.disk_of(job), mount.settle_of(job), clock.moment());
+    let now = at.now;
+    // An object appears whole: where nothing is to be waited for, the listing was look enough.
+    let is_whole = matches!(medium, MediaFile::Object { .. }) && settle.is_zero();
+    let (looked, opened) = match &medium {
+        _ if is_whole => (Ok(FileLook::File(job.seen)), None),
+        MediaFile::File { path, disk } => {
+            let is_quiet = matches!(settled(job, job.seen, *disk, settle, at), StageOutcome::Step(_));
+            completeness::looked(path, *disk, job.seen, is_quiet && !completeness::is_known(mount, job, at)).await
+        }
+        _ => (medium.look().await, None),
+    };
+    let stamp = match looked {
+        Ok(FileLook::File(stamp)) => stamp,
+        other => return missing(mount, job, other, now).await,
+    };
+    // It was admitted in the moment in which it was written, before that was written down.
+    if job.row.is_none() && store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
+        return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::OurOutput }));
+    }
+    match settled(job, stamp, disk, settle, at) {
+        StageOutcome::Step(JobEvent::Settled) => held(mount, job, medium, opened, at).await,
+        StageOutcome::StepThen(JobEvent::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
+        other => Ok(other),
+    }
+}
+
+/// An object in a bucket is as whole as whoever put it there had it.
+async fn held(
+    mount: &Mount,
+    job: &Job,
+    medium: MediaFile,
+    opened: Option<completeness::Inspected>,
+    at: Moment,
+) -> Result<StageOutcome, Fault> {
+    match medium {
+        MediaFile::File { path, .. } => completeness::run(mount, at, job, path, opened).await,
+        MediaFile::Object { .. } | MediaFile::Remote(_) => Ok(StageOutcome::Step(JobEvent::Settled)),
+    }
+}
+
+fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) -> StageOutcome {
+    let (now, first_look) = (at.now, job.since);
+    let quiet_at = disk.quiet_at(&stamp, at, settle);
+    // A first look in the future was taken by a clock that has been set back since.
+    if stamp != job.seen || first_look > now {
+        return StageOutcome::StepThen(JobEvent::Grew { stamp }, quiet_at.unwrap_or(now.after(settle)).max(now));
+    }
+    let second_look = first_look.after(settle);
+    let from = quiet_at.map_or(second_look, |at| at.min(second_look));
+    if from <= now { StageOutcome::Step(JobEvent::Settled) } else { StageOutcome::Sleep { until: from, reason: None } }
+}
+
+/// The file is not as it was, unless another one is shown in the bare mount point of a share that is
+/// away.
+///
+/// # Errors
+/// A fault where the source's folder is away.
+pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
+    mount.there_now().await.map_err(|away| folder_away(&away, now))?;
+    Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
+}
+
+/// What becomes of a job before its create whose file is not there as a file.
+///
+/// # Errors
+/// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
+pub async fn missing(
+    mount: &Mount,
+    job: &Job,
+    seen: std::io::Result<FileLook>,
+    now: Timestamp,
+) -> Result<StageOutcome, Fault> {
+    if !matches!(seen, Ok(FileLook::File(_))) {
+        mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
+    }
+    match seen {
+        Ok(FileLook::File(_)) => Ok(StageOutcome::Sleep { until: now, reason: None }),
+        Ok(FileLook::Other) => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::NotAFile })),
+        Ok(FileLook::Nothing) => match &job.row {
+            Some(row) => Err(row.awaited(now)),
+            None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
+        },
+        Err(error) if LinkInPath::of(&error).is_some() => {
+            let words = format!("the file is not read: {error}; scribed goes on with it then");
+            Err(Fault::new(FaultKind::FolderAway, words, now))
+        }
+        Err(error) => Err(Fault::new(
+            FaultKind::Unreadable,
+            format!("cannot look at the file: {}", MediaFile::of(mount, job).said(&error)),
+            now,
+        )),
+    }
+}
+
+/// The job waits until its folder is back.
+pub fn folder_away(away: &Away, now: Timestamp) -> Fault {
+    Fault::new(FaultKind::FolderAway, away.to_string(), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobKey;
+    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::path::RelPath;
+
+    const SETTLE: Duration = Duration::from_secs(10);
+
+    fn at(now: i64) -> Moment {
+        Moment { now: Timestamp(now), wall: Timestamp(now) }
+    }
+
+    fn stamp(size: u64, ctime_ms: i64) -> Stamp {
+        Stamp { size, mtime_ns: 0, ctime_ns: ctime_ms * 1_000_000, inode: 1 }
+    }
+
+    fn job(seen: Stamp, at: i64) -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        Job::found(JobId(1), key, seen, Timestamp(at), Timestamp(at))
+    }
+
+    #[test]
+    fn two_equal_looks_far_enough_apart_settle_it() {
+        let seen = stamp(5, 0);
+        let early = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(10_999));
+        assert_eq!(early, StageOutcome::Sleep { until: Timestamp(11_000), reason: None });
+        let late = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(11_000));
+        assert_eq!(late, StageOutcome::Step(JobEvent::Settled));
+    }
+
+    #[test]
+    fn any_difference_starts_the_quiet_time_anew() {
+        let now = stamp(6, 0);
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, at(90_000));
+        assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: now }, Timestamp(100_000)));
+        // Where the disk tells when it changed, the quiet time began then.
+        let now = stamp(6, 85_000);
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, at(90_000));
+        assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: now }, Timestamp(95_001)));
+    }
+
+    #[test]
+    fn an_honest_old_ctime_is_a_first_look_and_a_future_one_is_not() {
+        let old = stamp(5, 1_000);
+        let now = at(50_000);
+        assert_eq!(settled(&job(old, 50_000), old, Disk::Honest, SETTLE, now), StageOutcome::Step(JobEvent::Settled));
+        assert_ne!(settled(&job(old, 50_000), old, Disk::Local, SETTLE, now), StageOutcome::Step(JobEvent::Settled));
+        let future = stamp(5, 99_000);
+        assert_ne!(
+            settled(&job(future, 50_000), future, Disk::Honest, SETTLE, now),
+            StageOutcome::Step(JobEvent::Settled)
+        );
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_settle_it() {
+        let seen = stamp(5, 0);
+        let outcome = settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, at(1_000));
+        assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: seen }, Timestamp(11_000)));
+    }
+
+    #[test]
+    fn what_is_copied_after_the_wall_was_set_back_is_not_taken_to_be_old() {
+        // Two hours ahead of the wall, as our dates are from then on.
+        let at = |wall: i64| Moment { now: Timestamp(wall + 7_200_000), wall: Timestamp(wall) };
+        let (first, second) = (stamp(5, 49_000), stamp(6, 49_900));
+        let found = job(first, at(49_500).now.0);
+        let grew = settled(&found, second, Disk::Honest, SETTLE, at(50_000));
+        assert_eq!(grew, StageOutcome::StepThen(JobEvent::Grew { stamp: second }, at(59_901).now));
+        let early = settled(&found, first, Disk::Honest, SETTLE, at(50_000));
+        assert_eq!(early, StageOutcome::Sleep { until: at(59_001).now, reason: None });
+    }
+}

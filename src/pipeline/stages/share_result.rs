@@ -1,0 +1,40 @@
+//! Following ▷ …: what a twin does when the one that buys has come to something.
+
+use crate::clock::Clock;
+use crate::domain::fault::Fault;
+use crate::domain::job::Job;
+use crate::domain::names::JobId;
+use crate::domain::stage::{JobEvent, LeaderState};
+use crate::domain::token::PurchaseKey;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::probe::store_fault;
+use crate::store::contract::Store;
+use std::time::Duration;
+
+/// The store wakes followers; this is the net under it.
+const NET: Duration = Duration::from_secs(3600);
+
+/// Looks where the leader is.
+pub async fn run(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    job: &Job,
+    order: &PurchaseKey,
+    owner: JobId,
+) -> Result<StageOutcome, Fault> {
+    let now = clock.now();
+    let leader = store.job(owner).await.map_err(|error| store_fault(&error, now))?;
+    let origin = leader.as_ref().and_then(|leader| leader.bought_at.clone());
+    let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.lead(order));
+    Ok(match lead {
+        LeaderState::Wait => StageOutcome::Sleep { until: now.after(NET), reason: None },
+        LeaderState::Share(transcription) => {
+            StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round: job.round, origin })
+        }
+        LeaderState::Follow(owner) if owner != job.id => {
+            StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })
+        }
+        LeaderState::Follow(_) | LeaderState::TakeOver => StageOutcome::Step(JobEvent::TookOver),
+        LeaderState::Inherit(fault) => StageOutcome::Step(JobEvent::Failed { fault }),
+    })
+}

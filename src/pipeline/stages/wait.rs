@@ -1,0 +1,172 @@
+//! Submitted ▷ Fetched: asks whether it has ended. The read that answers `done` is the fetch.
+
+use crate::client::contract::{Client, Identity, RecordState};
+use crate::clock::Clock;
+use crate::config::model::ServiceTerms;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::stage::{AudioAmount, JobEvent};
+use crate::output::results::Results;
+use crate::pipeline::backpressure::poll_schedule::PollSchedule;
+use crate::pipeline::blocking::{aside_unless, blocking};
+use crate::pipeline::log_limit::LogLimit;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::wire::record::Status;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A result larger than this is not one.
+pub const RESULT_LIMIT: u64 = 256 << 20;
+
+/// A result of so many bytes is packed and kept sooner than another thread would have begun to.
+const LITTLE: usize = 32 << 10;
+
+/// Transcriptions that were seen to be worked on, so that a step back is seen too. Only while the
+/// process lives, and only those that have not ended.
+#[derive(Debug, Default)]
+pub struct SeenProcessing(Mutex<HashSet<TranscriptionId>>);
+
+impl SeenProcessing {
+    fn ids(&self) -> MutexGuard<'_, HashSet<TranscriptionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it goes back by this status.
+    fn goes_back(&self, id: &TranscriptionId, status: &Status) -> bool {
+        if *status == Status::Processing {
+            self.ids().insert(id.clone());
+        }
+        *status == Status::Queued && self.ids().contains(id)
+    }
+}
+
+/// What this move works with.
+pub struct WaitContext<'a> {
+    /// The service.
+    pub client: &'a dyn Client,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// The kept results.
+    pub results: &'a Arc<Results>,
+    /// What was agreed with the service.
+    pub terms: &'a ServiceTerms,
+    /// When to ask again.
+    pub asking: &'a PollSchedule,
+    /// What was seen to be worked on.
+    pub begun: &'a SeenProcessing,
+    /// Whether the service was asked to call us.
+    pub calls: bool,
+    /// What has a line of its own in the log.
+    pub log_limit: &'a LogLimit,
+}
+
+/// What a look came to.
+pub struct PollResult {
+    /// For the job.
+    pub outcome: StageOutcome,
+    /// How long the service took from its acceptance to its end, by its own dates; `None` where it has not
+    /// ended, and where they are not told. Nothing of ours is in it: no outage, no late look.
+    pub took: Option<Duration>,
+}
+
+impl From<StageOutcome> for PollResult {
+    fn from(outcome: StageOutcome) -> Self {
+        Self { outcome, took: None }
+    }
+}
+
+/// Reads it, unless it is kept here already.
+pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
+    let WaitContext { client, clock, results, terms, asking, begun, calls, .. } = context;
+    if let Some(audio) = kept(results, transcription).await {
+        return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
+    }
+    if let Some(words) = elsewhere(job, client.identity()) {
+        return Err(Fault::new(FaultKind::Asks, words, clock.now()));
+    }
+    let reading = client.read(transcription).await?;
+    let now = clock.now();
+    if !matches!(reading, RecordState::Pending(_)) {
+        begun.ids().remove(transcription);
+    }
+    match reading {
+        RecordState::Done { raw, audio, took } => {
+            let (files, id) = (Arc::clone(results), transcription.clone());
+            let is_little = raw.len() <= LITTLE;
+            aside_unless(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
+                let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
+                Fault::new(FaultKind::Unwritable, words, now)
+            })?;
+            let age = took.unwrap_or_else(|| now.since(job.since));
+            asking.ended(job.id, audio, age, *calls);
+            Ok(PollResult { outcome: StageOutcome::Step(JobEvent::Fetched { audio }), took })
+        }
+        RecordState::Pending(status) => {
+            let goes_back = begun.goes_back(transcription, &Status::from_word(&status));
+            Ok(pending(context, job, &status, goes_back, now).into())
+        }
+        // What lists show late, reads may show late too.
+        RecordState::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
+            Ok(StageOutcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None }.into())
+        }
+        RecordState::Lost(fault) => {
+            asking.forget(job.id);
+            Err(fault)
+        }
+    }
+}
+
+/// Why this service is not asked for what was bought for a job: it is at another address than it was then, and
+/// what it says of an id that it may never have given means nothing. `None` where it may be asked.
+pub fn elsewhere(job: &Job, identity: &Identity) -> Option<String> {
+    let place = job.bought_at.as_ref().filter(|place| **place != identity.origin)?;
+    let (service, id) = (&identity.service, job.id);
+    Some(format!(
+        "its transcription was bought at {place}, and service `{service}` is at {} now, which is not asked for it: put \
+         the old address back until it has ended (`scribed drain`), and give the new one a name of its own; or, if this \
+         is the same service with all that it had, say so by `scribed retry {id}`",
+        identity.origin
+    ))
+}
+
+async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmount> {
+    if !results.has(id) {
+        return None; // as a rule
+    }
+    let (files, id) = (Arc::clone(results), id.clone());
+    let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
+    let record: crate::wire::record::Record<crate::wire::result::ResultHead, serde::de::IgnoredAny> =
+        serde_json::from_slice(&raw).ok()?;
+    Some(record.result?.audio())
+}
+
+/// It has not ended: when it is asked for again, and what is odd about it.
+pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> StageOutcome {
+    let poll = &context.terms.poll;
+    let age = now.since(job.since);
+    let reason = if age >= poll.give_up {
+        let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
+        let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
+        if !job.is_parked() && context.log_limit.has_line("stuck", now) {
+            tracing::error!(job = %job.id, path = %job.key.path, reason = %words, "a transcription does not end");
+        }
+        Some(Fault::new(FaultKind::Stuck, words, now))
+    } else {
+        odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
+    };
+    let wait = context.asking.pending(job.id, poll, age);
+    StageOutcome::Sleep { until: context.asking.moment(now, wait), reason }
+}
+
+/// What is neither on its way nor an end is named, and never trusted into an end.
+fn odd(status: &str, goes_back: bool) -> Option<String> {
+    match Status::from_word(status) {
+        Status::Queued | Status::Processing if !goes_back => None,
+        Status::Queued | Status::Processing => {
+            Some(format!("the service says it is {status} again, although it was being worked on; it is asked again"))
+        }
+        _ => Some(format!("the service says it is `{status}`, which means nothing to scribed; it is asked again")),
+    }
+}

@@ -1,0 +1,231 @@
+//! How the places of one kind of work (recognition, fetching, deliveries) are shared by the keys that have some. Pure.
+//!
+//! A free place goes to the key that holds the fewest; keys that hold as many take turns. While one key waits and
+//! another holds at least two places more, the other gives one up, at once or where the work would have to be begun
+//! again as soon as it has lasted for a while. Where there are more keys than places,
+//! places are held for a slice of time each. With one key nothing of this happens.
+
+use crate::clock::Uptime;
+use crate::domain::names::Hash;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Who holds the places.
+#[derive(Debug)]
+pub struct FairShare<J> {
+    places: usize,
+    slice: Option<Duration>,
+    patience: Duration,
+    held: BTreeMap<J, Held>,
+    /// Who was given a place last.
+    last: Option<Hash>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    owner: Hash,
+    since: Uptime,
+}
+
+/// What is to be done for those who wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareDecision<J> {
+    /// A place is given to this key.
+    Start(Hash),
+    /// This piece of work gives up its place.
+    Yield(J),
+    /// Nothing before so long has gone by.
+    In(Duration),
+    /// Nothing until somebody comes or goes.
+    Nothing,
+}
+
+impl<J: Copy + Ord> FairShare<J> {
+    /// So many places, at least one. `slice`: how long a place is held while a key holds none and waits; without it
+    /// whoever holds a single place keeps it to the end of its work.
+    pub fn new(places: usize, slice: Option<Duration>) -> Self {
+        // Without any length it would be given to and fro at one moment.
+        let slice = slice.map(|slice| slice.max(Duration::from_millis(1)));
+        Self { places: places.max(1), slice, patience: Duration::ZERO, held: BTreeMap::new(), last: None }
+    }
+
+    /// For work that is begun again where it gives up its place: it is let be for so long, so that only what is slow
+    /// is begun again.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// What is next, when these keys wait for a place.
+    pub fn next(&self, waiting: &BTreeSet<Hash>, now: Uptime) -> ShareDecision<J> {
+        let Some(owner) = self.first(waiting) else { return ShareDecision::Nothing };
+        if self.held.len() < self.places {
+            return ShareDecision::Start(owner);
+        }
+        let own = self.count(&owner);
+        let over = |held: &&Held| self.count(&held.owner) >= own + 2;
+        let most = self.held.values().filter(over).map(|held| self.count(&held.owner)).max();
+        if let Some(most) = most {
+            let of_most = self.held.iter().filter(|(_, held)| self.count(&held.owner) == most);
+            let left = |held: &Held| self.patience.saturating_sub(now.since(held.since));
+            let slow = of_most.clone().filter(|(_, held)| left(held).is_zero());
+            // The newest has the least to lose.
+            return match slow.max_by_key(|(_, held)| held.since) {
+                Some((job, _)) => ShareDecision::Yield(*job),
+                None => of_most.map(|(_, held)| left(held)).min().map_or(ShareDecision::Nothing, ShareDecision::In),
+            };
+        }
+        match (self.slice, self.held.iter().min_by_key(|(_, held)| held.since)) {
+            (Some(slice), Some((job, held))) if own == 0 => {
+                let left = slice.saturating_sub(now.since(held.since));
+                if left.is_zero() { ShareDecision::Yield(*job) } else { ShareDecision::In(left) }
+            }
+            _ => ShareDecision::Nothing,
+        }
+    }
+
+    /// The key that holds the fewest places, of several the next one in turn.
+    fn first(&self, waiting: &BTreeSet<Hash>) -> Option<Hash> {
+        let in_turn = |owner: &Hash| self.last.is_some_and(|last| *owner <= last);
+        waiting.iter().min_by_key(|owner| (self.count(owner), in_turn(owner), **owner)).copied()
+    }
+
+    fn count(&self, owner: &Hash) -> usize {
+        self.held.values().filter(|held| held.owner == *owner).count()
+    }
+
+    /// A place was given to this piece of work of this key.
+    pub fn start(&mut self, job: J, owner: Hash, now: Uptime) {
+        self.held.insert(job, Held { owner, since: now });
+        self.last = Some(owner);
+    }
+
+    /// A piece of work has ended, or has given up its place.
+    pub fn end(&mut self, job: J) {
+        self.held.remove(&job);
+    }
+}
+
+/// How long a fetch or a call is let be: what is quick ends by itself, and is not begun twice.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many bytes of a disk one of so many keys may hold when it is nearly full.
+pub fn of_disk(limit: u64, keys: usize) -> u64 {
+    limit / (keys.max(1) as u64)
+}
+
+/// The places for short and cheap work: as many as there are keys, so that each has one, within bounds.
+pub fn places(least: usize, keys: usize) -> usize {
+    /// Connections and open files are few.
+    const MOST: usize = 64;
+    keys.clamp(least, MOST.max(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: Hash = Hash([1; 32]);
+    const B: Hash = Hash([2; 32]);
+    const C: Hash = Hash([3; 32]);
+    const SLICE: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Uptime {
+        Uptime(Duration::from_secs(seconds))
+    }
+
+    fn waiting<const N: usize>(owners: [Hash; N]) -> BTreeSet<Hash> {
+        owners.into()
+    }
+
+    #[test]
+    fn one_key_holds_all_places_and_never_yields() {
+        let mut shares = FairShare::new(2, Some(SLICE));
+        for job in 0..2 {
+            assert_eq!(shares.next(&waiting([A]), at(0)), ShareDecision::Start(A));
+            shares.start(job, A, at(0));
+        }
+        assert_eq!(shares.next(&waiting([A]), at(100_000)), ShareDecision::Nothing);
+        assert_eq!(shares.next(&waiting([]), at(0)), ShareDecision::Nothing);
+    }
+
+    #[test]
+    fn who_comes_gets_its_share_at_once() {
+        let mut shares = FairShare::new(4, None);
+        (0..4).for_each(|job| shares.start(job, A, at(job)));
+        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Yield(3), "the newest");
+        shares.end(3);
+        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Start(B));
+        shares.start(4, B, at(9));
+        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Yield(2));
+        shares.end(2);
+        shares.start(5, B, at(9));
+        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Nothing, "two each");
+        shares.end(4);
+        assert_eq!(shares.next(&waiting([A]), at(9)), ShareDecision::Start(A), "what nobody else wants");
+    }
+
+    #[test]
+    fn what_would_be_begun_again_is_let_be_for_a_while() {
+        let mut shares = FairShare::new(3, None).patient(Duration::from_secs(5));
+        (0..3).for_each(|job| shares.start(job, A, at(job)));
+        assert_eq!(shares.next(&waiting([B]), at(3)), ShareDecision::In(Duration::from_secs(2)));
+        assert_eq!(shares.next(&waiting([B]), at(6)), ShareDecision::Yield(1), "the newest of those that last long");
+    }
+
+    #[test]
+    fn more_keys_than_places_take_turns() {
+        let mut shares = FairShare::new(1, Some(SLICE));
+        shares.start(0, A, at(0));
+        let all = waiting([B, C]);
+        assert_eq!(shares.next(&all, at(10)), ShareDecision::In(Duration::from_secs(20)));
+        assert_eq!(shares.next(&all, at(30)), ShareDecision::Yield(0));
+        shares.end(0);
+        let all = waiting([A, B, C]);
+        assert_eq!(shares.next(&all, at(30)), ShareDecision::Start(B));
+        shares.start(1, B, at(30));
+        assert_eq!(shares.next(&all, at(60)), ShareDecision::Yield(1));
+        shares.end(1);
+        assert_eq!(shares.next(&all, at(60)), ShareDecision::Start(C));
+        shares.start(2, C, at(60));
+        shares.end(2);
+        assert_eq!(shares.next(&all, at(90)), ShareDecision::Start(A), "and again");
+    }
+
+    #[test]
+    fn a_key_with_one_place_keeps_it_where_there_are_no_slices() {
+        let mut shares = FairShare::new(1, None);
+        shares.start(0, A, at(0));
+        assert_eq!(shares.next(&waiting([B]), at(100_000)), ShareDecision::Nothing);
+    }
+
+    #[test]
+    fn each_key_has_a_place() {
+        assert_eq!([1, 4, 9, 1000].map(|keys| places(4, keys)), [4, 4, 9, 64]);
+    }
+
+    proptest! {
+        /// Whatever was held before: when all have work, no key holds more than its share in the end, and none
+        /// holds nothing where there are places for all.
+        #[test]
+        fn shares_come_about(places in 1..9_usize, keys in 1..9_u8, before in 0..9_u8) {
+            let owners: Vec<Hash> = (0..keys).map(|key| Hash([key; 32])).collect();
+            let all: BTreeSet<Hash> = owners.iter().copied().collect();
+            let mut shares = FairShare::new(places, None);
+            (0..places).for_each(|job| shares.start(job, owners[usize::from(before % keys)], at(0)));
+            let mut next_job = places;
+            for steps in 0.. {
+                prop_assert!(steps < 100, "no end");
+                match shares.next(&all, at(0)) {
+                    ShareDecision::Start(owner) => { shares.start(next_job, owner, at(0)); next_job += 1; }
+                    ShareDecision::Yield(job) => shares.end(job),
+                    ShareDecision::In(_) | ShareDecision::Nothing => break,
+                }
+            }
+            let share = places.div_ceil(owners.len());
+            prop_assert!(owners.iter().all(|owner| shares.count(owner) <= share));
+            prop_assert!(places < owners.len() || owners.iter().all(|owner| shares.count(owner) >= places / owners.len()));
+        }
+    }
+}

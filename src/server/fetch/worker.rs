@@ -1,0 +1,197 @@
+//! Takes what waits for its audio, and has that fetched. Keys share the places: a fetch that gives up its place is
+//! broken off, and begun again when its key has a place.
+
+use crate::clock::Clock;
+use crate::crash::{self, Point};
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
+use crate::server::fetch::download::Fetcher;
+use crate::server::http::error::ServiceError;
+use crate::server::http::upload::ReceivedUpload;
+use crate::server::recognition::run::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
+use crate::server::storage::index::QueueKind;
+use crate::server::storage::records::{LOST, is_lost};
+use crate::server::storage::starts::TranscriptionWork;
+use crate::server::storage::transcriptions::{
+    TakenTranscription, TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
+};
+use axum::http::StatusCode;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// How many fetch at once where there are fewer keys; else each key has a place.
+pub const AT_ONCE: usize = 4;
+
+/// The waits before the second and the third attempt where the other side could not be reached.
+const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+
+/// What it takes to have audio fetched.
+pub struct FetchWorker {
+    /// Where the work comes from.
+    pub store: Arc<TranscriptionStore>,
+    /// Who fetches.
+    pub fetcher: Arc<Fetcher>,
+    /// Paces what is tried again.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Fetches that are in progress.
+#[derive(Default)]
+struct Begun {
+    tasks: HashMap<Id, Timestamp>,
+    given_up: HashMap<Timestamp, CancellationToken>,
+}
+
+/// What becomes of one whose fetch is over.
+enum After {
+    /// It has ended, or waits to be heard.
+    Nothing,
+    /// It waits for another place.
+    PutBack(TakenTranscription),
+    /// This machine cannot take it in now.
+    Rest(TakenTranscription),
+}
+
+impl FetchWorker {
+    /// Works for ever, with so many places.
+    pub async fn run(self: Arc<Self>, places: usize) {
+        let mut shares = FairShare::new(places, None).patient(PATIENCE);
+        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        loop {
+            // Listening begins before looking, so that no ring in between is missed.
+            let bell = self.store.fetching.notified();
+            let rested = self.store.rested(QueueKind::ToBeFetched);
+            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
+            let wait = wait.into_iter().chain(rested).min();
+            tokio::select! {
+                () = bell => {}
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let (task, after) = ended.unwrap_or_else(|error| (error.id(), After::Nothing));
+                    if let Some(created) = begun.tasks.remove(&task) {
+                        begun.given_up.remove(&created);
+                        shares.end(created);
+                    }
+                    // Not before: begun again while this task is known, it would lose its place with it.
+                    match after {
+                        After::Nothing => {}
+                        After::PutBack(taken) => self.store.put_back(&taken, QueueKind::ToBeFetched),
+                        After::Rest(taken) => self.store.rest(&taken, QueueKind::ToBeFetched, AGAIN),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        self: &Arc<Self>,
+        shares: &mut FairShare<Timestamp>,
+        begun: &mut Begun,
+        tasks: &mut JoinSet<After>,
+    ) -> Option<Duration> {
+        loop {
+            let now = self.clock.uptime();
+            match shares.next(&self.store.waiting(QueueKind::ToBeFetched), now) {
+                ShareDecision::Start(owner) => {
+                    let Some(taken) = self.store.take_to_fetch_of(&owner) else { continue };
+                    let (own, given_up, created) = (Arc::clone(self), CancellationToken::new(), taken.created);
+                    shares.start(created, taken.owner, now);
+                    begun.given_up.insert(created, given_up.clone());
+                    let task = tasks.spawn(async move { own.see_to(taken, &given_up).await });
+                    begun.tasks.insert(task.id(), created);
+                }
+                // Its place is free when it has gone back to those that wait.
+                ShareDecision::Yield(created) => {
+                    begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                ShareDecision::In(wait) => return Some(wait),
+                ShareDecision::Nothing => return None,
+            }
+        }
+    }
+
+    async fn see_to(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
+        // Whoever is killed while it fetches this is counted at the next start.
+        let underway = match begin(&self.store, &taken, TranscriptionWork::Fetch).await {
+            Ok(underway) => underway,
+            Err(error) => {
+                tracing::error!(id = %taken.id, %error, "audio cannot be fetched now; trying again");
+                return After::Rest(taken);
+            }
+        };
+        crash::point(Point::Fetching);
+        match self.fetch(&taken, given_up).await {
+            Ok(true) => {
+                underway.survived();
+                self.store.fetched(&taken);
+                After::Nothing
+            }
+            Ok(false) => {
+                tracing::debug!(id = %taken.id, "a fetch gives its place to another key; it begins again later");
+                After::PutBack(taken)
+            }
+            // The service itself is full, or lacks a program: that is not the transcription's end.
+            Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
+                tracing::warn!(id = %taken.id, words = refusal.message, "audio cannot be taken in now; trying again");
+                After::Rest(taken)
+            }
+            Err(refusal) => {
+                self.fail(taken, refusal).await;
+                underway.survived();
+                After::Nothing
+            }
+        }
+    }
+
+    /// Whether it was fetched; else it has given up its place.
+    async fn fetch(&self, taken: &TakenTranscription, given_up: &CancellationToken) -> Result<bool, ServiceError> {
+        let (store, id) = (Arc::clone(&self.store), taken.id);
+        let head = blocking(move || store.head(id)).await.map_err(|error| match is_lost(&error) {
+            true => ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, LOST),
+            false => ServiceError::unavailable(error.to_string()),
+        })?;
+        let url = head.source.unwrap_or_default();
+        let received = tokio::select! {
+            received = self.patiently(&url, taken.owner) => received?,
+            () = given_up.cancelled() => return Ok(false),
+            () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled().message)),
+        };
+        let (upload_store, id, now) = (Arc::clone(&self.store.upload_store), taken.upload, self.clock.now());
+        let kept = blocking(move || received.keep(&upload_store, id, now)).await;
+        kept.map(|_| true).map_err(|error| ServiceError::unavailable(error.to_string()))
+    }
+
+    async fn patiently(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+        for wait in WAITS {
+            match self.once(url, owner).await {
+                Err(refusal) if may_pass(refusal.status) => self.clock.sleep(wait).await,
+                done => return done,
+            }
+        }
+        self.once(url, owner).await
+    }
+
+    async fn once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+        let (fetcher, url) = (Arc::clone(&self.fetcher), url.to_owned());
+        let fetched = guarded(async move { fetcher.fetch(&url, owner).await }).await;
+        fetched.unwrap_or_else(|Panic| Err(ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, fault().message)))
+    }
+
+    async fn fail(&self, taken: TakenTranscription, refusal: ServiceError) {
+        tracing::info!(id = %taken.id, status = refusal.status.as_u16(), words = refusal.message, "no audio was fetched");
+        // What came is not audio: of a body it would be the request that is bad.
+        let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
+        let failure = TranscriptionFailure { code, message: refusal.message };
+        let ended = TranscriptionEnd { at: self.store.ending(&taken), failure: Some(failure) };
+        write_end(&self.store, &*self.clock, taken, ended).await;
+    }
+}
+
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::TOO_MANY_REQUESTS)
+}

@@ -1,0 +1,232 @@
+//! Who asks: the key in the request's header (interface, "Authentication").
+
+use crate::domain::names::Hash;
+use crate::permission::at_state;
+use crate::server::http::error::ServiceError;
+use crate::server::storage::files;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+/// A service key, and perhaps a name for whoever has it. Shows nothing of the key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    secret: String,
+    name: Option<Arc<str>>,
+}
+
+impl ApiKey {
+    /// Takes the text as it is.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { secret: text.into(), name: None }
+    }
+
+    /// With a name for whoever has it.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Who has it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The secret itself, for the one header that it goes into.
+    pub fn reveal(&self) -> &str {
+        &self.secret
+    }
+
+    /// Whose records are made with this key where it has no name: a hash, so that the key itself is stored nowhere.
+    pub fn owner(&self) -> Hash {
+        owner(self.secret.as_bytes())
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "Key({name}: …)"),
+            None => f.write_str("Key(…)"),
+        }
+    }
+}
+
+/// The key of the embedded service, made once and kept in its data directory, readable by its
+/// owner only.
+///
+/// # Errors
+/// The directory or the system's random numbers cannot be reached.
+pub fn own_key(data: &Path) -> io::Result<ApiKey> {
+    files::make_folder(data)?;
+    let path = data.join("key");
+    if let Some(key) = read_key(&path)? {
+        return Ok(key);
+    }
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    let key = Hash(bytes).to_string();
+    // Two processes may have begun at once: the first one's key stays, for both.
+    if files::write_new(&path, key.as_bytes())? {
+        return Ok(ApiKey::new(key));
+    }
+    read_key(&path)?.ok_or_else(|| io::Error::other("the file `key` is empty; delete it"))
+}
+
+fn read_key(path: &Path) -> io::Result<Option<ApiKey>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(ApiKey::new)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at_state(path)(error)),
+    }
+}
+
+/// The keys that are let in, and the headers they may come in.
+#[derive(Debug)]
+pub struct KeyCheck {
+    keys: RwLock<Arc<[Known]>>,
+    headers: Vec<String>,
+}
+
+/// A key that is let in.
+#[derive(Debug, Clone)]
+struct Known {
+    /// What is compared.
+    hash: Hash,
+    /// Whose records are made with it.
+    owner: Hash,
+    name: Option<Arc<str>>,
+}
+
+impl KeyCheck {
+    /// A door for these keys and their owners; `headers` in the order in which they are looked at.
+    pub fn new(keys: &[ApiKey], owners: &[Hash], headers: Vec<String>) -> Self {
+        Self { keys: RwLock::new(known(keys, owners)), headers }
+    }
+
+    /// Lets in these keys from now on, and no others.
+    pub fn replace(&self, keys: &[ApiKey], owners: &[Hash]) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
+    }
+
+    /// Lets in none but these of the keys that are let in now. A key that has another name now is none of them: it
+    /// would go on with the records of the old one.
+    pub fn keep_only(&self, keys: &[ApiKey]) {
+        let wanted: BTreeSet<(Hash, Option<&str>)> = keys.iter().map(|key| (key.owner(), key.name())).collect();
+        let is_kept = |known: &&Known| wanted.contains(&(known.hash, known.name.as_deref()));
+        let kept = self.keys().iter().filter(is_kept).cloned().collect();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    /// The name of the key that has this owner, where it has one.
+    pub fn name_of(&self, owner: &Hash) -> Option<Arc<str>> {
+        self.keys().iter().find(|known| known.owner == *owner)?.name.clone()
+    }
+
+    fn keys(&self) -> Arc<[Known]> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The headers that a key may come in.
+    pub fn headers(&self) -> &[String] {
+        &self.headers
+    }
+
+    /// Whose request this is.
+    ///
+    /// # Errors
+    /// 401 without a key, or with one that is not known.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
+        let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
+        self.known(sent.map(HeaderValue::as_bytes))
+    }
+
+    /// Whose request for the page this is. A browser cannot send the header of a key: there the key may
+    /// also come as the password that the browser asked for (HTTP Basic, RFC 7617), under any name. Never
+    /// at the endpoints: browsers send such a password along whichever page it is that asks.
+    ///
+    /// # Errors
+    /// As [`Door::admit`].
+    pub fn admit_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
+        match headers.get(header::AUTHORIZATION).and_then(password) {
+            Some(password) => self.known(Some(&password)),
+            None => self.admit(headers),
+        }
+    }
+
+    /// Whether the request came with any key, right or wrong.
+    pub fn is_tried(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(header::AUTHORIZATION) || self.headers.iter().any(|name| headers.contains_key(name))
+    }
+
+    /// Everybody who is let in, each once.
+    pub fn owners(&self) -> Vec<Hash> {
+        let owners: BTreeSet<Hash> = self.keys().iter().map(|known| known.owner).collect();
+        owners.into_iter().collect()
+    }
+
+    fn known(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {
+        let refuse = |words| ServiceError::new(StatusCode::UNAUTHORIZED, words);
+        let sent = sent.ok_or_else(|| refuse("no service key provided"))?;
+        self.find(owner(sent)).ok_or_else(|| refuse("service key not found"))
+    }
+
+    /// Looks at every key whichever fits, so that the time taken tells nothing.
+    fn find(&self, sent: Hash) -> Option<Hash> {
+        let mut found = Choice::from(0);
+        let mut owner = [0_u8; 32];
+        for known in &*self.keys() {
+            let same = known.hash.0.ct_eq(&sent.0);
+            for (byte, of_known) in owner.iter_mut().zip(known.owner.0) {
+                byte.conditional_assign(&of_known, same);
+            }
+            found |= same;
+        }
+        bool::from(found).then_some(Hash(owner))
+    }
+}
+
+fn known(keys: &[ApiKey], owners: &[Hash]) -> Arc<[Known]> {
+    let known = |(key, owner): (&ApiKey, &Hash)| Known { hash: key.owner(), owner: *owner, name: key.name.clone() };
+    keys.iter().zip(owners).map(known).collect()
+}
+
+/// What stands after the name in `Basic …`; `None` where this is something else.
+fn password(sent: &HeaderValue) -> Option<Vec<u8>> {
+    let (scheme, encoded) = sent.to_str().ok()?.split_once(' ')?;
+    let pair = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(encoded.trim()).ok())??;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair[colon + 1..].to_vec())
+}
+
+fn owner(key: &[u8]) -> Hash {
+    Hash(blake3::derive_key("scribed 2026-11-20 owner of a transcription", key))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_has_another_name_is_not_kept_with_the_records_of_the_old_one() {
+        let keys = [ApiKey::new("one").named("alice"), ApiKey::new("two").named("bob"), ApiKey::new("three")];
+        let owners = keys.each_ref().map(ApiKey::owner);
+        let door = KeyCheck::new(&keys, &owners, vec!["x-service-key".to_owned()]);
+        door.keep_only(&[ApiKey::new("one").named("aaron"), ApiKey::new("two").named("bob"), ApiKey::new("three")]);
+        let admitted = |key: &str| {
+            let headers = HeaderMap::from_iter([(
+                header::HeaderName::from_static("x-service-key"),
+                HeaderValue::from_str(key).unwrap(),
+            )]);
+            door.admit(&headers).ok()
+        };
+        assert_eq!(["one", "two", "three"].map(admitted), [None, Some(owners[1]), Some(owners[2])]);
+    }
+}

@@ -1,0 +1,261 @@
+//! Who holds the places for connections. A connection that waits (for a request's head, for its next request, for
+//! a sender without a key) gives its place to a new one when all are taken; one whose request is being worked on
+//! keeps it. So whoever opens connections without a key locks nobody out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// In all.
+    pub all: usize,
+    /// Of one address of this machine, where reverse proxies and our own daemon are.
+    pub loopback: usize,
+    /// Of any other address; a network of IPv6 (/64) counts as one.
+    pub address: usize,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Full {
+    /// On every place a request is being worked on.
+    #[error("all connections of the service are in use; try again later")]
+    All,
+    /// The same, of those of one address.
+    #[error("all {0} connections that one address may have are in use; try again when one has ended")]
+    Address(usize),
+}
+
+/// All connections of a listener.
+#[derive(Debug)]
+pub struct Connections {
+    most: Most,
+    /// Orders what began to wait.
+    turn: AtomicU64,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: BTreeMap<u64, Arc<State>>,
+    by_source: HashMap<IpAddr, usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    id: u64,
+    source: IpAddr,
+    phase: AtomicU8,
+    waits_since: AtomicU64,
+    cut: Notify,
+}
+
+const WAITS: u8 = 0;
+const WORKS: u8 = 1;
+const CUT: u8 = 2;
+
+/// One connection's place, until it is dropped.
+#[derive(Debug, Clone)]
+pub struct ConnectionSlot(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    state: Arc<State>,
+    connections: Arc<Connections>,
+}
+
+/// A request that is being worked on, until it is dropped: its connection keeps its place.
+#[derive(Debug)]
+pub struct BusyConnection(ConnectionSlot);
+
+impl Connections {
+    /// None yet.
+    pub fn new(most: Most) -> Arc<Self> {
+        Arc::new(Self { most, turn: AtomicU64::new(0), table: Mutex::default() })
+    }
+
+    /// A place for a new connection from `address`, that of one that waits where there is no other.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionSlot, Full> {
+        let source = source(address);
+        let own = if source.is_loopback() { self.most.loopback } else { self.most.address };
+        let mut table = self.table();
+        if table.by_source.get(&source).is_some_and(|count| *count >= own) && !table.cut(Some(source)) {
+            return Err(Full::Address(own));
+        }
+        if table.open.len() >= self.most.all && !table.cut(None) {
+            return Err(Full::All);
+        }
+        let id = self.next_turn();
+        let (phase, waits_since) = (AtomicU8::new(WAITS), AtomicU64::new(id));
+        let state = Arc::new(State { id, source, phase, waits_since, cut: Notify::new() });
+        table.open.insert(id, Arc::clone(&state));
+        *table.by_source.entry(source).or_default() += 1;
+        Ok(ConnectionSlot(Arc::new(Held { state, connections: Arc::clone(self) })))
+    }
+
+    /// Ends the connection that has waited for longest: this process can open no more files.
+    pub fn make_room(&self) {
+        self.table().cut(None);
+    }
+
+    fn next_turn(&self) -> u64 {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Ends the connection that has waited for longest, of `source` or of the address that has most of those that
+    /// wait; `false` where none waits.
+    fn cut(&mut self, source: Option<IpAddr>) -> bool {
+        loop {
+            let mut waiting: HashMap<IpAddr, (usize, &Arc<State>)> = HashMap::new();
+            for state in self.open.values().filter(|state| state.phase.load(Ordering::Acquire) == WAITS) {
+                let (count, oldest) = waiting.entry(state.source).or_insert((0, state));
+                *count += 1;
+                if state.since() < oldest.since() {
+                    *oldest = state;
+                }
+            }
+            let chosen = match source {
+                Some(source) => waiting.remove(&source),
+                None => waiting.into_values().max_by_key(|(count, _)| *count),
+            };
+            let Some((_, state)) = chosen else { return false };
+            let state = Arc::clone(state);
+            // Its next request may have come in this very moment.
+            if state.phase.compare_exchange(WAITS, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                self.remove(&state);
+                state.cut.notify_one();
+                return true;
+            }
+        }
+    }
+
+    fn remove(&mut self, state: &State) {
+        if self.open.remove(&state.id).is_none() {
+            return;
+        }
+        if let Some(count) = self.by_source.get_mut(&state.source) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_source.remove(&state.source);
+            }
+        }
+    }
+}
+
+impl State {
+    fn since(&self) -> u64 {
+        self.waits_since.load(Ordering::Relaxed)
+    }
+}
+
+impl ConnectionSlot {
+    /// Returns when the place was given to another connection.
+    pub async fn cut(&self) {
+        self.0.state.cut.notified().await;
+    }
+
+    /// A request of whoever may ask is worked on from now on; `None` where the place was just given away.
+    pub fn work(&self) -> Option<BusyConnection> {
+        let State { phase, .. } = &*self.0.state;
+        phase.compare_exchange(WAITS, WORKS, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        Some(BusyConnection(self.clone()))
+    }
+}
+
+impl Drop for BusyConnection {
+    fn drop(&mut self) {
+        let Held { state, connections } = &*self.0.0;
+        state.waits_since.store(connections.next_turn(), Ordering::Relaxed);
+        state.phase.store(WAITS, Ordering::Release);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.connections.table().remove(&self.state);
+    }
+}
+
+/// Whom an address stands for: whoever has one of IPv6 has its whole network.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) if !v6.is_loopback() => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn few() -> Arc<Connections> {
+        Connections::new(Most { all: 4, loopback: 3, address: 2 })
+    }
+
+    fn was_cut(place: &ConnectionSlot) -> bool {
+        place.0.state.phase.load(Ordering::SeqCst) == CUT
+    }
+
+    #[test]
+    fn who_waits_gives_place_and_who_works_keeps_it() {
+        let connections = few();
+        let places: Vec<ConnectionSlot> =
+            ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|of| connections.take(address(of)).unwrap()).into();
+        let _working = places[0].work().unwrap();
+        let _new = connections.take(address("10.0.0.4")).unwrap();
+        assert_eq!(places.iter().filter(|place| was_cut(place)).count(), 1);
+        assert!(!was_cut(&places[0]) && places.iter().all(|place| !was_cut(place) || place.work().is_none()));
+        assert_eq!(connections.table().open.len(), 4);
+    }
+
+    #[test]
+    fn an_address_takes_its_share_and_a_network_is_one() {
+        let connections = few();
+        let of = |text| connections.take(address(text));
+        let first = of("2001:db8::1").unwrap();
+        let second = of("2001:db8::2:1").unwrap();
+        let (a, b) = (first.work().unwrap(), second.work().unwrap());
+        assert_eq!(of("2001:db8::ffff").unwrap_err(), Full::Address(2));
+        drop(a);
+        let third = of("2001:db8::ffff").unwrap();
+        assert!(was_cut(&first) && !was_cut(&second));
+        drop((b, first, second, third));
+        assert!(connections.table().open.is_empty() && connections.table().by_source.is_empty());
+    }
+
+    #[test]
+    fn of_those_that_wait_the_one_goes_that_has_waited_longest_at_the_most_crowded_address() {
+        let connections = few();
+        let places: Vec<ConnectionSlot> =
+            ["10.0.0.9", "10.0.0.1", "127.0.0.1", "127.0.0.1"].map(|of| connections.take(address(of)).unwrap()).into();
+        drop(places[2].work().unwrap());
+        let new = connections.take(address("10.0.0.7")).unwrap();
+        assert!(was_cut(&places[3]), "the other one of its address was at work since");
+        let all: Vec<BusyConnection> =
+            [&places[0], &places[1], &places[2], &new].map(|place| place.work().unwrap()).into();
+        assert_eq!(connections.take(address("10.0.0.8")).unwrap_err(), Full::All);
+        drop(all);
+        assert!(connections.take(address("10.0.0.8")).is_ok());
+    }
+}

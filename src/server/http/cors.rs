@@ -1,0 +1,150 @@
+//! Which pages in browsers may ask: those of this service itself, and those of the origins that the operator names
+//! (`[serve] cors`). A browser says in `Origin` whose page asks; programs say nothing there, and are not concerned.
+
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use reqwest::Url;
+
+/// Who may ask from a page.
+#[derive(Debug, Clone)]
+pub struct Cors {
+    /// As browsers write them: `https://app.example.org`.
+    origins: Vec<String>,
+    /// That of the service as it is reached from outside, where the operator says it.
+    own: Option<String>,
+    /// What pages may send beside what they always may.
+    headers: HeaderValue,
+}
+
+/// Whose page asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestOrigin {
+    /// No page of another origin: a program, or a page of ours.
+    Own,
+    /// A page of this origin, which may.
+    Allowed(HeaderValue),
+    /// A page that may not.
+    Foreign,
+}
+
+impl Cors {
+    /// For these origins; `key_headers` are the headers that a key may come in, `public` where the service is for
+    /// those outside.
+    pub fn new(origins: Vec<String>, key_headers: &[String], public: Option<&Url>) -> Self {
+        let names: Vec<&str> = ["content-type"].into_iter().chain(key_headers.iter().map(String::as_str)).collect();
+        let headers = HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static("content-type"));
+        let own = public.map(|url| url.origin().ascii_serialization());
+        Self { origins, own, headers }
+    }
+
+    /// Whose page sends these headers.
+    pub fn asking(&self, headers: &HeaderMap) -> RequestOrigin {
+        let mut sent = headers.get_all(header::ORIGIN).into_iter();
+        let Some(origin) = sent.next() else { return RequestOrigin::Own };
+        let Some(text) = origin.to_str().ok().filter(|_| sent.next().is_none()) else { return RequestOrigin::Foreign };
+        if self.origins.iter().any(|allowed| allowed == text) {
+            return RequestOrigin::Allowed(origin.clone());
+        }
+        if self.own.as_deref() == Some(text) {
+            return RequestOrigin::Own;
+        }
+        let mut hosts = headers.get_all(header::HOST).into_iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
+        if host.is_some_and(|host| is_own(text, host)) { RequestOrigin::Own } else { RequestOrigin::Foreign }
+    }
+
+    /// The answer to a browser's question of what an allowed page may send (a preflight request).
+    pub fn preflight(&self) -> Response {
+        let heads = [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, self.headers.clone()),
+            (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
+            // Browsers ask for this where a page of the internet speaks to a private network.
+            (HeaderName::from_static("access-control-allow-private-network"), HeaderValue::from_static("true")),
+        ];
+        (StatusCode::NO_CONTENT, heads).into_response()
+    }
+
+    /// Lets the page of `origin` read an answer.
+    pub fn mark(&self, response: &mut Response, origin: Option<HeaderValue>) {
+        let headers = response.headers_mut();
+        if !self.origins.is_empty() {
+            headers.append(header::VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(origin) = origin {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("retry-after"));
+        }
+    }
+}
+
+/// Whether this is how a browser asks before it sends a page's request.
+pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    *method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Whether the page came from where it sends its request to. A proxy in front may speak TLS where this service does
+/// not, so the scheme says no more than the port that is not written.
+fn is_own(origin: &str, host: &str) -> bool {
+    let (rest, port) = match origin.split_once("://") {
+        Some(("http", rest)) => (rest, 80),
+        Some(("https", rest)) => (rest, 443),
+        _ => return false,
+    };
+    let place = |text: &str| {
+        let authority = text.parse::<Authority>().ok().filter(|_| !text.contains('@'))?;
+        Some((authority.host().to_ascii_lowercase(), authority.port_u16().unwrap_or(port)))
+    };
+    place(rest).is_some_and(|own| place(host) == Some(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(heads: &[(&'static str, &'static str)]) -> RequestOrigin {
+        let mut headers = HeaderMap::new();
+        for (name, value) in heads {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let public = Url::parse("https://stt.example.net/speech").unwrap();
+        Cors::new(vec!["https://app.example.org".to_owned()], &[], Some(&public)).asking(&headers)
+    }
+
+    #[test]
+    fn who_asks_is_told_by_origin_and_host() {
+        let host = ("host", "stt.example.org:8472");
+        assert_eq!(asking(&[host]), RequestOrigin::Own);
+        for own in ["http://stt.example.org:8472", "https://STT.example.org:8472"] {
+            assert_eq!(asking(&[host, ("origin", own)]), RequestOrigin::Own, "{own}");
+        }
+        for own in ["https://stt.example.org", "http://stt.example.org:80"] {
+            assert_eq!(asking(&[("host", "stt.example.org"), ("origin", own)]), RequestOrigin::Own, "{own}");
+        }
+        assert_eq!(asking(&[host, ("origin", "https://stt.example.net")]), RequestOrigin::Own, "by public_url");
+        assert!(matches!(asking(&[host, ("origin", "https://app.example.org")]), RequestOrigin::Allowed(_)));
+        for foreign in [
+            "null",
+            "",
+            "*",
+            "https://evil.example",
+            "http://app.example.org",
+            "https://app.example.org:8443",
+            "https://app.example.org.evil.example",
+            "https://app.example.org, https://evil.example",
+            "http://stt.example.org",
+            "http://stt.example.org:8472/",
+            "http://x@stt.example.org:8472",
+            "file://stt.example.org:8472",
+        ] {
+            assert_eq!(asking(&[host, ("origin", foreign)]), RequestOrigin::Foreign, "{foreign}");
+        }
+        let allowed = ("origin", "https://app.example.org");
+        assert_eq!(asking(&[host, allowed, ("origin", "https://evil.example")]), RequestOrigin::Foreign);
+        assert_eq!(asking(&[("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign, "no host");
+        let evil = ("host", "evil.example");
+        assert_eq!(asking(&[evil, host, ("origin", "http://stt.example.org:8472")]), RequestOrigin::Foreign);
+    }
+}

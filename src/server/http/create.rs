@@ -1,0 +1,180 @@
+//! What comes in: uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
+
+use crate::domain::names::Hash;
+use crate::server::http::error::ServiceError;
+use crate::server::http::links::{Base, upload_below};
+use crate::server::http::multipart;
+use crate::server::http::multipart::Multipart;
+use crate::server::http::request_body::BodyMeter;
+use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, blocking, text};
+use crate::server::http::upload;
+use crate::server::http::upload::ReceivedUpload;
+use crate::server::http::validate_create;
+use crate::server::storage::transcriptions;
+use crate::server::storage::transcriptions::{Acceptance, CreateAudio};
+use crate::wire::record::Created;
+use crate::wire::upload::{AudioMetadata, Uploaded};
+use axum::Json;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// `POST /v2/upload`, as multipart or as JSON that says where the audio is.
+pub async fn receive(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    meter: BodyMeter,
+    base: Base,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ServiceError> {
+    let mut body = body.into_data_stream();
+    let taken = match is_json(&headers) {
+        true => take_address(&service, owner, &base, &headers, &mut body).await,
+        false => take_upload(&service, owner, &headers, &mut body, &meter).await,
+    };
+    let (id, audio_metadata) = match taken? {
+        Taken::Known(id, audio_metadata) => (id, *audio_metadata),
+        Taken::Came(received) => {
+            let (upload_store, now, id) =
+                (Arc::clone(&service.list_sources.store.upload_store), service.clock.now(), Uuid::new_v4());
+            let kept = blocking(move || received.keep(&upload_store, id, now)).await?;
+            (id, kept.map_err(|error| ServiceError::of_disk(&error))?)
+        }
+    };
+    Ok(Json(Uploaded { audio_url: base.audio_url(id), audio_metadata }).into_response())
+}
+
+/// What an upload brought.
+enum Taken {
+    /// Something new.
+    Came(Box<ReceivedUpload>),
+    /// The address of what is here already.
+    Known(Uuid, Box<AudioMetadata>),
+}
+
+async fn take_upload(
+    service: &ServiceState,
+    owner: Hash,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+    meter: &BodyMeter,
+) -> Result<Taken, ServiceError> {
+    let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
+        let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
+        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    };
+    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let mut parts = Multipart::new(body, boundary);
+    let upload_store = &service.list_sources.store.upload_store;
+    let received = upload::receive(&mut parts, upload_store, owner, announced.unwrap_or(0), meter).await?;
+    Ok(Taken::Came(Box::new(received)))
+}
+
+async fn take_address(
+    service: &ServiceState,
+    owner: Hash,
+    base: &Base,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<Taken, ServiceError> {
+    let bytes = take_json(headers, body).await?;
+    match known(service, owner, base, validate_create::read_upload(&bytes)?) {
+        CreateAudio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
+        CreateAudio::Upload(id) => {
+            let (file, size) = service.list_sources.store.upload_store.owned(id, &owner).ok_or_else(no_upload)?;
+            Ok(Taken::Known(id, Box::new(upload::found(&file, size))))
+        }
+    }
+}
+
+/// `POST /v2/pre-recorded`.
+pub async fn create(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    request: Request,
+) -> Result<Response, ServiceError> {
+    let (parts, body) = request.into_parts();
+    let base = service.links.base(&parts);
+    let Parts { uri, headers, .. } = parts;
+    let body = take_json(&headers, &mut body.into_data_stream()).await?;
+    let accepting = Arc::clone(&service.accepting).read_owned().await;
+    let mut request = read(&service, owner, body).await?;
+    request.audio = known(&service, owner, &base, request.audio);
+    let accepted = service.list_sources.store.accept(request, accepting).await;
+    let accepted = accepted.map_err(|error| ServiceError::of_disk(&error))?;
+    match accepted {
+        Acceptance::Accepted(id) => {
+            if let Some(key) = service.door.name_of(&owner) {
+                tracing::info!(%id, %key, "a transcription was accepted");
+            }
+            let result_url = base.result_url(uri.path(), id);
+            Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
+        }
+        Acceptance::NoUpload => Err(no_upload()),
+        Acceptance::Full(most) => Err(ServiceError::too_many(most)),
+    }
+}
+
+/// An upload of ours is known by the address that it has now, and by one that it had when the service was reached in
+/// another way: where a path stood before, only as long as this owner has such an upload.
+fn known(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -> CreateAudio {
+    let CreateAudio::Elsewhere(url) = audio else { return audio };
+    let upload_store = &service.list_sources.store.upload_store;
+    let earlier = || upload_below(&url).filter(|id| upload_store.owned(*id, &owner).is_some());
+    base.upload(&url).or_else(earlier).map_or_else(|| CreateAudio::Elsewhere(url.clone()), CreateAudio::Upload)
+}
+
+/// Longer bodies are read where others do not wait for them.
+const SHORT: usize = 16 << 10;
+
+async fn read(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<transcriptions::CreateOrder, ServiceError> {
+    if let Some(recogniser) = service.recogniser.opened().filter(|_| body.len() <= SHORT) {
+        return validate_create::read(&body, owner, recogniser.languages());
+    }
+    // Never closed.
+    let _permit = service.long_bodies.acquire().await;
+    let recogniser = Arc::clone(&service.recogniser);
+    let read = blocking(move || {
+        let recogniser = recogniser.get().map_err(|error| ServiceError::unavailable(error.to_string()))?;
+        validate_create::read(&body, owner, recogniser.languages())
+    });
+    read.await?
+}
+
+async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec<u8>, ServiceError> {
+    if !is_json(headers) {
+        let words = "the Content-Type must be application/json";
+        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|error| ServiceError::bad(error.to_string()))?;
+        if bytes.len() + piece.len() > validate_create::MAX_BODY {
+            let words = format!("the body is larger than {} bytes", validate_create::MAX_BODY);
+            return Err(ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+fn no_upload() -> ServiceError {
+    ServiceError::fields(vec![
+        "audio_url must name an upload that is still kept: it is removed some time after its last use (`uploads` of \
+         [serve], a day where that is not set), earlier when the disk is short, and with the last of its \
+         transcriptions when that is deleted; upload the file again"
+            .to_owned(),
+    ])
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}

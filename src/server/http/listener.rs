@@ -1,0 +1,153 @@
+//! Connections: taken, bounded in number, in how long a request's head may take and in how long the peer may take
+//! nothing of an answer, and let end.
+
+use crate::server::http::connections::{Connections, Most};
+use crate::server::http::tls::{ListenerTls, secured};
+use crate::server::http::write_timeout::WriteTimeout;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use socket2::{SockRef, TcpKeepalive};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What is put up with.
+#[derive(Debug, Clone, Copy)]
+pub struct ListenerLimits {
+    /// Connections at once. A further one takes the place of one that waits for a request, or is told that there is
+    /// no room.
+    pub connections: Most,
+    /// How long a request's head may take, and how long a connection may be idle before the next one.
+    pub head: Duration,
+    /// How long the peer may take nothing of what is sent to it.
+    pub write: Duration,
+}
+
+impl ListenerLimits {
+    /// Those of the service.
+    pub const SERVICE: Self = Self {
+        connections: Most { all: 512, loopback: 512, address: 256 },
+        head: Duration::from_secs(20),
+        write: Duration::from_secs(120),
+    };
+}
+
+/// The most headers of a request; more are answered with 431.
+const HEADERS: usize = 100;
+
+/// The most bytes of a request's head, more are answered with 431; and of a piece of a body.
+const HEAD_BYTES: usize = 128 << 10;
+
+/// How much of an answer the kernel keeps for a peer that does not take it: more would hide for long whether the
+/// peer takes anything at all.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 64 << 10;
+
+/// How long a peer may say nothing before it is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// How many for whom there is no room are being told so at once.
+const TOLD: usize = 64;
+
+/// How long is waited when no connection can be taken, such as for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
+/// `answer` is handed each request and who sent it. The request's extensions have the connection's
+/// [`Place`](crate::server::http::connections::Place), or why there is none: then it is to be refused. With `tls` only over
+/// that.
+pub async fn serve<A, F>(
+    listener: TcpListener,
+    tls: Option<Arc<ListenerTls>>,
+    answer: A,
+    manners: ListenerLimits,
+    closing: CancellationToken,
+) where
+    A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send,
+{
+    let graceful = GracefulShutdown::new();
+    let mut tasks = JoinSet::new();
+    let connections = Connections::new(manners.connections);
+    let told = Connections::new(Most { all: TOLD, loopback: TOLD, address: TOLD });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(manners.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    loop {
+        let accepted = tokio::select! {
+            () = closing.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be taken");
+                connections.make_room();
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let place = connections.take(peer.ip());
+        // All of those wait: the one that has waited for longest goes.
+        let Ok(held) = place.clone().or_else(|_| told.take(peer.ip())) else { continue };
+        let keep_alive = place.is_ok();
+        let answer = answer.clone();
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            match &place {
+                Ok(place) => request.extensions_mut().insert(place.clone()).is_some(),
+                Err(full) => request.extensions_mut().insert(*full).is_some(),
+            };
+            let answered = answer(request, peer);
+            async { Ok::<_, Infallible>(answered.await) }
+        });
+        let (http, watcher, tls) = (http.keep_alive(keep_alive).clone(), graceful.watcher(), tls.clone());
+        let closing = closing.clone();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            // Whoever takes long for the handshake holds up neither the others nor the end.
+            let secured = tokio::select! {
+                () = closing.cancelled(), if tls.is_some() => None,
+                () = held.cut() => None,
+                secured = secured(optioned(stream), tls.as_deref()) => secured,
+            };
+            let Some(stream) = secured else { return };
+            let stream = TokioIo::new(WriteTimeout::new(stream, manners.write));
+            let served = watcher.watch(http.serve_connection(stream, service));
+            tokio::select! {
+                // Senders that break off are their own affair.
+                ended = served => if let Err(error) = ended {
+                    tracing::debug!(%peer, %error, "a connection ended in the middle");
+                },
+                () = held.cut() => tracing::debug!(%peer, "a connection that waited was cut off: its place is needed"),
+            }
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+fn optioned(stream: TcpStream) -> TcpStream {
+    // Answers are small and whole: waiting for more to send would only delay them.
+    if let Err(error) = stream.set_nodelay(true).and_then(|()| watched(&stream)) {
+        tracing::debug!(%error, "a connection without its options");
+    }
+    stream
+}
+
+/// What the peer takes is seen soon, and that it is gone.
+fn watched(stream: &TcpStream) -> std::io::Result<()> {
+    let socket = SockRef::from(stream);
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_notsent_lowat(UNSENT)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))
+}

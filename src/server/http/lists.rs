@@ -1,0 +1,191 @@
+//! The lists: pre-recorded transcriptions, live ones, and both by an older path (interface, "Query
+//! parameters of both list endpoints").
+//!
+//! Choices where it is silent: newest first; links stay on the path that was asked; `next` holds the
+//! list still by a `before_date`, so that what comes in meanwhile moves nothing; at most
+//! [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT) items on a page.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::http::error::ServiceError;
+use crate::server::http::links::Base;
+use crate::server::http::response;
+use crate::server::http::streamed::StreamedJson;
+use crate::server::storage::live::{LivePosition, LiveRecords};
+use crate::server::storage::transcriptions::TranscriptionStore;
+use crate::wire::page::ListQuery;
+use axum::body::{Body, Bytes};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use std::io;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Where lists are read from.
+#[derive(Clone)]
+pub struct ListSources {
+    /// Pre-recorded ones.
+    pub store: Arc<TranscriptionStore>,
+    /// Live ones.
+    pub live: Arc<LiveRecords>,
+}
+
+/// Which kinds are on a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordKinds {
+    /// Pre-recorded ones.
+    pub recorded: bool,
+    /// Live ones.
+    pub live: bool,
+}
+
+impl RecordKinds {
+    /// From the values of `kind`; none means both.
+    ///
+    /// # Errors
+    /// A value that is no kind.
+    pub fn read<'a>(asked: impl Iterator<Item = &'a str>) -> Result<Self, ServiceError> {
+        let mut kinds = Self { recorded: false, live: false };
+        for kind in asked {
+            match kind {
+                "pre-recorded" => kinds.recorded = true,
+                "live" => kinds.live = true,
+                _ => {
+                    let words = "kind must be one of the following values: pre-recorded, live";
+                    return Err(ServiceError::fields(vec![words.to_owned()]));
+                }
+            }
+        }
+        let none = !kinds.recorded && !kinds.live;
+        Ok(if none { Self { recorded: true, live: true } } else { kinds })
+    }
+}
+
+/// One item of a list.
+#[derive(Debug, Clone, Copy)]
+enum Item {
+    Recorded(Uuid),
+    Live(LivePosition),
+}
+
+/// What a list holds from an offset on.
+pub struct ListSlice {
+    items: Vec<Item>,
+    /// The newest of all that were found.
+    newest: Option<Timestamp>,
+    /// Whether there are more after these.
+    more: bool,
+}
+
+/// What an owner's list holds. Reads the index only, but that of the live ones from the disk when
+/// there are new ones.
+///
+/// # Errors
+/// Those of the file system.
+pub fn find(list_sources: &ListSources, owner: &Hash, query: &ListQuery, kinds: RecordKinds) -> io::Result<ListSlice> {
+    let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let most = offset.saturating_add(limit).saturating_add(1);
+    let mut found: Vec<(Timestamp, Item)> = Vec::new();
+    if kinds.recorded {
+        found.extend(list_sources.store.list(owner, query, most).into_iter().map(|(at, id)| (at, Item::Recorded(id))));
+    }
+    if kinds.live {
+        found
+            .extend(list_sources.live.list(owner, query, most)?.into_iter().map(|(at, place)| (at, Item::Live(place))));
+        // Each of both is in order; of equal moments the pre-recorded one comes first.
+        found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    }
+    let newest = found.first().map(|(at, _)| *at);
+    let more = found.len() > offset.saturating_add(limit);
+    let items = found.into_iter().skip(offset).take(limit).map(|(_, item)| item).collect();
+    Ok(ListSlice { items, newest, more })
+}
+
+/// A page (interface, "Page (list response)") as a body that is written while the items are read
+/// from the disk, so that memory does not grow with the page. `beside` are parameters that links keep.
+pub fn page(
+    list_sources: &ListSources,
+    owner: Hash,
+    listed: ListSlice,
+    query: &ListQuery,
+    base: &Base,
+    path: &str,
+    beside: &[(String, String)],
+) -> Body {
+    let at = |query: &ListQuery| base.page_url(path, query, beside);
+    let next = listed.more.then(|| {
+        let offset = query.offset.saturating_add(u64::from(query.limit));
+        let before_date = query.before_date.or(listed.newest.map(|newest| Timestamp(newest.0.saturating_add(1))));
+        at(&ListQuery { offset, before_date, ..query.clone() })
+    });
+    let first = at(&ListQuery { offset: 0, ..query.clone() });
+    let links = serde_json::json!({ "first": first, "current": at(query), "next": next }).to_string();
+    let head = format!("{},\"items\":[", links.trim_end_matches('}'));
+    let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
+    let items = pieces(list_sources.clone(), owner, listed.items);
+    Body::from_stream(frame(head).chain(items).chain(frame("]}".to_owned())))
+}
+
+/// Bytes of items that are read from the disk at once.
+const PIECE: usize = 64 << 10;
+
+/// The items, read as they are wanted: nobody waits for the reader meanwhile. An error ends the body in its middle:
+/// the reader must not take it for a whole page.
+fn pieces(
+    list_sources: ListSources,
+    owner: Hash,
+    items: Vec<Item>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let rest = Some(Rest { list_sources, owner, items: items.into_iter(), is_first: true });
+    let read = stream::try_unfold(rest, async |rest| {
+        let Some(mut rest) = rest else { return Ok(None) };
+        tokio::task::spawn_blocking(move || {
+            let piece = rest.read()?;
+            let is_over = piece.1.is_none() && rest.items.len() == 0;
+            io::Result::Ok(Some((piece, (!is_over).then_some(rest))))
+        })
+        .await
+        .map_err(io::Error::other)?
+    });
+    read.map_ok(|(bytes, large)| {
+        let large = stream::iter(large.map(StreamedJson::stream)).flatten();
+        stream::iter([Ok(Bytes::from(bytes))]).chain(large)
+    })
+    .try_flatten()
+}
+
+/// What of a page is still to be read.
+struct Rest {
+    list_sources: ListSources,
+    owner: Hash,
+    items: std::vec::IntoIter<Item>,
+    is_first: bool,
+}
+
+impl Rest {
+    /// The next items up to [`PIECE`], and a large one after them, which is to be streamed. Blocks on the disk.
+    fn read(&mut self) -> io::Result<(Vec<u8>, Option<StreamedJson>)> {
+        let mut bytes = Vec::new();
+        while bytes.len() < PIECE
+            && let Some(item) = self.items.next()
+        {
+            let found = match item {
+                Item::Recorded(id) => {
+                    self.list_sources.store.read(id, &self.owner)?.map(response::record).transpose()?
+                }
+                Item::Live(place) => {
+                    Some(StreamedJson::in_memory(self.list_sources.live.read(place)?.get().as_bytes().to_vec()))
+                }
+            };
+            // Otherwise deleted since the list was made.
+            let Some(found) = found else { continue };
+            if !std::mem::take(&mut self.is_first) {
+                bytes.push(b',');
+            }
+            match found.whole() {
+                Ok(whole) => bytes.extend(whole),
+                Err(large) => return Ok((bytes, Some(large))),
+            }
+        }
+        Ok((bytes, None))
+    }
+}

@@ -1,0 +1,231 @@
+//! What is read: records, lists, audio; and what is deleted.
+
+use crate::domain::names::Hash;
+use crate::server::http::error::ServiceError;
+use crate::server::http::links::Base;
+use crate::server::http::lists;
+use crate::server::http::lists::RecordKinds;
+use crate::server::http::response;
+use crate::server::http::routes::{PathId, RequestOwner, ServiceState, SharedState, blocking};
+use crate::server::http::streamed::StreamedJson;
+use crate::server::storage::files;
+use crate::server::storage::transcriptions::{DeleteResult, TranscriptionState};
+use crate::wire::page::ListQuery;
+use crate::wire::record::OLD_PATH;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::io::ReaderStream;
+use uuid::Uuid;
+
+/// `GET /v2/pre-recorded/{id}`; by the older path also of a live one.
+pub async fn read(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    PathId(id): PathId,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
+    if let Some(body) = recorded_one(&service, owner, &id).await? {
+        return Ok(body);
+    }
+    match uri.path().starts_with(OLD_PATH) {
+        true => read_live(RequestOwner(owner), State(service), PathId(id)).await,
+        false => Err(ServiceError::not_found()),
+    }
+}
+
+async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
+    let Some(id) = files::parse_id(id) else { return Ok(None) };
+    let Some((status, _)) = service.list_sources.store.status(id, &owner) else { return Ok(None) };
+    if let Some(body) = service.rendered.get(id, &status) {
+        return Ok(Some(json(body)));
+    }
+    let own = Arc::clone(service);
+    let body = blocking(move || render(&own, id, &owner)).await?;
+    let body = body.map_err(|error| ServiceError::of_disk(&error))?;
+    Ok(body.map(|body| body.map_or_else(streamed, json)))
+}
+
+/// The body, or how it is streamed.
+fn render(service: &ServiceState, id: Uuid, owner: &Hash) -> io::Result<Option<Result<Bytes, StreamedJson>>> {
+    let Some(standing) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
+    let TranscriptionState { ref head, ref status, .. } = standing;
+    // What is found in audio that is fetched comes to the record without another status.
+    let lasts = head.source.is_none() || head.ended.is_some();
+    let status = status.clone();
+    let body = match response::record(standing)?.whole() {
+        Ok(body) => Bytes::from(body),
+        Err(streamed) => return Ok(Some(Err(streamed))),
+    };
+    if lasts {
+        service.rendered.put(id, status, body.clone());
+    }
+    Ok(Some(Ok(body)))
+}
+
+/// `GET /v2/live/{id}`.
+pub async fn read_live(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    PathId(id): PathId,
+) -> Result<Response, ServiceError> {
+    let live = Arc::clone(&service.list_sources.live);
+    let record = blocking(move || live.find(&id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))?;
+    let record = record.ok_or_else(ServiceError::not_found)?;
+    Ok(json(Bytes::from(record.get().to_owned())))
+}
+
+/// `GET /v2/pre-recorded`.
+pub async fn recorded(
+    caller: RequestOwner,
+    service: SharedState,
+    base: Base,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
+    list(caller, service, base, uri, Some(RecordKinds { recorded: true, live: false })).await
+}
+
+/// `GET /v2/live`.
+pub async fn live(caller: RequestOwner, service: SharedState, base: Base, uri: Uri) -> Result<Response, ServiceError> {
+    list(caller, service, base, uri, Some(RecordKinds { recorded: false, live: true })).await
+}
+
+/// `GET /v2/transcription`: both, unless `kind` says which.
+pub async fn both(caller: RequestOwner, service: SharedState, base: Base, uri: Uri) -> Result<Response, ServiceError> {
+    list(caller, service, base, uri, None).await
+}
+
+async fn list(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    base: Base,
+    uri: Uri,
+    kinds: Option<RecordKinds>,
+) -> Result<Response, ServiceError> {
+    let pairs = pairs(&uri);
+    let query = ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let mut beside = pairs.clone();
+    beside.retain(|(name, value)| kinds.is_none() && name == "kind" && !value.is_empty());
+    let kinds = kinds.map_or_else(|| RecordKinds::read(beside.iter().map(|(_, value)| value.as_str())), Ok);
+    let (query, kinds) = match (query, kinds) {
+        (Ok(query), Ok(kinds)) => (query, kinds),
+        (query, kinds) => {
+            let wrong = [query.err().unwrap_or_default(), kinds.err().map_or(Vec::new(), |refusal| refusal.wrong)];
+            return Err(ServiceError::fields(wrong.concat()));
+        }
+    };
+    drop(service.accepting.write().await);
+    let (list_sources, asked) = (service.list_sources.clone(), query.clone());
+    let listed = blocking(move || lists::find(&list_sources, &owner, &asked, kinds)).await?;
+    let listed = listed.map_err(|error| ServiceError::of_disk(&error))?;
+    let page = lists::page(&service.list_sources, owner, listed, &query, &base, uri.path(), &beside);
+    Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// Names and values of the query, decoded; what is no UTF-8 is replaced.
+pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
+    let Ok(mut url) = reqwest::Url::parse("http://query/") else { return Vec::new() };
+    url.set_query(uri.query());
+    url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+/// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1). With
+/// `?cancel=true`, which is this service's own, one that has not ended is cancelled and then deleted.
+pub async fn delete(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    PathId(id): PathId,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
+    let id = files::parse_id(&id).ok_or_else(ServiceError::not_found)?;
+    let cancels = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "cancel=true"));
+    match if cancels { cancel(&service, id, owner).await? } else { remove(&service, id, owner).await? } {
+        DeleteResult::Removed => {
+            service.rendered.forget(id);
+            Ok(StatusCode::ACCEPTED.into_response())
+        }
+        DeleteResult::Unknown => Err(ServiceError::not_found()),
+        DeleteResult::Open => {
+            let words = "the transcription has not ended; it can be deleted when its status is done or error, and \
+                         at any time with ?cancel=true";
+            Err(ServiceError::new(StatusCode::FORBIDDEN, words))
+        }
+    }
+}
+
+async fn remove(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
+    let store = Arc::clone(&service.list_sources.store);
+    blocking(move || store.delete(id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))
+}
+
+/// How long is waited for the end of what is cancelled: it stops at once, but for what it writes to the disk.
+const CANCELLING: Duration = Duration::from_secs(20);
+
+async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
+    let store = &service.list_sources.store;
+    let cancelling = async {
+        loop {
+            let end = store.ends.notified();
+            let own = Arc::clone(store);
+            match blocking(move || own.cancel(id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))? {
+                DeleteResult::Open => end.await,
+                done => return Ok(done),
+            }
+        }
+    };
+    let waited = tokio::time::timeout(CANCELLING, cancelling).await;
+    waited.unwrap_or_else(|_| {
+        Err(ServiceError::unavailable("the transcription is being cancelled; repeat the request to delete it"))
+    })
+}
+
+/// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.
+pub async fn file(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    PathId(id): PathId,
+) -> Result<Response, ServiceError> {
+    let id = files::parse_id(&id).ok_or_else(ServiceError::not_found)?;
+    let (_, upload) = service.list_sources.store.status(id, &owner).ok_or_else(ServiceError::not_found)?;
+    audio(&service, upload, &owner).await
+}
+
+/// `GET /file/{id}`: an upload, at the address that its answer named.
+pub async fn upload(
+    RequestOwner(owner): RequestOwner,
+    State(service): SharedState,
+    PathId(id): PathId,
+) -> Result<Response, ServiceError> {
+    let id = files::parse_id(&id).ok_or_else(ServiceError::not_found)?;
+    audio(&service, id, &owner).await
+}
+
+async fn audio(service: &ServiceState, upload: Uuid, owner: &Hash) -> Result<Response, ServiceError> {
+    let gone = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
+    let upload_store = &service.list_sources.store.upload_store;
+    let (_, size) = upload_store.owned(upload, owner).ok_or_else(gone)?;
+    let file = match tokio::fs::File::open(upload_store.media(upload)).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) => return Err(ServiceError::of_disk(&error)),
+    };
+    let heads =
+        [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
+    let upload_store = Arc::clone(upload_store);
+    blocking(move || upload_store.use_now(upload)).await?;
+    Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
+}
+
+fn streamed(body: StreamedJson) -> Response {
+    let heads =
+        [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_LENGTH, body.bytes().to_string())];
+    (heads, Body::from_stream(body.stream())).into_response()
+}
+
+fn json(body: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}

@@ -1,0 +1,62 @@
+//! What the service answers with: records.
+
+use crate::server::http::streamed::StreamedJson;
+use crate::server::storage::transcriptions::{RecordMeta, TranscriptionEnd, TranscriptionFailure, TranscriptionState};
+use crate::wire::published;
+use crate::wire::record::{Record, Status};
+use crate::wire::timestamps;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::io;
+use uuid::Uuid;
+
+/// A transcription as the interface shows it.
+type Shown = Record<Box<RawValue>, Box<RawValue>>;
+
+/// The record of a transcription (interface, "Job (transcription record)"; null and absent as in
+/// service notes, 3).
+///
+/// # Errors
+/// Those of the file system.
+pub fn record(standing: TranscriptionState) -> io::Result<StreamedJson> {
+    let TranscriptionState { id, head, status, result } = standing;
+    StreamedJson::of(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
+}
+
+fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> Shown {
+    let (completed_at, failure) = match head.ended {
+        Some(TranscriptionEnd { at, failure }) => (Some(timestamps::write(at)), failure),
+        None => (None, None),
+    };
+    Record {
+        id: id.to_string(),
+        request_id: Some(request_id(id)),
+        version: Some(2),
+        status,
+        created_at: Some(timestamps::write(head.created)),
+        kind: Some("pre-recorded".to_owned()),
+        completed_at,
+        custom_metadata: head.metadata,
+        error_code: failure.as_ref().map(|failure| failure.code),
+        // Nothing is known yet of audio that is still to be fetched.
+        file: head.file.id.is_some().then_some(head.file),
+        request_params: Some(published::filled(&head.params)),
+        // Always an object, as the interface has it.
+        post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
+        result,
+        error: None,
+        error_message: None,
+    }
+}
+
+/// The interface has no field for why a transcription failed; this one is "data meant to help
+/// identify issues".
+fn reason(failure: TranscriptionFailure) -> Map<String, Value> {
+    Map::from_iter([("error".to_owned(), Value::String(failure.message))])
+}
+
+/// The debug id: `G-` and the first eight characters of the id (service notes, 3).
+pub fn request_id(id: Uuid) -> String {
+    let id = id.to_string();
+    format!("G-{}", &id[..8])
+}

@@ -1,0 +1,341 @@
+//! The interface's endpoints (interface, "Endpoints"): which path leads where, and what every answer
+//! has in common.
+//!
+//! Choices where it is silent: an unknown path, or a method that a path does not take, is 404
+//! `Cannot GET /…` even without a key; a request without a valid key reaches no endpoint but the public ones, and
+//! nothing of its body is read before it is refused; another key's records are 404; the success codes are 200 for
+//! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
+
+use crate::clock::{Clock, Uptime};
+use crate::domain::names::Hash;
+use crate::domain::zone::Zone;
+use crate::server::fetch::download::Fetcher;
+use crate::server::http::auth::KeyCheck;
+use crate::server::http::connections::{ConnectionSlot, Full};
+use crate::server::http::cors;
+use crate::server::http::cors::{Cors, RequestOrigin};
+use crate::server::http::create;
+use crate::server::http::error::ServiceError;
+use crate::server::http::links::Links;
+use crate::server::http::lists::ListSources;
+use crate::server::http::read;
+use crate::server::http::request_body::{BodyLimits, RequestBody};
+use crate::server::http::requests_in_progress::{RequestHold, RequestsInProgress, until_sent};
+use crate::server::http::response;
+use crate::server::http::v1::{LongAnswers, V1Call};
+use crate::server::http::{openapi, v1};
+use crate::server::recognition::lazy::LazyRecogniser;
+use crate::server::status_page::page;
+use crate::server::status_page::statistics::Statistics;
+use crate::server::storage::response_cache::ResponseCache;
+use crate::server::webhooks::pending::PendingDeliveries;
+use crate::wire::error::ErrorBody;
+use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
+use crate::wire::timestamps;
+use crate::wire::upload;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::handler::Handler;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use axum::{Extension, Json, Router};
+use futures_util::FutureExt as _;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::{RwLock, Semaphore};
+use tower::Service as _;
+use uuid::Uuid;
+
+/// What the endpoints share.
+pub struct ServiceState {
+    /// The clock by which the page shows moments.
+    pub shown: Zone,
+    /// What was accepted, and what was imported.
+    pub list_sources: ListSources,
+    /// Records as they were last answered.
+    pub rendered: ResponseCache,
+    /// Who is let in.
+    pub door: KeyCheck,
+    /// What is spoken here.
+    pub recogniser: Arc<LazyRecogniser>,
+    /// Who fetches audio from elsewhere.
+    pub fetcher: Arc<Fetcher>,
+    /// The time of errors and uploads.
+    pub clock: Arc<dyn Clock>,
+    /// How addresses that are given out begin.
+    pub links: Links,
+    /// Since when.
+    pub born: Uptime,
+    /// How much is where.
+    pub statistics: Statistics,
+    /// The calls that somebody waits for.
+    pub pending_deliveries: Arc<PendingDeliveries>,
+    /// Held shared while a create becomes durable; a list waits for those that began before it. So
+    /// a create that is on no list that began after it was never accepted.
+    pub accepting: Arc<RwLock<()>>,
+    /// Held while a long body of JSON is read: in memory it is some twenty times as long.
+    pub long_bodies: Semaphore,
+    /// How long bodies may take.
+    pub bodies: BodyLimits,
+    /// The requests in progress of each key.
+    pub in_flight: Arc<RequestsInProgress>,
+    /// Pages of which origins may ask.
+    pub cors: Cors,
+}
+
+/// Endpoints while they are added. Each says whether it needs a key: there is no third way.
+#[derive(Clone, Default)]
+pub struct Endpoints {
+    /// For requests with a valid key.
+    all: Router<Arc<ServiceState>>,
+    /// For all others: what needs a key only refuses here.
+    public: Router<Arc<ServiceState>>,
+}
+
+impl Endpoints {
+    /// One that needs a key, with and without a slash at its end.
+    pub fn keyed<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    where
+        H: Handler<T, Arc<ServiceState>>,
+        T: 'static,
+    {
+        for path in [path.to_owned(), format!("{path}/")] {
+            self.all = std::mem::take(&mut self.all).route(&path, on(method, handler.clone()));
+            self.public = std::mem::take(&mut self.public).route(&path, on(method, without_key));
+        }
+    }
+
+    /// One that is open to everybody, or sees to keys itself.
+    pub fn public<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    where
+        H: Handler<T, Arc<ServiceState>>,
+        T: 'static,
+    {
+        self.all = std::mem::take(&mut self.all).route(path, on(method, handler.clone()));
+        self.public = std::mem::take(&mut self.public).route(path, on(method, handler));
+    }
+
+    fn front(self, service: &Arc<ServiceState>) -> Front {
+        let finish = |router: Router<Arc<ServiceState>>| {
+            router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
+        };
+        Front { all: finish(self.all), public: finish(self.public), service: Arc::clone(service) }
+    }
+}
+
+/// All that is answered, and what every answer has in common.
+#[derive(Clone)]
+pub struct Front {
+    all: Router,
+    public: Router,
+    service: Arc<ServiceState>,
+}
+
+impl Front {
+    /// Of a service.
+    pub fn new(service: &Arc<ServiceState>) -> Self {
+        let mut endpoints = second();
+        // The first version reads the second's answers: they are finished for it.
+        let second = endpoints.clone().front(service);
+        let long = Arc::new(LongAnswers::default());
+        v1::add(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
+        openapi::add(&mut endpoints, service.door.headers());
+        endpoints.front(service)
+    }
+
+    /// Answers a request from outside. Whose page asks, whether there is room and whose key it is are looked at in
+    /// this order, and before a byte of its body.
+    pub async fn answer(self, request: Request) -> Response {
+        let (service, uri) = (Arc::clone(&self.service), request.uri().clone());
+        let (request, body) = RequestBody::watch(request, service.bodies);
+        let asking = service.cors.asking(request.headers());
+        let allowed = if let RequestOrigin::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
+        let mut response = match asking {
+            RequestOrigin::Foreign => complete(&service, &uri, foreign(request.headers()).into_response()),
+            RequestOrigin::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => {
+                service.cors.preflight()
+            }
+            RequestOrigin::Allowed(_) | RequestOrigin::Own => self.admit(request).await,
+        };
+        if let Some(slow) = body.and_then(|body| body.end()) {
+            let refusal = ServiceError::new(StatusCode::REQUEST_TIMEOUT, slow.to_string());
+            response = complete(&service, &uri, refusal.into_response());
+        }
+        service.cors.mark(&mut response, allowed);
+        response
+    }
+
+    /// Sees who asks.
+    async fn admit(self, mut request: Request) -> Response {
+        let begun = match request.extensions().get::<Full>() {
+            Some(full) => Err(crowded(*full)),
+            None => Ok(self.service.door.admit(request.headers())),
+        };
+        let held = match begun {
+            Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),
+            Ok(Err(refusal)) => {
+                request.extensions_mut().insert(NoKey(refusal));
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match held {
+            Ok(Some((owner, held))) => {
+                request.extensions_mut().insert(RequestOwner(owner));
+                until_sent(self.ask(request).await, held)
+            }
+            Ok(None) => {
+                *request.body_mut() = Body::empty();
+                call(self.public, &self.service, request).await
+            }
+            Err(refusal) => complete(&self.service, &request.uri().clone(), refusal.into_response()),
+        }
+    }
+
+    fn hold(&self, owner: Hash, request: &Request) -> Result<RequestHold, ServiceError> {
+        let begun = self.service.in_flight.begin(owner)?;
+        let working = match request.extensions().get::<ConnectionSlot>() {
+            Some(place) => Some(place.work().ok_or_else(|| crowded(Full::All))?),
+            None => None,
+        };
+        Ok((begun, working))
+    }
+
+    /// Answers a request whose [`Caller`] is known.
+    pub async fn ask(self, request: Request) -> Response {
+        call(self.all, &self.service, request).await
+    }
+}
+
+/// Every refusal gets its body, and a panic becomes one.
+async fn call(mut router: Router, service: &ServiceState, request: Request) -> Response {
+    let uri = request.uri().clone();
+    let served = AssertUnwindSafe(async { router.call(request).await }).catch_unwind().await;
+    complete(service, &uri, served.map_or_else(|_| fault().into_response(), |Ok(response)| response))
+}
+
+fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Response {
+    match response.extensions_mut().remove::<ServiceError>() {
+        Some(refusal) => refuse(service, uri, refusal, &response),
+        None => response,
+    }
+}
+
+/// The second version's endpoints, and the page.
+fn second() -> Endpoints {
+    let mut endpoints = Endpoints::default();
+    endpoints.public("/", MethodFilter::GET, page::show);
+    endpoints.keyed(upload::PATH, MethodFilter::POST, create::receive);
+    endpoints.keyed("/file/{id}", MethodFilter::GET, read::upload);
+    endpoints.keyed(PATH, MethodFilter::GET, read::recorded);
+    endpoints.keyed(OLD_PATH, MethodFilter::GET, read::both);
+    for path in [PATH, OLD_PATH] {
+        let one = format!("{path}/{{id}}");
+        endpoints.keyed(path, MethodFilter::POST, create::create);
+        endpoints.keyed(&one, MethodFilter::GET, read::read);
+        endpoints.keyed(&one, MethodFilter::DELETE, read::delete);
+        endpoints.keyed(&format!("{one}/file"), MethodFilter::GET, read::file);
+    }
+    endpoints.keyed(LIVE_PATH, MethodFilter::GET, read::live);
+    endpoints.keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, read::read_live);
+    endpoints
+}
+
+/// What endpoints are handed.
+pub type SharedState = State<Arc<ServiceState>>;
+
+/// The owner of the key that the request came with: [`Front::answer`] has seen it.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestOwner(pub Hash);
+
+impl<S: Sync> FromRequestParts<S> for RequestOwner {
+    type Rejection = ServiceError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ServiceError> {
+        parts.extensions.get::<Self>().copied().ok_or_else(fault)
+    }
+}
+
+/// Why a request may not reach what needs a key.
+#[derive(Debug, Clone)]
+struct NoKey(ServiceError);
+
+async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
+    refusal.map_or_else(fault, |Extension(NoKey(refusal))| refusal)
+}
+
+/// 403: a page of another origin asks.
+fn foreign(headers: &HeaderMap) -> ServiceError {
+    let origin = headers.get(header::ORIGIN).map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned());
+    let shown: String = origin.unwrap_or_default().chars().take(200).collect();
+    let words =
+        format!("pages of the origin `{shown}` may not ask here; the operator can allow it by `cors` in [serve]");
+    ServiceError::new(StatusCode::FORBIDDEN, words)
+}
+
+/// 503 or 429: there is no room for this connection.
+fn crowded(full: Full) -> ServiceError {
+    match full {
+        Full::All => ServiceError::unavailable(full.to_string()),
+        Full::Address(_) => ServiceError::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()),
+    }
+}
+
+/// The id in the path; empty where it is no text, so that there is nothing of that id.
+pub struct PathId(pub String);
+
+impl FromRequestParts<Arc<ServiceState>> for PathId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<ServiceState>) -> Result<Self, Infallible> {
+        let path = Path::<String>::from_request_parts(parts, service).await;
+        Ok(Self(path.map_or_else(|_| String::new(), |Path(id)| id)))
+    }
+}
+
+async fn unknown(method: Method, uri: Uri) -> ServiceError {
+    ServiceError::new(StatusCode::NOT_FOUND, format!("Cannot {method} {}", uri.path()))
+}
+
+/// A refusal with its body, and with what it says in its headers.
+fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Response) -> Response {
+    let (path, request_id) = (uri.path().to_owned(), response::request_id(Uuid::new_v4()));
+    tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
+    let body = ErrorBody {
+        timestamp: timestamps::write(service.clock.now()),
+        path,
+        request_id,
+        status_code: refusal.status.as_u16(),
+        message: refusal.message,
+        validation_errors: refusal.wrong.into_iter().map(Into::into).collect(),
+        ..ErrorBody::default()
+    };
+    let mut response = (refusal.status, Json(body)).into_response();
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL] {
+        if let Some(value) = bare.headers().get(&name) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
+}
+
+/// 500: what was being done panicked.
+pub fn fault() -> ServiceError {
+    ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
+}
+
+/// Runs what blocks on the disk. A panic there is the service's fault, not the connection's end.
+///
+/// # Errors
+/// It panicked.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| fault())
+}
+
+/// The text of a header.
+pub fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}

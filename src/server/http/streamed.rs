@@ -1,0 +1,149 @@
+//! JSON with a result in it. A small result is read; a large one is streamed from its file, so that memory does
+//! not grow with how long a recording is, nor with how many read it at once.
+
+use axum::body::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::{self, Read};
+use tokio::io::AsyncReadExt as _;
+use tokio_util::io::ReaderStream;
+use uuid::Uuid;
+
+/// Bytes of a result that is read into memory; a longer one is streamed.
+pub const SMALL: u64 = 1 << 20;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// A result as it lies on the disk. It stays readable when it is deleted.
+#[derive(Debug)]
+pub struct StoredResult {
+    file: File,
+    len: u64,
+}
+
+impl StoredResult {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(file: File) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { file, len })
+    }
+
+    /// All of it, whatever its size.
+    ///
+    /// # Errors
+    /// Those of the file system, and that it is no JSON.
+    pub fn read(mut self) -> io::Result<Box<RawValue>> {
+        let mut text = Vec::with_capacity(usize::try_from(self.len).unwrap_or_default());
+        self.file.read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}
+
+/// JSON with a result in it, or without one.
+#[derive(Debug)]
+pub struct StreamedJson {
+    before: Vec<u8>,
+    result: Option<StoredResult>,
+    after: Vec<u8>,
+}
+
+impl StreamedJson {
+    /// What `write` makes of a result.
+    ///
+    /// # Errors
+    /// Those of `write` and of the file system.
+    pub fn of(
+        result: Option<StoredResult>,
+        write: impl FnOnce(Option<Box<RawValue>>) -> serde_json::Result<Vec<u8>>,
+    ) -> io::Result<Self> {
+        let large = match result {
+            Some(stored) if stored.len > SMALL => stored,
+            other => {
+                let before = write(other.map(StoredResult::read).transpose()?)?;
+                return Ok(Self { before, result: None, after: Vec::new() });
+            }
+        };
+        // A text that nobody can have put beside it.
+        let place = format!("\"{}\"", Uuid::new_v4());
+        let mut before = write(Some(RawValue::from_string(place.clone())?))?;
+        let at = memchr::memmem::find(&before, place.as_bytes());
+        let at = at.ok_or_else(|| io::Error::other("a record has no place for its result"))?;
+        let after = before.split_off(at + place.len());
+        before.truncate(at);
+        Ok(Self { before, result: Some(large), after })
+    }
+
+    /// What is in memory already.
+    pub fn in_memory(json: Vec<u8>) -> Self {
+        Self { before: json, result: None, after: Vec::new() }
+    }
+
+    /// Bytes of all of it.
+    pub fn bytes(&self) -> u64 {
+        let result = self.result.as_ref().map_or(0, |stored| stored.len);
+        result.saturating_add((self.before.len() + self.after.len()) as u64)
+    }
+
+    /// All of it where that is in memory anyway.
+    ///
+    /// # Errors
+    /// Itself: it has to be streamed.
+    pub fn whole(self) -> Result<Vec<u8>, Self> {
+        if self.result.is_none() { Ok(self.before) } else { Err(self) }
+    }
+
+    /// All of it, piece by piece. A file that is shorter than it was ends it with an error: whoever reads must
+    /// not take it for whole.
+    pub fn stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+        let ends = |bytes: Vec<u8>| stream::iter([Ok(Bytes::from(bytes))]);
+        let stored = self.result.map(|StoredResult { file, len }| {
+            ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE)
+        });
+        ends(self.before).chain(stream::iter(stored).flatten()).chain(ends(self.after))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn stored(bytes: &[u8]) -> Option<StoredResult> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        Some(StoredResult::open(file).unwrap())
+    }
+
+    fn record(result: Option<Box<RawValue>>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&serde_json::json!({ "id": 1, "result": result, "status": "done" }))
+    }
+
+    #[tokio::test]
+    async fn a_large_result_stands_where_a_small_one_would() {
+        let large = serde_json::to_vec(&vec!["word"; 200_000]).unwrap();
+        assert!(large.len() as u64 > SMALL);
+        let whole = record(Some(serde_json::from_slice(&large).unwrap())).unwrap();
+        let streamed = StreamedJson::of(stored(&large), record).unwrap();
+        assert_eq!(streamed.bytes(), whole.len() as u64);
+        let streamed = streamed.whole().unwrap_err();
+        let pieces: Vec<Bytes> = streamed.stream().map(|piece| piece.unwrap()).collect().await;
+        assert!(pieces.iter().all(|piece| piece.len() <= PIECE));
+        assert_eq!(pieces.concat(), whole);
+        assert_eq!(
+            StreamedJson::of(stored(b"[1]"), record).unwrap().whole().unwrap(),
+            b"{\"id\":1,\"result\":[1],\"status\":\"done\"}"
+        );
+        assert_eq!(
+            StreamedJson::of(None, record).unwrap().whole().unwrap(),
+            b"{\"id\":1,\"result\":null,\"status\":\"done\"}"
+        );
+        assert!(StreamedJson::of(stored(b"[1"), record).is_err(), "damaged");
+    }
+}

@@ -1,0 +1,206 @@
+//! TLS of a listener: handshakes with a deadline, and a certificate that is replaced while it is served.
+//!
+//! The content of both files is compared every few seconds, so that it does not matter how they are replaced. A new
+//! pair is taken if its key fits and it is valid now; otherwise the one in use stays, and the log says why.
+
+use crate::clock::Clock;
+use crate::domain::names::{Hash, Timestamp};
+use crate::tls::pair::{Pair, PairError, PairFiles};
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A certificate that ends sooner is told, once a day.
+const SOON: Duration = Duration::from_secs(7 * 24 * 3600);
+
+const DAY: i64 = 24 * 3600 * 1000;
+
+/// What follows the length of a record in a client's first message; plain HTTP begins with a letter.
+const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// A connection, with TLS or without.
+pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// Who else is let in than those who speak TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainPeers {
+    /// Nobody.
+    Refused,
+    /// Whoever connects from the very address that is listened at, or from this machine's loopback: nothing of it is
+    /// on any network.
+    FromHere,
+}
+
+/// The certificate of a listener, as it is now.
+#[derive(Debug)]
+pub struct ListenerTls {
+    files: PairFiles,
+    plain: PlainPeers,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    pair: Pair,
+    /// What was seen last and not taken, and whether that was said.
+    refused: Option<(Option<Hash>, bool)>,
+    /// The day on which the end of the certificate was told last.
+    warned: Option<i64>,
+}
+
+/// What a look at the files came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateCheck {
+    /// They are as they were.
+    Same,
+    /// They hold another pair, which counts from now on.
+    Taken,
+    /// They hold something that cannot be used; in words. What was in use stays.
+    Refused(String),
+}
+
+impl ListenerTls {
+    /// Reads the files. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`PairError`].
+    pub fn open(files: &PairFiles, plain: PlainPeers, now: Timestamp) -> Result<Self, PairError> {
+        let pair = files.read()?;
+        let tls = Self { files: files.clone(), plain, state: Mutex::new(State { pair, refused: None, warned: None }) };
+        tls.warn_of_open_key();
+        tls.warn_of_end(now);
+        Ok(tls)
+    }
+
+    /// Looks at the files. Blocks on the disk. `at_once`: what cannot be used is told already when it is seen for the
+    /// first time; otherwise when it stays, since files are replaced one after the other.
+    pub fn look(&self, now: Timestamp, at_once: bool) -> CertificateCheck {
+        let content = self.files.content();
+        if content == Some(self.state().pair.content) {
+            self.state().refused = None;
+            self.warn_of_end(now);
+            return CertificateCheck::Same;
+        }
+        let looked = match self.files.read() {
+            Ok(pair) => self.offer(pair, now),
+            Err(error) => CertificateCheck::Refused(error.to_string()),
+        };
+        let mut state = self.state();
+        let cert = self.files.cert.display();
+        match &looked {
+            CertificateCheck::Refused(reason) => {
+                let (is_known, was_said) = match state.refused {
+                    Some((seen, said)) if seen == content => (true, said),
+                    _ => (false, false),
+                };
+                let says = !was_said && (is_known || at_once);
+                state.refused = Some((content, was_said || says));
+                if says {
+                    tracing::warn!(%cert, reason, "a changed certificate is not used; the one before it stays in use, and the files are looked at again");
+                }
+            }
+            _ => {
+                *state = State { refused: None, warned: None, pair: state.pair.clone() };
+                let until = state.pair.validity.map(|validity| crate::wire::timestamps::write(validity.until));
+                tracing::info!(%cert, until, "another certificate is used from now on");
+                self.warn_of_open_key();
+            }
+        }
+        drop(state);
+        self.warn_of_end(now);
+        looked
+    }
+
+    /// A pair that fits takes the place of the one in use, unless that is valid and the new one is not.
+    fn offer(&self, pair: Pair, now: Timestamp) -> CertificateCheck {
+        let mut state = self.state();
+        let is_valid = |pair: &Pair| pair.validity.is_none_or(|validity| validity.holds(now));
+        if is_valid(&state.pair) && !is_valid(&pair) {
+            let dates =
+                pair.validity.map(|validity| [validity.from, validity.until].map(crate::wire::timestamps::write));
+            let [from, until] = dates.unwrap_or_default();
+            return CertificateCheck::Refused(format!("it is valid from {from} to {until} only"));
+        }
+        state.pair = pair;
+        CertificateCheck::Taken
+    }
+
+    fn warn_of_open_key(&self) {
+        if self.files.is_key_open() {
+            let key = self.files.key.display();
+            tracing::warn!(%key, "every user of this machine may read the private key; take that from them: chmod o-r");
+        }
+    }
+
+    fn warn_of_end(&self, now: Timestamp) {
+        let mut state = self.state();
+        let Some(until) = state.pair.validity.map(|validity| validity.until) else { return };
+        let today = now.0.div_euclid(DAY);
+        if now.after(SOON) < until || state.warned == Some(today) {
+            return;
+        }
+        state.warned = Some(today);
+        let (cert, until) = (self.files.cert.display(), crate::wire::timestamps::write(until));
+        tracing::warn!(%cert, %until, "the certificate ends soon or has ended: clients refuse it then; replace the files, nothing has to be restarted");
+    }
+
+    /// Looks at the files for ever.
+    pub async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        loop {
+            clock.sleep(look_every()).await;
+            let (own, now) = (Arc::clone(&self), clock.now());
+            let _ = tokio::task::spawn_blocking(move || own.look(now, false)).await;
+        }
+    }
+
+    async fn handshake(&self, stream: TcpStream) -> io::Result<Stream> {
+        if self.plain == PlainPeers::FromHere && is_from_here(&stream) {
+            let mut first = [0];
+            if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE_RECORD {
+                return Ok(Either::Left(stream));
+            }
+        }
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.state().pair.config));
+        acceptor.accept(stream).await.map(|stream| Either::Right(Box::new(stream)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that requests can be read from; `None` where the other side speaks no TLS, or not in time: then it is
+/// closed.
+pub async fn secured(stream: TcpStream, tls: Option<&ListenerTls>) -> Option<Stream> {
+    let Some(tls) = tls else { return Some(Either::Left(stream)) };
+    match tokio::time::timeout(HANDSHAKE, tls.handshake(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS is closed"),
+        Err(_) => tracing::debug!("a handshake took too long; the connection is closed"),
+    }
+    None
+}
+
+fn is_from_here(stream: &TcpStream) -> bool {
+    let ip = |address: io::Result<std::net::SocketAddr>| address.ok().map(|address| address.ip().to_canonical());
+    let (peer, own) = (ip(stream.peer_addr()), ip(stream.local_addr()));
+    peer.is_some_and(|peer: IpAddr| peer.is_loopback() || Some(peer) == own)
+}
+
+/// How often files that may be replaced at any time are looked at. In a debug build the environment variable
+/// `SCRIBED_TEST_LOOK` (as `50ms`) says otherwise, so that a test need not wait.
+pub fn look_every() -> Duration {
+    let said = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
+    said.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(LOOK)
+}

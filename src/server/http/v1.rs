@@ -1,0 +1,388 @@
+//! The first version's one call: file and parameters in one multipart body, and the connection held open
+//! until the result comes (interface, "Versioning" 2).
+//!
+//! It is made of the second version's endpoints, which see to limits and errors: an upload, a create
+//! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
+//! lists hold it.
+
+use crate::clock::Clock;
+use crate::domain::names::Hash;
+use crate::server::http::multipart;
+use crate::server::http::multipart::{Multipart, MultipartError};
+use crate::server::http::request_body::BodyMeter;
+use crate::server::http::routes::{Endpoints, Front, RequestOwner};
+use crate::wire::record::{self, Created, Record, Status};
+use crate::wire::result::ResultBody;
+use crate::wire::upload::{self, Uploaded};
+use crate::wire::v1::{AUDIO_PATH, OutputFormat, VIDEO_PATH, answer};
+use crate::wire::v1_params;
+use axum::Json;
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::Request;
+use axum::http::response::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Adds the first version's call to the endpoints.
+pub fn add(endpoints: &mut Endpoints, first: &V1Call) {
+    for path in [AUDIO_PATH, VIDEO_PATH] {
+        let first = first.clone();
+        endpoints.keyed(path, MethodFilter::POST, move |caller: RequestOwner, meter: BodyMeter, request: Request| {
+            let first = first.clone();
+            async move { first.serve(caller, &meter, request).await.unwrap_or_else(|refused| *refused) }
+        });
+    }
+}
+
+/// Longest text of one form field, and longest name of one; [`multipart`] bounds all of them together.
+const FIELD: usize = 64 * 1024;
+const NAME: usize = 256;
+
+/// Longest answer of a step that is read into memory: some forty hours of speech. The first version's answer is
+/// one piece, so that a longer one is read by the second version's endpoints only, which stream it.
+const ANSWER: u64 = 32 << 20;
+
+/// Longer answers are read and rewritten a few at a time, whoever asks, and held a few of each key, until they are sent.
+const SHORT: u64 = 1 << 20;
+
+/// How many at a time: each takes several times its length.
+const BUILT: usize = 2;
+
+/// How many of each key, built and not yet sent: at most [`ANSWER`] bytes each, about. Who reads slowly makes
+/// only requests of the same key wait.
+const HELD: usize = 2;
+
+/// Who may build and hold long answers.
+pub struct LongAnswers {
+    built: Arc<Semaphore>,
+    held: Mutex<HashMap<Hash, Weak<Semaphore>>>,
+}
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        Self { built: Arc::new(Semaphore::new(BUILT)), held: Mutex::default() }
+    }
+}
+
+/// A long answer in memory.
+struct Long {
+    /// Until it is built.
+    building: Option<OwnedSemaphorePermit>,
+    /// Until it is sent.
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl LongAnswers {
+    /// Waits until this key may build one more, and hold it. The key's own comes first: who waits for it keeps
+    /// nobody else from building.
+    async fn begin(&self, owner: Hash) -> Long {
+        let of_key = self.of_key(owner);
+        let held = of_key.acquire_owned().await.ok();
+        Long { held, building: Arc::clone(&self.built).acquire_owned().await.ok() }
+    }
+
+    /// Known as long as somebody holds an answer, or waits for it.
+    fn of_key(&self, owner: Hash) -> Arc<Semaphore> {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, of_key| of_key.strong_count() > 0);
+        if let Some(of_key) = all.get(&owner).and_then(Weak::upgrade) {
+            return of_key;
+        }
+        let of_key = Arc::new(Semaphore::new(HELD));
+        all.insert(owner, Arc::downgrade(&of_key));
+        of_key
+    }
+}
+
+/// The first version's call, which asks the second version in the same process.
+#[derive(Clone)]
+pub struct V1Call {
+    /// Whose refusals have their bodies.
+    pub second: Front,
+    /// The time of waits.
+    pub clock: Arc<dyn Clock>,
+    /// Bounds what long answers take of memory.
+    pub long: Arc<LongAnswers>,
+}
+
+/// An answer that says why there is none.
+type Refused = Box<Response>;
+
+/// How it was asked: the steps are asked likewise.
+struct Asked {
+    headers: HeaderMap,
+    caller: RequestOwner,
+}
+
+/// What was sent.
+#[derive(Default)]
+struct Form {
+    fields: Map<String, Value>,
+    uploaded: Option<Uploaded>,
+}
+
+impl V1Call {
+    async fn serve(&self, caller: RequestOwner, meter: &BodyMeter, request: Request) -> Result<Response, Refused> {
+        let path = request.uri().path().to_owned();
+        let asked = Asked { headers: request.headers().clone(), caller };
+        let form = self.read(&path, &asked, meter, request.into_body()).await?;
+        let (body, format) = create_body(form).map_err(refuse)?;
+        let json = HeaderValue::from_static("application/json");
+        let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
+        let created: Created = parsed(&created)?;
+        let (result, long) = self.wait(&path, &asked, &created.id).await?;
+        let response = Json(answer(&result, format)).into_response();
+        drop(result);
+        let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
+        drop(building);
+        Ok(response.map(|body| held_until_sent(body, held)))
+    }
+
+    /// Takes the form apart; the file goes on to the upload as it comes.
+    async fn read(&self, path: &str, asked: &Asked, meter: &BodyMeter, body: Body) -> Result<Form, Refused> {
+        let kind = asked.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let Some(boundary) = kind.and_then(multipart::boundary) else {
+            return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
+        };
+        let mut body = body.into_data_stream();
+        let mut parts = Multipart::new(&mut body, boundary);
+        let too_many = || refuse("there are too many fields, or they are too long".to_owned());
+        let bad = |error: MultipartError| match error {
+            MultipartError::TooMany | MultipartError::TooLong => too_many(),
+            MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => refuse(error.to_string()),
+        };
+        let mut form = Form::default();
+        while let Some(part) = parts.next_part().await.map_err(bad)? {
+            if matches!(part.name.as_str(), "audio" | "video") {
+                if form.uploaded.is_some() {
+                    return Err(refuse("the body has more than one file".to_owned()));
+                }
+                parts.is_file();
+                meter.audio(true);
+                form.uploaded = Some(self.upload(path, asked, &part.filename, &mut parts).await?);
+                meter.audio(false);
+                continue;
+            }
+            if part.name.len() > NAME {
+                return Err(too_many());
+            }
+            let mut text = Vec::new();
+            while let Some(chunk) = parts.chunk().await.map_err(bad)? {
+                text.extend_from_slice(&chunk);
+                if text.len() > FIELD {
+                    return Err(refuse(format!("{} must be a string of at most {FIELD} bytes", part.name)));
+                }
+            }
+            form.fields.insert(part.name, Value::String(String::from_utf8_lossy(&text).into_owned()));
+        }
+        Ok(form)
+    }
+
+    async fn upload<S>(
+        &self,
+        path: &str,
+        asked: &Asked,
+        filename: &str,
+        parts: &mut Multipart<S>,
+    ) -> Result<Uploaded, Refused>
+    where
+        S: futures_util::Stream<Item = Result<Bytes, axum::Error>> + Unpin,
+    {
+        let (sender, receiver) = mpsc::channel(2);
+        let feeding = async {
+            loop {
+                let piece = match parts.chunk().await {
+                    Ok(Some(chunk)) => Ok(chunk),
+                    Ok(None) => break,
+                    Err(error) => Err(io::Error::other(error.to_string())),
+                };
+                let failed = piece.is_err();
+                // Nobody listens any more where the upload was refused.
+                if sender.send(piece).await.is_err() || failed {
+                    break;
+                }
+            }
+            drop(sender);
+        };
+        let (kind, body) = form_of(filename, receiver);
+        let (answered, ()) =
+            tokio::join!(self.step(path, Method::POST, upload::PATH, asked, Some(kind), body), feeding);
+        parsed(&answered?)
+    }
+
+    /// The result, and what is held until a long one is sent.
+    async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let target = format!("{}/{id}", record::PATH);
+            let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
+            let (body, long) = self.bounded(path, asked, id, &parts, body).await?;
+            let body = succeeded(path, &parts, body)?;
+            let record: Record<ResultBody> = parsed(&body)?;
+            drop(body);
+            match record.status {
+                Status::Done => return Ok((record.result.unwrap_or_default(), long)),
+                Status::Error => return Err(failed(&record)),
+                _ => self.clock.sleep(pause).await,
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// One request to the second version; what it refuses is refused here in its words.
+    async fn step(
+        &self,
+        path: &str,
+        method: Method,
+        target: &str,
+        asked: &Asked,
+        kind: Option<HeaderValue>,
+        body: Body,
+    ) -> Result<Bytes, Refused> {
+        let (parts, body) = self.ask(method, target, asked, kind, body).await?.into_parts();
+        let body = to_bytes(body, SHORT as usize).await.map_err(|error| fault(&error.to_string()))?;
+        succeeded(path, &parts, body)
+    }
+
+    /// The body of a record. Where it is long, it is read when few others are.
+    async fn bounded(
+        &self,
+        path: &str,
+        asked: &Asked,
+        id: &str,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<(Bytes, Option<Long>), Refused> {
+        let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
+        if length > ANSWER {
+            let words = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
+            tracing::info!(%path, id, length, "a first-version answer is too large");
+            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &words));
+        }
+        let long = if length > SHORT { Some(self.long.begin(asked.caller.0).await) } else { None };
+        let bytes = to_bytes(body, ANSWER as usize).await.map_err(|error| fault(&error.to_string()))?;
+        Ok((bytes, long))
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        asked: &Asked,
+        kind: Option<HeaderValue>,
+        body: Body,
+    ) -> Result<Response, Refused> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
+        *request.headers_mut() = asked.headers.clone();
+        request.extensions_mut().insert(asked.caller);
+        for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
+            request.headers_mut().remove(name);
+        }
+        request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        Ok(self.second.clone().ask(request).await)
+    }
+}
+
+/// The body of an answer; what the second version refuses is refused here in its words.
+fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
+    if parts.status.is_success() {
+        return Ok(body);
+    }
+    let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
+    refused["path"] = json!(path);
+    let mut response = (parts.status, Json(refused)).into_response();
+    let again = parts.headers.get(header::RETRY_AFTER).cloned();
+    response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
+    Err(Box::new(response))
+}
+
+/// A body that lets go of a permit when it is sent, or given up.
+fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
+    match permit {
+        None => body,
+        Some(permit) => Body::from_stream(body.into_data_stream().map(move |piece| {
+            let _held = &permit;
+            piece
+        })),
+    }
+}
+
+/// A form with one file, as it is sent to the upload.
+fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
+    let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
+    let name: String = filename.chars().filter(|c| !c.is_control()).collect();
+    let name = name.replace('\\', "/").replace('"', "%22");
+    let part = upload::PART;
+    let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{name}\"\r\n\r\n");
+    let tail = format!("\r\n--{boundary}--\r\n");
+    let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
+    let pieces = stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces)));
+    let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
+    let kind = kind.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
+    (kind, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
+}
+
+/// The create's body, and how the answer is written. What the first version has and the second does not is
+/// passed over, as unknown parameters are; what it has and means nothing is refused.
+fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
+    let mut fields = form.fields;
+    let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {
+        None => OutputFormat::Json,
+        Some(word) => OutputFormat::from_word(word.trim())
+            .ok_or_else(|| "output_format must be one of: json, srt, vtt, plain, txt".to_owned())?,
+    };
+    if let Some(word) = match format {
+        OutputFormat::Srt => Some("srt"),
+        OutputFormat::Vtt => Some("vtt"),
+        OutputFormat::Json | OutputFormat::Text => None,
+    } {
+        fields.insert("output_format".to_owned(), json!(word));
+    }
+    let upgraded = v1_params::params(&fields);
+    let meaningless = upgraded.removed.iter().find(|name| v1_params::PARAMS.contains(&name.as_str()));
+    if let Some(name) = meaningless {
+        return Err(format!("{name} has a value that the first version does not know"));
+    }
+    if !upgraded.removed.is_empty() {
+        tracing::debug!(keys = ?upgraded.removed, "unknown parameters are passed over");
+    }
+    let mut body = upgraded.value;
+    if let Some(uploaded) = form.uploaded {
+        body["audio_url"] = json!(uploaded.audio_url);
+    }
+    Ok((body.to_string(), format))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body).map_err(|error| fault(&error.to_string()))
+}
+
+fn failed(record: &Record<ResultBody>) -> Refused {
+    let code = record.error_code.and_then(|code| StatusCode::from_u16(code).ok());
+    let words = record.reason().unwrap_or("the transcription failed");
+    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), words)
+}
+
+fn refuse(words: String) -> Refused {
+    error(StatusCode::BAD_REQUEST, &words)
+}
+
+fn fault(words: &str) -> Refused {
+    tracing::error!(words, "the first version's call met what it does not understand");
+    error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
+}
+
+fn error(status: StatusCode, words: &str) -> Refused {
+    Box::new(crate::server::http::error::ServiceError::new(status, words).into_response())
+}

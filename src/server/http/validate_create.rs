@@ -1,0 +1,138 @@
+//! A create's body, checked against the interface and against what this build can do.
+
+use crate::domain::names::Hash;
+use crate::server::http::error::ServiceError;
+use crate::server::http::limits;
+use crate::server::recognition::unsupported;
+use crate::server::storage::files;
+use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};
+use crate::server::webhooks::policy;
+use crate::wire::address;
+use crate::wire::fields::{METADATA, Side};
+use crate::wire::params::Params;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// Longest body of a create, in bytes.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// Reads the body of a create that `owner` sent.
+///
+/// # Errors
+/// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, a language
+/// is not among `languages`, nobody is named for the callback, or something was asked for that must
+/// not silently be left undone.
+pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
+    let value: Value = serde_json::from_slice(body).map_err(not_json)?;
+    let too_much = limits::beyond(&value);
+    if !too_much.is_empty() {
+        return Err(ServiceError::fields(limits::told(too_much)));
+    }
+    // Most have none, and need not be read once more for it.
+    let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
+    let reading = Params::take(value, Side::Server)
+        .map_err(|wrong| ServiceError::fields(limits::told(wrong.iter().map(ToString::to_string).collect())))?;
+    if !reading.ignored.is_empty() {
+        tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
+    }
+    let wrong = beyond(&reading.params, languages);
+    if !wrong.is_empty() {
+        return Err(ServiceError::fields(wrong));
+    }
+    let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
+    let callback = policy::callback(&reading.params);
+    let params = reading.params.kept().map_err(not_json)?;
+    Ok(CreateOrder { owner, audio, metadata, params, callback })
+}
+
+fn not_json(error: serde_json::Error) -> ServiceError {
+    ServiceError::bad(format!("the body is not valid JSON: {error}"))
+}
+
+/// Reads the JSON body of an upload: where its audio is (service notes, 1).
+///
+/// # Errors
+/// 400: it is no JSON, or `audio_url` is no http or https URL.
+pub fn read_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
+    let value: Value = serde_json::from_slice(body).map_err(not_json)?;
+    let too_much = limits::beyond(&value);
+    if !too_much.is_empty() {
+        return Err(ServiceError::fields(limits::told(too_much)));
+    }
+    let only = serde_json::json!({ "audio_url": value.get("audio_url") });
+    let reading = Params::read(&only, Side::Server)
+        .map_err(|wrong| ServiceError::fields(wrong.iter().map(ToString::to_string).collect()))?;
+    Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
+}
+
+/// What the interface allows and this build cannot do, where doing the rest would mislead.
+fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
+    let mut wrong = unsupported::refused(params, languages);
+    if params.callback == Some(true) && policy::callback(params).is_none() {
+        wrong.push("callback_config.url must be given when callback is true".to_owned());
+    }
+    wrong
+}
+
+/// The audio at a checked `audio_url`: an upload of ours, whatever host and port stand before it,
+/// since the service may have been restarted on another port; or an address elsewhere.
+fn audio(url: &str) -> CreateAudio {
+    let id = match address::plain_path(url) {
+        Some(path) => upload_at(path),
+        None => reqwest::Url::parse(url).ok().and_then(|url| upload_at(url.path())),
+    };
+    id.map_or_else(|| CreateAudio::Elsewhere(url.to_owned()), CreateAudio::Upload)
+}
+
+fn upload_at(path: &str) -> Option<Uuid> {
+    files::parse_id(path.strip_prefix("/file/")?)
+}
+
+/// `custom_metadata` as it stands in the body, so that it is returned unchanged: numbers too large
+/// for a float, the order of keys.
+fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
+    #[derive(Deserialize)]
+    struct Body {
+        custom_metadata: Option<Box<RawValue>>,
+    }
+    let body: Body = serde_json::from_slice(body).map_err(not_json)?;
+    // Its length was checked without the blanks and escapes that it may be padded with.
+    match body.custom_metadata {
+        Some(text) if text.get().len() > MAX_METADATA_TEXT => {
+            let value: Value = serde_json::from_str(text.get()).map_err(not_json)?;
+            serde_json::value::to_raw_value(&value).map(Some).map_err(not_json)
+        }
+        text => Ok(text),
+    }
+}
+
+/// Bytes of metadata that are kept to the letter; longer text is kept without its blanks.
+const MAX_METADATA_TEXT: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0191d3a5-7c1e-4b6f-9d3a-2f6b8c1e4a57";
+
+    #[test]
+    fn an_upload_of_ours_is_known_whatever_its_address_looks_like() {
+        let id = Uuid::parse_str(ID).unwrap();
+        for (known, url) in [
+            (true, format!("http://127.0.0.1:8080/file/{ID}")),
+            (true, format!("https://a.example/file/{ID}")),
+            (true, format!("http://a.example/./file/{ID}?x=1#y")),
+            (true, format!("http://[::1]:80/file/{ID}")),
+            (false, format!("http://a.example?/file/{ID}")),
+            (false, format!("http:///file/{ID}")),
+            (false, format!("http://a.example/file/{ID}/more")),
+            (false, format!("http://a.example/elsewhere/file/{ID}")),
+            (false, "http://a.example/talk.wav".to_owned()),
+        ] {
+            let expected = if known { CreateAudio::Upload(id) } else { CreateAudio::Elsewhere(url.clone()) };
+            assert_eq!(audio(&url), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Which channels of a recording are one and the same: each voice is heard once.
+
+/// Channels in groups of equal ones, as far as the recording was looked at. What differs once differs for
+/// good.
+#[derive(Debug)]
+pub struct ChannelGroups {
+    /// Numbers in order; the first stands for the group.
+    groups: Vec<Vec<usize>>,
+}
+
+/// A channel was like another one up to here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parting {
+    /// The one that stood for it.
+    pub from: usize,
+    /// The channel that stands for itself from now on.
+    pub to: usize,
+}
+
+/// A difference of so little power of the louder one is none: 40 dB below it. Codecs that were given the
+/// same sound twice stay well below that; two microphones in one room do not.
+const SAME: f64 = 1e-4;
+
+/// Nor is one of so little power at all: what is left of silence by dithering.
+const NOTHING: f64 = 64.0;
+
+impl ChannelGroups {
+    /// All equal, until they are seen to differ.
+    pub fn alike(count: usize) -> Self {
+        Self { groups: vec![(0..count).collect()] }
+    }
+
+    /// Each for itself.
+    pub fn apart(count: usize) -> Self {
+        Self { groups: (0..count).map(|channel| vec![channel]).collect() }
+    }
+
+    /// The channels that stand for a group, in order.
+    pub fn leaders(&self) -> Vec<usize> {
+        let mut leaders: Vec<usize> = self.groups.iter().filter_map(|group| group.first().copied()).collect();
+        leaders.sort_unstable();
+        leaders
+    }
+
+    /// Looks at the next stretch of every channel; the channels that part from theirs in it.
+    pub fn part(&mut self, planes: &[Vec<i16>]) -> Vec<Parting> {
+        let mut partings = Vec::new();
+        for group in std::mem::take(&mut self.groups) {
+            let split = split(&group, planes);
+            let from = group.first().copied().unwrap_or_default();
+            partings.extend(split.iter().skip(1).filter_map(|part| Some(Parting { from, to: *part.first()? })));
+            self.groups.extend(split);
+        }
+        partings
+    }
+}
+
+/// The group in parts of equal channels; the first part is that of its first channel.
+fn split(group: &[usize], planes: &[Vec<i16>]) -> Vec<Vec<usize>> {
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for &channel in group {
+        match parts.iter_mut().find(|part| equal(&planes[part[0]], &planes[channel])) {
+            Some(part) => part.push(channel),
+            None => parts.push(vec![channel]),
+        }
+    }
+    parts
+}
+
+fn equal(one: &[i16], other: &[i16]) -> bool {
+    if one == other {
+        return true;
+    }
+    let power = |samples: &mut dyn Iterator<Item = f64>| samples.map(|s| s * s).sum::<f64>() / one.len().max(1) as f64;
+    let difference = power(&mut one.iter().zip(other).map(|(a, b)| f64::from(*a) - f64::from(*b)));
+    let loudest = power(&mut one.iter().map(|s| f64::from(*s))).max(power(&mut other.iter().map(|s| f64::from(*s))));
+    difference <= (loudest * SAME).max(NOTHING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(period: usize, amplitude: i16) -> Vec<i16> {
+        (0..1600).map(|at| if (at / period).is_multiple_of(2) { amplitude } else { -amplitude }).collect()
+    }
+
+    #[test]
+    fn what_differs_parts_once() {
+        let mut channels = ChannelGroups::alike(3);
+        assert_eq!(channels.part(&[wave(10, 900), wave(10, 900), wave(10, 901)]), []);
+        assert_eq!(channels.leaders(), [0]);
+        let apart = [Parting { from: 0, to: 1 }];
+        assert_eq!(channels.part(&[wave(10, 900), wave(7, 900), wave(7, 900)]), apart);
+        assert_eq!(channels.leaders(), [0, 1]);
+        assert_eq!(channels.part(&[wave(10, 900), wave(7, 900), wave(9, 900)]), [Parting { from: 1, to: 2 }]);
+        assert_eq!(channels.part(&[wave(5, 9), wave(5, 9), wave(5, 9)]), [], "what differed stays apart");
+        assert_eq!(channels.leaders(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn silence_beside_speech_differs() {
+        let mut channels = ChannelGroups::alike(2);
+        assert_eq!(channels.part(&[vec![0; 1600], wave(3, 4)]), [], "the last bits are silence too");
+        assert_eq!(channels.part(&[vec![0; 1600], wave(20, 100)]), [Parting { from: 0, to: 1 }]);
+    }
+
+    #[test]
+    fn apart_from_the_start() {
+        let mut channels = ChannelGroups::apart(2);
+        assert_eq!(channels.part(&[wave(2, 9), wave(2, 9)]), []);
+        assert_eq!(channels.leaders(), [0, 1]);
+    }
+}

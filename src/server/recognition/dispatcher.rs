@@ -1,0 +1,142 @@
+//! Has what waits heard, in as many places as the recogniser has decoders. Keys share the places: a transcription that
+//! gives up its place keeps what it has heard, stops before its next segment, and goes on where it stopped.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::fair_share::{FairShare, ShareDecision};
+use crate::server::recognition::run::{AGAIN, Worker};
+use crate::server::recognition::turn::TurnSignal;
+use crate::server::storage::index::QueueKind;
+use crate::server::storage::transcriptions::TakenTranscription;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{Id, JoinSet};
+
+/// How long a transcription holds its place while a key that has none waits: a recogniser takes some seconds for a
+/// segment, so that little is lost by a change.
+pub const SLICE: Duration = Duration::from_secs(30);
+
+/// Transcriptions that have begun, those without a place included: each holds a decoder and what was heard so far.
+/// Past that, or past the number of places where that is larger, nothing new begins before one of them ends.
+const MOST_BEGUN: usize = 48;
+
+/// Who has the recordings heard.
+pub struct Recognition {
+    /// Who sees to one of them.
+    pub worker: Arc<Worker>,
+    /// Recordings that are heard at once, at least one.
+    pub places: usize,
+    /// See [`SLICE`].
+    pub slice: Duration,
+}
+
+/// What has begun.
+#[derive(Default)]
+struct Begun {
+    all: BTreeMap<Timestamp, (Hash, TurnSignal)>,
+    paused: BTreeSet<Timestamp>,
+    tasks: HashMap<Id, Timestamp>,
+}
+
+impl Begun {
+    fn paused_of(&self, owner: &Hash) -> Option<Timestamp> {
+        self.paused.iter().find(|created| self.all.get(created).is_some_and(|(of, _)| of == owner)).copied()
+    }
+
+    fn paused_owners(&self) -> BTreeSet<Hash> {
+        self.paused.iter().filter_map(|created| self.all.get(created)).map(|(owner, _)| *owner).collect()
+    }
+
+    fn pause(&mut self, created: Timestamp) {
+        if let Some((_, turn)) = self.all.get(&created) {
+            turn.pause();
+            self.paused.insert(created);
+        }
+    }
+
+    fn resume(&mut self, created: Timestamp) {
+        self.paused.remove(&created);
+        if let Some((_, turn)) = self.all.get(&created) {
+            turn.resume();
+        }
+    }
+
+    fn end(&mut self, task: Id) -> Option<Timestamp> {
+        let created = self.tasks.remove(&task)?;
+        self.all.remove(&created);
+        self.paused.remove(&created);
+        Some(created)
+    }
+}
+
+impl Recognition {
+    /// Works for ever. Dropped in the middle of transcriptions it loses nothing but the time: the desk has them
+    /// queued again at the next start.
+    pub async fn run(self) {
+        let mut shares = FairShare::new(self.places, Some(self.slice));
+        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        loop {
+            // Listening begins before looking, so that no ring in between is missed.
+            let bell = self.worker.store.bell.notified();
+            let rested = self.worker.store.rested(QueueKind::ToBeHeard);
+            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
+            let wait = wait.into_iter().chain(rested).min();
+            tokio::select! {
+                () = bell => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let (task, unable) = ended.unwrap_or_else(|error| (error.id(), None));
+                    if let Some(created) = begun.end(task) {
+                        shares.end(created);
+                    }
+                    // Not before: begun again while this task is known, it would lose its place with it.
+                    if let Some(taken) = unable {
+                        self.worker.store.rest(&taken, QueueKind::ToBeHeard, AGAIN);
+                    }
+                }
+                () = self.worker.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            }
+        }
+    }
+
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        &self,
+        shares: &mut FairShare<Timestamp>,
+        begun: &mut Begun,
+        tasks: &mut JoinSet<Option<TakenTranscription>>,
+    ) -> Option<Duration> {
+        let worker = &self.worker;
+        loop {
+            let now = worker.clock.uptime();
+            let mut waiting = begun.paused_owners();
+            if begun.all.len() < MOST_BEGUN.max(self.places) {
+                waiting.extend(worker.store.waiting(QueueKind::ToBeHeard));
+            }
+            match shares.next(&waiting, now) {
+                ShareDecision::Start(owner) => {
+                    if let Some(created) = begun.paused_of(&owner) {
+                        begun.resume(created);
+                        shares.start(created, owner, now);
+                    } else if let Some(taken) = worker.store.take_of(&owner) {
+                        shares.start(taken.created, taken.owner, now);
+                        self.begin(taken, begun, tasks);
+                    }
+                }
+                ShareDecision::Yield(created) => {
+                    shares.end(created);
+                    begun.pause(created);
+                }
+                ShareDecision::In(wait) => return Some(wait),
+                ShareDecision::Nothing => return None,
+            }
+        }
+    }
+
+    fn begin(&self, taken: TakenTranscription, begun: &mut Begun, tasks: &mut JoinSet<Option<TakenTranscription>>) {
+        let (created, owner, turn) = (taken.created, taken.owner, TurnSignal::default());
+        let (worker, own) = (Arc::clone(&self.worker), turn.clone());
+        let task = tasks.spawn(async move { worker.see_to(taken, own).await });
+        begun.tasks.insert(task.id(), created);
+        begun.all.insert(created, (owner, turn));
+    }
+}

@@ -1,0 +1,303 @@
+//! What was made of a recording, as the interface writes it (interface, "Result object").
+
+use crate::clock::{Clock, Uptime};
+use crate::domain::names::Timestamp;
+use crate::domain::transcript::Transcript;
+use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
+use crate::server::recognition::confidence;
+use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
+use crate::server::recognition::recogniser::Term;
+use crate::server::recognition::text_formatting::Grown;
+use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeOptions};
+use crate::server::recognition::{text_formatting, unsupported};
+use crate::wire::enrichment::{Enrichments, Envelope, EnvelopeError, Shapes};
+use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
+use crate::wire::result::ResultMetadata;
+use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// What the parameters ask of the ears.
+pub fn wishes(params: &Params) -> TranscribeOptions {
+    let config = params.custom_vocabulary_config.as_ref().filter(|_| params.custom_vocabulary == Some(true));
+    let default = config.and_then(|config| config.default_intensity).unwrap_or(0.5);
+    // All words are learnt alike; one that shall not weigh anything is not learnt.
+    let weighs = |word: &&Vocabulary| word.intensity.unwrap_or(default) > 0.0;
+    let words = config.into_iter().flat_map(|config| &config.vocabulary).filter(weighs);
+    let term = |word: &Vocabulary| Term {
+        value: word.value.clone(),
+        pronunciations: word.pronunciations.clone().unwrap_or_default(),
+    };
+    let every_channel = params.skip_channel_deduplication == Some(true);
+    TranscribeOptions { vocabulary: words.map(term).collect(), every_channel, ..TranscribeOptions::default() }
+}
+
+/// What is known of a transcription beside what was heard.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultFacts {
+    /// Seconds of the file.
+    pub audio_duration: f64,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// Whose shapes are written.
+    pub shapes: Shapes,
+}
+
+/// What is written as the result of a transcription.
+pub struct WrittenResult {
+    params: Params,
+    transcript: Transcript,
+    channels: u32,
+    facts: ResultFacts,
+    enrichments: Enrichments,
+}
+
+impl WrittenResult {
+    /// Of what was heard.
+    pub fn of(params: Params, hearing: RecognisedSpeech, facts: ResultFacts) -> Self {
+        let RecognisedSpeech { mut transcript, channels, unknown } = hearing;
+        let mut enrichments = unsupported::envelopes(&params, facts.shapes);
+        if let Some(recognition) = doubts(&mut transcript, &params) {
+            enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
+        }
+        let mut fail = |name: &str, error| {
+            let envelope: Envelope<Value> = Envelope::failed(error);
+            enrichments.other.insert(name.to_owned(), json!(envelope));
+        };
+        if let Err(grown) = respell(&mut transcript, &params) {
+            fail("custom_spelling", not_respelt(&grown));
+        }
+        if params.punctuation_enhanced == Some(true) {
+            text_formatting::punctuate(&mut transcript);
+        }
+        if !unknown.is_empty() {
+            fail("custom_vocabulary", unlearnt(&unknown));
+        }
+        Self { params, transcript, channels, facts, enrichments }
+    }
+
+    /// Writes it as JSON, piece by piece.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, to: &mut dyn Write, clock: &dyn Clock) -> io::Result<()> {
+        let (params, transcript) = (&self.params, &self.transcript);
+        let config = params.subtitles_config.clone().unwrap_or_default();
+        let complies = config.style == Some(SubtitleStyle::Compliance);
+        let cues = if params.subtitles == Some(true) { shown(transcript, &config, complies) } else { Vec::new() };
+        let (srt, vtt) = (|| as_srt(&cues, complies), || vtt(&cues, None));
+        let one = |format: &SubtitleFormat| match format {
+            SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &srt },
+            SubtitleFormat::Vtt => SubtitlesOut { format: "vtt", subtitles: &vtt },
+        };
+        let sentences = (params.sentences == Some(true)).then(|| sentences(transcript, clock));
+        let transcription = TranscriptionOut {
+            sentences: sentences.clone().map(|envelope| [envelope]),
+            subtitles: (params.subtitles == Some(true)).then(|| formats(&config).iter().map(one).collect()),
+            ..TranscriptionOut::of(transcript)
+        };
+        let translation =
+            (params.translation == Some(true)).then(|| translation(params, transcript, &transcription, clock));
+        let took = self.facts.ended.since(self.facts.created);
+        let metadata = amounts(self.channels, self.facts.audio_duration, took);
+        let enrichments = self.enrichments.clone();
+        let result = ResultOut { metadata, transcription, enrichments, sentences, translation };
+        serde_json::to_writer(to, &result).map_err(io::Error::from)
+    }
+}
+
+/// The spellings that were asked for go before the punctuation: they are what is punctuated.
+fn respell(transcript: &mut Transcript, params: &Params) -> Result<(), Grown> {
+    match &params.custom_spelling_config {
+        Some(config) if params.custom_spelling == Some(true) => {
+            text_formatting::respell(transcript, &config.spelling_dictionary)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Amounts in seconds with three decimals, as the public service rounds them (service notes, 3).
+fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata {
+    let audio_duration = rounded(audio_duration);
+    ResultMetadata {
+        audio_duration: Some(audio_duration),
+        number_of_distinct_channels: Some(channels),
+        number_of_channels: Some(channels),
+        billing_time: Some(rounded(audio_duration * f64::from(channels))),
+        transcription_time: Some(rounded(took.as_secs_f64())),
+    }
+}
+
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+/// Each format once: what an older release accepted may name one a thousand times.
+fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
+    let mut formats = Vec::new();
+    for format in config.formats.as_deref().unwrap_or(&[SubtitleFormat::Srt]) {
+        if !formats.contains(format) {
+            formats.push(*format);
+        }
+    }
+    formats
+}
+
+fn shown(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
+    let mut cues = cues(transcript, &Layout::of(config));
+    if complies {
+        cues.iter_mut().for_each(without_markup);
+    }
+    cues
+}
+
+fn as_srt(cues: &[Cue], complies: bool) -> String {
+    if complies { srt(cues).replace('\n', "\r\n") } else { srt(cues) }
+}
+
+/// What players of plain SubRip might take for formatting goes.
+fn without_markup(cue: &mut Cue) {
+    for row in &mut cue.rows {
+        row.retain(|c| !matches!(c, '<' | '>' | '{' | '}'));
+    }
+}
+
+/// A sentence is what is said between two pauses: punctuation is made by these, not they by it.
+///
+/// Texts in either shape: the public service's own clients take them for texts, and make of an object a text
+/// of its source.
+fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
+    let (begun, utterances) = (clock.uptime(), transcript.utterances.as_slice());
+    Envelope::done(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
+}
+
+fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
+    rounded(clock.uptime().since(begun).as_secs_f64())
+}
+
+/// Into the language that is spoken a text is its own translation; into any other there is none here,
+/// and each says so.
+fn translation<'a>(
+    params: &'a Params,
+    transcript: &'a Transcript,
+    original: &TranscriptionOut<'a>,
+    clock: &dyn Clock,
+) -> Envelope<Vec<TranslatedOut<'a>>> {
+    let begun = clock.uptime();
+    let targets = params.targets();
+    let is_spoken = |target: &str| unsupported::is_spoken(target, &transcript.languages);
+    let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
+    let one = |target: &str| (!is_spoken(target)).then(|| unsupported::not_done(&unsupported::untranslated(target)));
+    let results: Vec<TranslatedOut<'a>> =
+        targets.iter().map(|target| translated(original, target, one(target))).collect();
+    if all {
+        return Envelope::done(results, transcript.utterances.is_empty(), seconds(clock, begun));
+    }
+    let results = Some(results).filter(|results| !results.is_empty());
+    Envelope { results, ..Envelope::failed(unsupported::not_done("translation")) }
+}
+
+/// The original, or nothing but why there is no translation.
+fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Option<EnvelopeError>) -> TranslatedOut<'a> {
+    let languages = [target];
+    match error {
+        None => TranslatedOut {
+            error,
+            full_transcript: original.full_transcript,
+            languages,
+            utterances: original.utterances,
+            sentences: original.sentences.clone(),
+            subtitles: original.subtitles.clone(),
+        },
+        Some(_) => TranslatedOut {
+            error,
+            full_transcript: Joined(&[]),
+            languages,
+            utterances: Utterances(&[]),
+            sentences: None,
+            subtitles: None,
+        },
+    }
+}
+
+/// Where a result says what of the speech was not understood.
+pub const RECOGNITION: &str = "recognition";
+
+/// Stretches that are listed at most, and named in words.
+const LISTED: usize = 1_000;
+const IN_WORDS: usize = 5;
+
+/// What of the speech was not understood; `None`: all was. Its language is not known then, unless the client has said
+/// it, and is not named.
+fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
+    // Of a few words it is uncertain; but a language that is to be detected is not named without it.
+    let is_detected = params.detect_language == Some(true) || params.code_switching();
+    let doubtful = confidence::not_understood(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
+    let stretches = confidence::stretches(&transcript.utterances, &doubtful);
+    if stretches.is_empty() {
+        return None;
+    }
+    if params.languages().is_empty() {
+        let all = transcript.utterances.iter_mut().zip(&doubtful);
+        all.filter(|(_, is_doubtful)| **is_doubtful).for_each(|(utterance, _)| utterance.language.clear());
+        transcript.languages.retain(|language| transcript.utterances.iter().any(|one| one.language == *language));
+    }
+    let error = not_understood(&stretches);
+    let results = Some(stretches.into_iter().take(LISTED).collect());
+    Some(Envelope { is_empty: false, results, ..Envelope::failed(error) })
+}
+
+fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
+    let time = |seconds: f64| {
+        let whole = seconds.max(0.0) as u64;
+        format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+    };
+    let named: Vec<String> = stretches
+        .iter()
+        .take(IN_WORDS)
+        .map(|one| format!("from {} to {} (confidence {:.2})", time(one.start), time(one.end), one.confidence))
+        .collect();
+    let more = stretches.len().saturating_sub(IN_WORDS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    EnvelopeError {
+        status_code: 422,
+        exception: "LowConfidence".to_owned(),
+        message: format!(
+            "speech was not understood {}{more}: the mean confidence of its words is below {UNDERSTOOD}. It is in a \
+             language that this recogniser does not know, or hard to hear; most of its words are wrong",
+            named.join(", ")
+        ),
+    }
+}
+
+fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
+    EnvelopeError {
+        status_code: 422,
+        exception: "ResultTooLarge".to_owned(),
+        message: format!(
+            "the words are written as they were recognised: `custom_spelling_config` would have added {bytes} bytes to \
+             the text, more than the {most} that this service adds; shorten the keys of `spelling_dictionary`"
+        ),
+    }
+}
+
+/// Words of a vocabulary named in an error at most.
+const NAMED: usize = 20;
+
+fn unlearnt(unknown: &[String]) -> EnvelopeError {
+    let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
+    let more = unknown.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    EnvelopeError {
+        status_code: 422,
+        exception: "NoPronunciation".to_owned(),
+        message: format!(
+            "the recogniser could not learn {}{more}: nothing says how they sound; give `pronunciations` in English \
+             spelling or in the sounds of the CMU dictionary",
+            named.join(", ")
+        ),
+    }
+}

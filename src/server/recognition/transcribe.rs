@@ -1,0 +1,375 @@
+//! A file in, what was said in it out: decode, cut at the silences, recognise, put together.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::channel_dedup::{ChannelGroups, Parting};
+use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
+use super::speech_segments::{Segment, Segmenter};
+use super::turn::TurnSignal;
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
+use crate::media::length;
+
+/// Why a file could not be transcribed.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscribeError {
+    /// The file gave no sound.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The recogniser is not available, or failed.
+    #[error(transparent)]
+    Recogniser(#[from] RecogniserError),
+    /// The thread of the recogniser ended in the middle; a fault of this program.
+    #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
+    Stopped,
+    /// It goes on for longer than this service takes.
+    #[error("{}", too_long(*.0))]
+    TooLong(Duration),
+    /// More was said than a result can hold.
+    #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
+    TooManyWords,
+}
+
+/// Sound of one file that is decoded, unless it is said otherwise: a file of a megabyte may hold years of silence.
+pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Why a recording is refused that lasts longer than this.
+pub fn too_long(limit: Duration) -> String {
+    let limit = humantime::format_duration(limit);
+    format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
+}
+
+/// Words of one recording, of all its channels: they are held in memory, some 100 bytes each.
+const MOST_WORDS: usize = 3_000_000;
+
+/// Bytes of text of one recording: a word of a vocabulary may be long.
+const MOST_TEXT: usize = 64 << 20;
+
+/// What is asked of the ears.
+#[derive(Debug, Clone)]
+pub struct TranscribeOptions {
+    /// Words to expect.
+    pub vocabulary: Vec<Term>,
+    /// Equal channels are heard one by one all the same.
+    pub every_channel: bool,
+    /// A longer recording is refused, by what it says of itself or where it goes on for longer.
+    pub longest: Duration,
+    /// Whether this goes on, or waits for its place.
+    pub turn: TurnSignal,
+}
+
+impl Default for TranscribeOptions {
+    fn default() -> Self {
+        Self { vocabulary: Vec::new(), every_channel: false, longest: LONGEST, turn: TurnSignal::default() }
+    }
+}
+
+/// What was heard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecognisedSpeech {
+    /// Of all channels, in order of time. Silence gives an empty one.
+    pub transcript: Transcript,
+    /// Equal ones counted once; at least 1.
+    pub channels: u32,
+    /// Words to expect that nothing says how to say.
+    pub unknown: Vec<String>,
+}
+
+/// Transcribes the first audio track of `path`, each channel for itself, equal ones once.
+///
+/// Memory does not grow with the file but by its words. The segments of one file are recognised in
+/// order by one thread; several files at once use as many as the recogniser allows. When this
+/// future is dropped, ffmpeg is ended at once and the thread after its current segment. Without its turn it stands
+/// still: ffmpeg and the thread keep what they have and compute nothing.
+///
+/// # Errors
+/// See [`HearingError`].
+pub async fn transcribe(
+    path: &Path,
+    recogniser: Arc<dyn Recogniser>,
+    wishes: TranscribeOptions,
+) -> Result<RecognisedSpeech, TranscribeError> {
+    let decoder = Decoder::open(path, INACTIVITY).await?;
+    if length::is_longer(path, decoder.media().duration, wishes.longest) {
+        return Err(TranscribeError::TooLong(wishes.longest));
+    }
+    let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
+    let dropped = CancellationToken::new();
+    let guard = dropped.clone().drop_guard();
+    let (heard, turn) = (wishes.vocabulary.clone(), wishes.turn.clone());
+    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
+    let cut = cut(decoder, &wishes, sender).await;
+    let _guard = cut.is_ok().then_some(guard);
+    // A recogniser that failed is why nobody took the segments: its error says more.
+    let (transcript, unknown) = listening.await.map_err(|_| TranscribeError::Stopped)??;
+    let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
+    Ok(RecognisedSpeech { transcript, channels, unknown })
+}
+
+/// Segments decoded ahead of the recogniser, each at most 1 MB.
+const WAITING_SEGMENTS: usize = 2;
+
+/// Seconds without a word that end an utterance.
+const PAUSE: f64 = 0.6;
+
+/// What the decoding hands to the listening.
+enum Work {
+    Hear(usize, Segment),
+    /// Up to here the one channel was the other: its words so far are both of theirs.
+    Part(Parting),
+}
+
+/// How many channels were distinct.
+async fn cut(
+    mut decoder: Decoder,
+    wishes: &TranscribeOptions,
+    sender: mpsc::Sender<Work>,
+) -> Result<usize, TranscribeError> {
+    let count = decoder.channels();
+    let mut channels = if wishes.every_channel { ChannelGroups::apart(count) } else { ChannelGroups::alike(count) };
+    let mut segmenters: BTreeMap<usize, Segmenter> =
+        channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
+    let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
+    let mut left = wishes.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
+    while let Some(planes) = decoder.next().await? {
+        let length = planes.first().map_or(0, Vec::len) as u64;
+        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(wishes.longest))?;
+        // Hours of silence are decoded as fast as they come: others get the thread, and the place, in between.
+        tokio::task::yield_now().await;
+        wishes.turn.wait().await;
+        for parting in channels.part(&planes) {
+            let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
+            segmenters.insert(parting.to, so_far);
+            send(Work::Part(parting)).await?;
+        }
+        for (channel, segmenter) in &mut segmenters {
+            for segment in segmenter.push(&planes[*channel]) {
+                send(Work::Hear(*channel, segment)).await?;
+            }
+        }
+    }
+    let distinct = segmenters.len();
+    for (channel, segmenter) in segmenters {
+        if let Some(segment) = segmenter.finish() {
+            send(Work::Hear(channel, segment)).await?;
+        }
+    }
+    Ok(distinct)
+}
+
+/// What was heard on one channel so far.
+#[derive(Default, Clone)]
+struct Spoken {
+    utterances: Vec<Utterance>,
+    /// Words since the last pause.
+    open: Vec<RecognisedWord>,
+}
+
+impl Spoken {
+    fn add(&mut self, heard: Vec<RecognisedWord>, channel: usize, language: &str) {
+        for word in heard {
+            if self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
+                self.pause(channel, language);
+            }
+            self.open.push(word);
+        }
+    }
+
+    fn pause(&mut self, channel: usize, language: &str) {
+        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
+        let words = std::mem::take(&mut self.open);
+        self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
+    }
+
+    /// Of the other channel from now on.
+    fn parted(&self, channel: usize) -> Self {
+        let mut parted = self.clone();
+        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
+        parted.utterances.iter_mut().for_each(|utterance| utterance.channel = channel);
+        parted
+    }
+
+    fn size(&self) -> Size {
+        let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
+        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::and)
+    }
+}
+
+/// How much was heard.
+#[derive(Default, Clone, Copy)]
+struct Size {
+    words: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn and(self, bytes: usize) -> Self {
+        Self { words: self.words + 1, bytes: self.bytes.saturating_add(bytes) }
+    }
+
+    fn grow(&mut self, more: Self) -> Result<(), TranscribeError> {
+        self.words = self.words.saturating_add(more.words);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        if self.words > MOST_WORDS || self.bytes > MOST_TEXT { Err(TranscribeError::TooManyWords) } else { Ok(()) }
+    }
+}
+
+/// On a thread that may block, until the work ends or nobody wants it any more.
+fn listen(
+    mut work: mpsc::Receiver<Work>,
+    recogniser: &dyn Recogniser,
+    vocabulary: &[Term],
+    turn: &TurnSignal,
+    dropped: &CancellationToken,
+) -> Result<(Transcript, Vec<String>), TranscribeError> {
+    let language = recogniser.languages().first().copied().unwrap_or_default();
+    let lesson = Arc::new(recogniser.learn(vocabulary)?);
+    let (mut spoken, mut size) = (BTreeMap::<usize, Spoken>::new(), Size::default());
+    while let Some(work) = work.blocking_recv() {
+        turn.wait_blocking(dropped);
+        if dropped.is_cancelled() {
+            break;
+        }
+        match work {
+            Work::Hear(channel, segment) => {
+                let heard = hear(recogniser, &segment, &lesson)?;
+                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::and))?;
+                spoken.entry(channel).or_default().add(heard, channel, language);
+            }
+            Work::Part(Parting { from, to }) => {
+                let so_far = spoken.get(&from).map(|from| from.parted(to)).unwrap_or_default();
+                size.grow(so_far.size())?;
+                spoken.insert(to, so_far);
+            }
+        }
+    }
+    Ok((transcript(spoken, language), lesson.unknown.clone()))
+}
+
+/// The segment's words in seconds from the recording's start.
+fn hear(
+    recogniser: &dyn Recogniser,
+    segment: &Segment,
+    lesson: &Arc<LearntVocabulary>,
+) -> Result<Vec<RecognisedWord>, RecogniserError> {
+    let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
+    let heard = recogniser.recognise_with(&segment.samples, lesson)?.into_iter();
+    Ok(heard.map(|heard| RecognisedWord { start: heard.start + begin, end: heard.end + begin, ..heard }).collect())
+}
+
+/// Of several channels in order of time.
+fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
+    let mut utterances: Vec<Utterance> = Vec::new();
+    for (channel, mut spoken) in spoken {
+        spoken.pause(channel, language);
+        utterances.append(&mut spoken.utterances);
+    }
+    utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
+    let languages = utterances.first().map(|first| first.language.clone());
+    Transcript { languages: languages.into_iter().collect(), utterances }
+}
+
+/// `heard` holds a word at least, as every chunk does.
+fn utterance(heard: &[RecognisedWord], channel: u32, language: &str) -> Utterance {
+    let words: Vec<Word> = heard.iter().enumerate().map(|(at, heard)| word(at, heard)).collect();
+    let text: String = words.iter().map(|word| word.text.as_str()).collect();
+    let sum: f64 = words.iter().map(|word| word.confidence).sum();
+    Utterance {
+        text: text.trim().to_owned(),
+        start: words.first().map_or(0.0, |word| word.start),
+        end: words.last().map_or(0.0, |word| word.end),
+        confidence: rounded(sum / words.len() as f64, 2),
+        channel,
+        speaker: None,
+        language: language.to_owned(),
+        words,
+    }
+}
+
+fn word(at: usize, heard: &RecognisedWord) -> Word {
+    Word {
+        text: format!(" {}", cased(at == 0, &heard.word)),
+        start: rounded(heard.start, 3),
+        end: rounded(heard.end, 3),
+        confidence: rounded(heard.confidence, 2),
+    }
+}
+
+/// The recogniser knows lower case only: an utterance's first letter and the word "I" (with "I'm"
+/// and its like) are upper case. A word that somebody gave with a capital is spelt as they gave it.
+fn cased(first: bool, word: &str) -> String {
+    let mut letters = word.chars();
+    match letters.next() {
+        Some(letter) if (first && !word.contains(char::is_uppercase)) || word == "i" || word.starts_with("i'") => {
+            letter.to_uppercase().chain(letters).collect()
+        }
+        _ => word.to_owned(),
+    }
+}
+
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript<const N: usize>(channels: [(usize, Vec<RecognisedWord>); N]) -> Transcript {
+        let mut spoken = BTreeMap::<usize, Spoken>::new();
+        for (channel, heard) in channels {
+            spoken.entry(channel).or_default().add(heard, channel, "en");
+        }
+        super::transcript(spoken, "en")
+    }
+
+    fn heard(word: &str, start: f64, end: f64, confidence: f64) -> RecognisedWord {
+        RecognisedWord { word: word.to_owned(), start, end, confidence }
+    }
+
+    #[test]
+    fn a_long_pause_ends_an_utterance() {
+        let words = vec![
+            heard("now", 1.0, 1.23456, 0.911),
+            heard("i'm", 1.3, 1.5, 0.5),
+            heard("i", 1.6, 1.7, 0.5),
+            heard("in", 2.31, 2.5, 1.0),
+        ];
+        let transcript = transcript([(0, words)]);
+        assert_eq!(transcript.text(), "Now I'm I In");
+        let [first, second] = &transcript.utterances[..] else { panic!("{transcript:?}") };
+        assert_eq!((first.start, first.end, first.confidence), (1.0, 1.7, 0.64));
+        assert_eq!((first.words[0].end, first.words[0].confidence), (1.235, 0.91));
+        assert_eq!((second.start, second.words[0].text.as_str()), (2.31, " In"));
+        assert_eq!(transcript.languages, ["en"]);
+    }
+
+    #[test]
+    fn only_the_word_i_is_upper_case_inside() {
+        let words = ["in", "i", "i'll", "it", "élan"].map(|word| cased(false, word));
+        assert_eq!(words, ["in", "I", "I'll", "it", "élan"]);
+        assert_eq!(cased(true, "élan"), "Élan");
+        assert_eq!(cased(true, ""), "");
+        assert_eq!(cased(true, "iPhone"), "iPhone");
+    }
+
+    #[test]
+    fn channels_are_told_in_order_of_time() {
+        let left = vec![heard("one", 0.0, 0.5, 1.0), heard("three", 4.0, 4.5, 1.0)];
+        let transcript = transcript([(0, left), (2, vec![heard("two", 2.0, 2.5, 1.0)])]);
+        let told: Vec<(&str, u32)> = transcript.utterances.iter().map(|u| (u.text.as_str(), u.channel)).collect();
+        assert_eq!(told, [("One", 0), ("Two", 2), ("Three", 0)]);
+    }
+
+    #[test]
+    fn nothing_heard_is_an_empty_transcript() {
+        assert_eq!(transcript([]), Transcript::default());
+    }
+}

@@ -1,0 +1,538 @@
+//! What this build of the service does of what can be requested, and what it does not. The create is checked with
+//! it, results are made with it, and `scribed check` and `scribed plan` say beforehand what it comes to.
+//!
+//! An enrichment that is not done says so in its own envelope; there is never a made-up result.
+
+use crate::domain::missing::{Enrichment, MissingPart};
+use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
+use crate::wire::params::Params;
+use crate::wire::published;
+use serde_json::Value;
+use std::fmt;
+
+/// What becomes of a parameter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ability {
+    /// It is done.
+    Done,
+    /// It is done as far as these words say.
+    InPart(&'static str),
+    /// It is a translation: done into the language that is spoken, and into no other.
+    OnlySpoken,
+    /// It is accepted and changes nothing, for this reason.
+    NoEffect(&'static str),
+    /// The transcription ends without it.
+    LeftOut,
+    /// The request is refused: the rest alone would do harm.
+    Refused,
+    /// It says how this toggle is done, and does nothing where that is not on.
+    With(&'static str),
+}
+
+const ONLY_MARKED: Ability =
+    Ability::InPart("speech in another language than English is marked as not understood, and not recognised");
+const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same");
+const NO_TRANSLATION: Ability =
+    Ability::NoEffect("a text is only its own translation, into the language that is spoken");
+
+/// What becomes of each parameter of a create, in the order of the interface's table.
+const PARAMETERS: [(&str, Ability); 79] = {
+    use Ability::{Done, LeftOut, NoEffect, OnlySpoken, Refused, With};
+    [
+        ("audio_url", Done),
+        ("model", NoEffect("there is one recogniser")),
+        ("language_config", Done),
+        ("language_config.languages", Done),
+        ("language_config.code_switching", ONLY_MARKED),
+        ("custom_vocabulary", Done),
+        ("custom_vocabulary_config", With("custom_vocabulary")),
+        ("custom_vocabulary_config.vocabulary", With("custom_vocabulary")),
+        ("custom_vocabulary_config.vocabulary[].value", With("custom_vocabulary")),
+        ("custom_vocabulary_config.vocabulary[].pronunciations", With("custom_vocabulary")),
+        ("custom_vocabulary_config.vocabulary[].intensity", SAME_WEIGHT),
+        ("custom_vocabulary_config.vocabulary[].language", NoEffect("words are learnt with English sounds")),
+        ("custom_vocabulary_config.default_intensity", SAME_WEIGHT),
+        ("callback", Done),
+        ("callback_url", Done),
+        ("callback_config", Done),
+        ("callback_config.url", Done),
+        ("callback_config.method", Done),
+        ("subtitles", Done),
+        ("subtitles_config", Done),
+        ("subtitles_config.formats", Done),
+        ("subtitles_config.minimum_duration", Done),
+        ("subtitles_config.maximum_duration", Done),
+        ("subtitles_config.maximum_characters_per_row", Done),
+        ("subtitles_config.maximum_rows_per_caption", Done),
+        ("subtitles_config.style", Done),
+        ("diarization", LeftOut),
+        ("diarization_config", With("diarization")),
+        ("diarization_config.number_of_speakers", With("diarization")),
+        ("diarization_config.min_speakers", With("diarization")),
+        ("diarization_config.max_speakers", With("diarization")),
+        ("diarization_config.enhanced", With("diarization")),
+        ("translation", OnlySpoken),
+        ("translation_config", With("translation")),
+        ("translation_config.target_languages", With("translation")),
+        ("translation_config.model", NO_TRANSLATION),
+        ("translation_config.match_original_utterances", NO_TRANSLATION),
+        ("translation_config.lipsync", NO_TRANSLATION),
+        ("translation_config.context_adaptation", NO_TRANSLATION),
+        ("translation_config.context", NO_TRANSLATION),
+        ("translation_config.informal", NO_TRANSLATION),
+        ("summarization", LeftOut),
+        ("summarization_config", With("summarization")),
+        ("summarization_config.type", With("summarization")),
+        ("named_entity_recognition", LeftOut),
+        ("custom_spelling", Done),
+        ("custom_spelling_config", With("custom_spelling")),
+        ("custom_spelling_config.spelling_dictionary", With("custom_spelling")),
+        ("sentiment_analysis", LeftOut),
+        ("audio_to_llm", LeftOut),
+        ("audio_to_llm_config", With("audio_to_llm")),
+        ("audio_to_llm_config.prompts", With("audio_to_llm")),
+        ("audio_to_llm_config.model", With("audio_to_llm")),
+        ("pii_redaction", Refused),
+        ("pii_redaction_config", With("pii_redaction")),
+        ("pii_redaction_config.entity_types", With("pii_redaction")),
+        ("pii_redaction_config.processed_text_type", With("pii_redaction")),
+        ("sentences", Done),
+        ("punctuation_enhanced", Done),
+        ("custom_metadata", Done),
+        ("detect_language", ONLY_MARKED),
+        ("enable_code_switching", ONLY_MARKED),
+        ("code_switching_config", Done),
+        ("code_switching_config.languages", Done),
+        ("language", Done),
+        ("context_prompt", NoEffect("the recogniser takes no prompt")),
+        ("chapterization", LeftOut),
+        ("name_consistency", LeftOut),
+        ("speaker_reidentification", LeftOut),
+        ("structured_data_extraction", LeftOut),
+        ("structured_data_extraction_config", With("structured_data_extraction")),
+        ("structured_data_extraction_config.classes", With("structured_data_extraction")),
+        ("display_mode", LeftOut),
+        ("moderation", LeftOut),
+        ("audio_enhancer", NoEffect("the sound is recognised as it is")),
+        (
+            "accurate_words_timestamps",
+            NoEffect("the times of words are those of the recogniser, whether it is on or not"),
+        ),
+        ("diarization_enhanced", NoEffect("speakers are not told apart")),
+        ("skip_channel_deduplication", Done),
+        ("languages_guidance", Done),
+    ]
+};
+
+/// In one word, as the published page has it.
+impl fmt::Display for Ability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::InPart(_) | Self::OnlySpoken => f.write_str("in part"),
+            Self::NoEffect(_) => f.write_str("no effect"),
+            Self::LeftOut => f.write_str("left out"),
+            Self::Refused => f.write_str("refused"),
+            Self::With(toggle) => write!(f, "as `{toggle}`"),
+        }
+    }
+}
+
+/// Each parameter with what becomes of it, as the published page has it.
+pub fn published_abilities() -> Vec<(&'static str, String)> {
+    PARAMETERS.iter().map(|(path, ability)| (*path, ability.to_string())).collect()
+}
+
+fn ability_of(path: &str) -> Ability {
+    PARAMETERS.iter().find(|(known, _)| *known == path).map_or(Ability::Done, |(_, ability)| *ability)
+}
+
+fn ability(enrichment: Enrichment) -> Ability {
+    ability_of(enrichment.name())
+}
+
+/// A parameter that is requested and has no effect here, or less than its name promises.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ineffective {
+    /// Dotted path; elements of a list as `[]`.
+    pub parameter: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for Ineffective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.parameter, self.why)
+    }
+}
+
+/// What a request comes to here, as far as it would not be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnsupportedParts {
+    /// Why the create would be refused.
+    pub refused: Vec<String>,
+    /// What the result would lack.
+    pub missing: Vec<MissingPart>,
+    /// What would be accepted, and change nothing or little.
+    pub without_effect: Vec<Ineffective>,
+}
+
+impl UnsupportedParts {
+    /// Of a request, by a recogniser of these languages.
+    pub fn of(request: &Params, languages: &[&str]) -> Self {
+        let words = |part: &str| Some(not_done(part).message);
+        let mut missing = Vec::new();
+        for enrichment in request.requested() {
+            let part = |language: Option<&str>| {
+                let language = language.map(str::to_owned);
+                let words = words(&untranslated_or(enrichment, language.as_deref()));
+                MissingPart { enrichment, language, words }
+            };
+            match ability(enrichment) {
+                Ability::LeftOut => missing.push(part(None)),
+                Ability::OnlySpoken => {
+                    let targets = request.targets().into_iter().filter(|target| !is_spoken(target, languages));
+                    missing.extend(targets.map(|target| part(Some(target))));
+                }
+                Ability::Done | Ability::Refused | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
+            }
+        }
+        let unknown = unknown_languages(request, languages);
+        let requested = |words: String| format!("{words} (requested: {})", unknown.join(", "));
+        let other_language = (!unknown.is_empty()).then(|| requested(only_known(languages)));
+        let refused = other_language.into_iter().chain(harmful(request)).collect();
+        Self { refused, missing, without_effect: without_effect(request, languages) }
+    }
+}
+
+/// What is requested and changes nothing or little. What is off, empty or the default requests nothing.
+fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
+    let all = request.value();
+    let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
+    let defaults = published::rows();
+    let why = |path: &str, ability: Ability| match ability {
+        Ability::NoEffect(why) | Ability::InPart(why) => Some(why.to_owned()),
+        // Of its parts nothing more is to be said.
+        Ability::With(toggle) if !is_on(toggle) && !path.contains('.') => Some(format!("`{toggle}` is not on")),
+        _ => None,
+    };
+    let is_requested = |path: &str| {
+        let default = defaults.iter().find(|row| row.path == path).map(|row| row.default.as_str());
+        // The language that is recognised anyway asks for nothing.
+        let is_known =
+            |value: &Value| path.ends_with(".language") && value.as_str().is_some_and(|one| languages.contains(&one));
+        let mut values = values(&all, path).into_iter();
+        values.any(|value| requests(value, default.unwrap_or_default()) && !is_known(value))
+    };
+    // What hangs on a toggle that is off is told with its object.
+    let is_idle = |path: &str| {
+        let object = path.split_once('.').map(|(object, _)| ability_of(object));
+        matches!(object, Some(Ability::With(toggle)) if !is_on(toggle))
+    };
+    let one = |(parameter, ability): &(&'static str, Ability)| {
+        let why = why(parameter, *ability)?;
+        (!is_idle(parameter) && is_requested(parameter)).then_some(Ineffective { parameter, why })
+    };
+    PARAMETERS.iter().filter_map(one).collect()
+}
+
+/// The values at this path, those of all elements where it goes through a list.
+fn values<'v>(all: &'v Value, path: &str) -> Vec<&'v Value> {
+    path.split('.').fold(vec![all], |found, key| {
+        let inner = found.into_iter().filter_map(|value| value.get(key.trim_end_matches("[]")));
+        match key.ends_with("[]") {
+            true => inner.filter_map(Value::as_array).flatten().collect(),
+            false => inner.collect(),
+        }
+    })
+}
+
+/// Whether this value asks for more than the default does.
+fn requests(value: &Value, default: &str) -> bool {
+    let is_default = serde_json::from_str::<Value>(default).is_ok_and(|default| default == *value);
+    !is_default
+        && match value {
+            Value::Null => false,
+            // One that is off asks for something only where it would be on otherwise.
+            Value::Bool(is_on) => *is_on || default == "true",
+            Value::Number(number) => number.as_f64() != Some(0.0),
+            Value::String(text) => !text.is_empty(),
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+        }
+}
+
+fn untranslated_or(enrichment: Enrichment, target: Option<&str>) -> String {
+    match target {
+        Some(target) => untranslated(target),
+        None => enrichment.name().to_owned(),
+    }
+}
+
+/// A translation into this language, as it is named where it is not done.
+pub fn untranslated(target: &str) -> String {
+    format!("translation into `{target}`")
+}
+
+/// Whether a text in these languages is its own translation into this one.
+pub fn is_spoken<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
+    matches!(languages, [only] if only.as_ref() == target)
+}
+
+/// What the interface allows and this build cannot do, where doing the rest would mislead: another
+/// language would come out as English nonsense, and what was to be hidden would be shown.
+pub fn refused(request: &Params, languages: &[&str]) -> Vec<String> {
+    let is_other = !unknown_languages(request, languages).is_empty();
+    is_other.then(|| only_known(languages)).into_iter().chain(harmful(request)).collect()
+}
+
+/// The requested languages that the recogniser does not know.
+fn unknown_languages<'r>(request: &'r Params, languages: &[&str]) -> Vec<&'r str> {
+    request.languages().iter().map(String::as_str).filter(|wanted| !languages.contains(wanted)).collect()
+}
+
+fn only_known(languages: &[&str]) -> String {
+    format!("language_config.languages must only contain the following values: {}", languages.join(", "))
+}
+
+fn harmful(request: &Params) -> impl Iterator<Item = String> {
+    let refused = request.requested().filter(|one| ability(*one) == Ability::Refused);
+    refused.map(|one| match one {
+        Enrichment::PiiRedaction => "pii_redaction must be false: this service cannot redact yet".to_owned(),
+        other => format!("{} must be false: this service does not do it yet", other.name()),
+    })
+}
+
+/// Why an enrichment is not done here.
+pub fn not_done(name: &str) -> EnvelopeError {
+    EnvelopeError {
+        status_code: 501,
+        exception: "NotImplemented".to_owned(),
+        message: format!("this build of the service does not do {name} yet"),
+    }
+}
+
+fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelope<T>>> {
+    let is_left_out = request.requests(enrichment) && ability(enrichment) == Ability::LeftOut;
+    is_left_out.then(|| Either::Known(Envelope::failed(not_done(enrichment.name()))))
+}
+
+/// The envelopes of what was asked for and is not done.
+pub fn envelopes(params: &Params, shapes: Shapes) -> Enrichments {
+    use Enrichment as E;
+    let all = Enrichments {
+        audio_to_llm: envelope(params, E::AudioToLlm),
+        chapterization: envelope(params, E::Chapterization),
+        diarization: envelope(params, E::Diarization),
+        display_mode: envelope(params, E::DisplayMode),
+        moderation: envelope(params, E::Moderation),
+        name_consistency: envelope(params, E::NameConsistency),
+        named_entity_recognition: envelope(params, E::NamedEntityRecognition),
+        sentiment_analysis: envelope(params, E::SentimentAnalysis),
+        speaker_reidentification: envelope(params, E::SpeakerReidentification),
+        structured_data_extraction: envelope(params, E::StructuredDataExtraction),
+        summarization: envelope(params, E::Summarization),
+        ..Enrichments::default()
+    };
+    shaped(all, shapes)
+}
+
+fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
+    match shapes {
+        // The one envelope with a payload of another name (interface, "Result object").
+        Shapes::Interface => {
+            if let Some(Either::Known(entities)) = &mut all.named_entity_recognition {
+                entities.other.insert("entity".to_owned(), Value::Null);
+            }
+        }
+        // Where the public service allows no null, its clients count on a text and a list.
+        Shapes::Current => {
+            if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis {
+                sentiments.results = Some(Sentiments::Text(String::new()));
+            }
+            if let Some(Either::Known(speakers)) = &mut all.diarization {
+                speakers.results = Some(Vec::new());
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::domain::missing::named;
+    use crate::domain::names::Timestamp;
+    use crate::domain::transcript::{Transcript, Utterance, Word};
+    use crate::server::recognition::result;
+    use crate::server::recognition::result::ResultFacts;
+    use crate::server::recognition::transcribe::RecognisedSpeech;
+    use crate::wire::delivered::Delivered;
+    use serde_json::json;
+
+    fn all() -> Params {
+        let asked_for = Enrichment::ALL.iter().filter(|one| **one != Enrichment::Recognition);
+        let toggles = asked_for.map(|one| (one.name().to_owned(), json!(true)));
+        let config = ("translation_config".to_owned(), json!({ "target_languages": ["fr", "en"] }));
+        Params::lenient(&Value::Object(toggles.chain([config]).collect()))
+    }
+
+    /// What is foreseen is what is found missing in the result.
+    #[test]
+    fn what_is_foreseen_comes_true() {
+        let request = all();
+        let foreseen = UnsupportedParts::of(&request, &["en"]);
+        for shapes in [Shapes::Interface, Shapes::Current] {
+            let mut result = serde_json::to_value(envelopes(&request, shapes)).unwrap();
+            let sentences: Envelope<Vec<&str>> = Envelope::done(vec!["Hello."], false, 0.0);
+            result["sentences"] = json!(sentences);
+            let french = json!({ "error": not_done(&untranslated("fr")), "languages": ["fr"], "full_transcript": "" });
+            let english = json!({ "error": null, "languages": ["en"], "full_transcript": "hello" });
+            let envelope: Envelope<Value> = Envelope::failed(not_done("translation"));
+            result["translation"] = json!(Envelope { results: Some(json!([french, english])), ..envelope });
+            result["transcription"] = json!({ "full_transcript": "hello", "utterances": [{ "text": "hello" }] });
+            let delivered: Delivered = serde_json::from_value(result).unwrap();
+            assert_eq!(delivered.missing(&request), foreseen.missing);
+        }
+        assert!(named(&foreseen.missing).ends_with("summarization, translation fr"));
+        assert_eq!(foreseen.refused, ["pii_redaction must be false: this service cannot redact yet"]);
+    }
+
+    /// The table names every parameter of the interface, in its order.
+    #[test]
+    fn every_parameter_is_in_the_table() {
+        let known: Vec<String> = published::rows().into_iter().map(|row| row.path).collect();
+        assert_eq!(PARAMETERS.map(|(path, _)| path).to_vec(), known);
+    }
+
+    fn without_effect_of(request: &Value) -> Vec<String> {
+        let foreseen = UnsupportedParts::of(&Params::lenient(request), &["en"]);
+        foreseen.without_effect.iter().map(|one| one.parameter.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_requested_without_effect_is_foreseen_with_its_reason() {
+        let request = json!({
+            "model": "solaria", "language_config": { "languages": ["en"], "code_switching": true },
+            "detect_language": true, "audio_enhancer": true, "context_prompt": "a talk", "custom_vocabulary": true,
+            "custom_vocabulary_config": { "vocabulary": ["a", { "value": "b", "language": "de", "intensity": 0.9 }] },
+            "translation": true, "translation_config": { "target_languages": ["en"], "lipsync": false },
+            "custom_spelling_config": { "spelling_dictionary": { "a": ["b"] } },
+            "diarization_config": { "min_speakers": 2 }, "subtitles_config": { "maximum_rows_per_caption": 1 },
+        });
+        assert_eq!(
+            without_effect_of(&request),
+            [
+                "model",
+                "language_config.code_switching",
+                "custom_vocabulary_config.vocabulary[].intensity",
+                "custom_vocabulary_config.vocabulary[].language",
+                "diarization_config",
+                "translation_config.lipsync",
+                "custom_spelling_config",
+                "detect_language",
+                "context_prompt",
+                "audio_enhancer",
+            ]
+        );
+        let foreseen = UnsupportedParts::of(
+            &Params::lenient(&json!({ "custom_spelling_config": { "spelling_dictionary": { "a": [] } } })),
+            &["en"],
+        );
+        assert_eq!(foreseen.without_effect[0].to_string(), "custom_spelling_config (`custom_spelling` is not on)");
+    }
+
+    #[test]
+    fn what_is_off_or_the_default_requests_nothing_and_what_is_left_out_is_named_once() {
+        let request = json!({
+            "language_config": { "languages": [], "code_switching": false }, "detect_language": false, "context_prompt": "",
+            "custom_vocabulary": true, "custom_vocabulary_config": { "vocabulary": [{ "value": "b", "intensity": 0, "language": "en" }], "default_intensity": 0.5 },
+            "translation": true, "translation_config": { "target_languages": ["en"], "lipsync": true, "model": "base" },
+            "diarization": true, "diarization_config": { "min_speakers": 2, "enhanced": true },
+        });
+        assert_eq!(without_effect_of(&request), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_done_here_is_not_foreseen_to_be_missing() {
+        let request = Params::lenient(&json!({
+            "subtitles": true, "sentences": true, "punctuation_enhanced": true, "custom_vocabulary": true,
+            "language": "en", "translation": true, "translation_config": { "target_languages": ["en"] },
+        }));
+        assert_eq!(UnsupportedParts::of(&request, &["en"]), UnsupportedParts::default());
+        let request = Params::lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
+        let only = "language_config.languages must only contain the following values: en";
+        assert_eq!(refused(&request, &["en"]), [only]);
+        assert_eq!(UnsupportedParts::of(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
+    }
+
+    /// The table says the truth: without what has no effect the recogniser is asked for the same, and the result is the
+    /// same.
+    #[test]
+    fn what_has_no_effect_changes_no_result() {
+        let with = json!({
+            "model": "solaria", "custom_vocabulary": true,
+            "custom_vocabulary_config": { "vocabulary": [{ "value": "Anna", "language": "de" }] },
+            "subtitles": true, "sentences": true, "punctuation_enhanced": true, "translation": true,
+            "translation_config": {
+                "target_languages": ["en", "fr"], "model": "enhanced", "match_original_utterances": false, "lipsync": false,
+                "context_adaptation": false, "context": "a talk", "informal": true,
+            },
+            "context_prompt": "a talk", "audio_enhancer": true, "accurate_words_timestamps": true,
+            "diarization_enhanced": true,
+        });
+        let mut without = with.clone();
+        for (path, ability) in PARAMETERS {
+            if matches!(ability, Ability::NoEffect(_)) {
+                assert!(!values(&with, path).is_empty(), "{path}");
+                remove(&mut without, path);
+            }
+        }
+        let [with, without] = [with, without].map(|request| Params::lenient(&request));
+        assert_ne!(with, without);
+        assert_eq!(result::wishes(&with).vocabulary, result::wishes(&without).vocabulary);
+        assert_eq!(result(with), result(without));
+    }
+
+    fn remove(all: &mut Value, path: &str) {
+        match path.split_once('.') {
+            None => drop(all.as_object_mut().unwrap().remove(path)),
+            Some((key, rest)) => match key.strip_suffix("[]") {
+                None => remove(&mut all[key], rest),
+                Some(list) => all[list].as_array_mut().unwrap().iter_mut().for_each(|one| remove(one, rest)),
+            },
+        }
+    }
+
+    fn result(request: Params) -> Value {
+        let word = |text: &str, start: f64| Word { text: text.to_owned(), start, end: start + 0.3, confidence: 0.9 };
+        let words = vec![word("where", 0.0), word(" is", 0.4), word(" anna", 0.8)];
+        let text = "where is anna".to_owned();
+        let utterance = Utterance {
+            text,
+            start: 0.0,
+            end: 1.1,
+            confidence: 0.9,
+            channel: 0,
+            speaker: None,
+            language: "en".to_owned(),
+            words,
+        };
+        let transcript = Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance] };
+        let hearing = RecognisedSpeech { transcript, channels: 1, unknown: Vec::new() };
+        let (created, ended) = (Timestamp(0), Timestamp(1_000));
+        let facts = ResultFacts { audio_duration: 2.0, created, ended, shapes: Shapes::Interface };
+        let mut written = Vec::new();
+        result::WrittenResult::of(request, hearing, facts).write(&mut written, &SystemClock).unwrap();
+        let mut result: Value = serde_json::from_slice(&written).unwrap();
+        for place in ["sentences", "translation"] {
+            result[place]["exec_time"] = Value::Null;
+        }
+        result["transcription"]["sentences"][0]["exec_time"] = Value::Null;
+        for translated in result["translation"]["results"].as_array_mut().unwrap() {
+            translated["sentences"] = Value::Null;
+        }
+        result
+    }
+}

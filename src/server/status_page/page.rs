@@ -1,0 +1,142 @@
+//! `GET /`: how it stands at the desk, as a page for people.
+//!
+//! Records are a key's own. A browser cannot send a header, so the key may come as the password it asks
+//! for; then the page shows that key's newest records. Without any key there are only figures that tell
+//! nothing of a record, and only for who asks on this machine itself. `/?key` always asks for the key.
+
+use crate::domain::escape;
+use crate::domain::names::Hash;
+use crate::server::http::auth::KeyCheck;
+use crate::server::http::error::ServiceError;
+use crate::server::http::routes::{SharedState, blocking, fault};
+use crate::server::status_page::view::View;
+use axum::Extension;
+use axum::extract::{ConnectInfo, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
+use sha2::{Digest as _, Sha256};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+const STYLE: &str = include_str!("page.css");
+const TEMPLATE: &str = include_str!("page.html");
+
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// Somebody on this machine, without a key.
+    Neighbour,
+    /// Somebody with this owner's key.
+    Owner(Hash),
+}
+
+/// `GET /`.
+pub async fn show(
+    State(service): SharedState,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Response> {
+    let is_near = peer.is_some_and(|Extension(ConnectInfo(peer))| is_near(peer.ip(), &headers));
+    let reader = reader(&service.door, is_near && uri.query() != Some("key"), &headers).map_err(challenge)?;
+    let own = Arc::clone(&service);
+    let owner = match reader {
+        Reader::Owner(owner) => Some(owner),
+        Reader::Neighbour => None,
+    };
+    let seen = blocking(move || View::of(&own, owner)).await.map_err(IntoResponse::into_response)?;
+    let view = seen.map_err(|error| ServiceError::of_disk(&error).into_response())?;
+    Ok((heads(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
+}
+
+/// A wrong key is refused also where none is needed.
+fn reader(door: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader, ServiceError> {
+    match door.is_tried(headers) {
+        false if may_look => Ok(Reader::Neighbour),
+        _ => door.admit_browser(headers).map(Reader::Owner),
+    }
+}
+
+/// Whether this machine asks itself, by its own name: not through a proxy here that lends strangers its
+/// address, and not by a stranger's name for this machine, whose page could read the answer.
+fn is_near(peer: IpAddr, headers: &HeaderMap) -> bool {
+    const HANDED_ON: [&str; 5] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    let by_own_name = host.is_some_and(|host| {
+        let name = host.host().trim_matches(['[', ']']);
+        name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    });
+    peer.to_canonical().is_loopback() && by_own_name && !HANDED_ON.iter().any(|name| headers.contains_key(*name))
+}
+
+/// Has a browser ask for the key.
+fn challenge(refusal: ServiceError) -> Response {
+    let ask = HeaderValue::from_static("Basic realm=\"scribed: any name, the key as password\", charset=\"UTF-8\"");
+    ([(header::WWW_AUTHENTICATE, ask), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], refusal)
+        .into_response()
+}
+
+/// Nothing runs, nothing comes from elsewhere, nothing is kept, nobody frames it.
+fn heads() -> [(HeaderName, HeaderValue); 6] {
+    let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let policy = HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
+    [
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    ]
+}
+
+fn render(view: &View) -> Result<String, ServiceError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // What was uploaded may be named as if it were another one.
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if !value.is_safe() => escape_formatter(out, state, &escape::lines(text).into_owned().into()),
+        _ => escape_formatter(out, state, value),
+    });
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
+    environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {
+        tracing::error!(error = format!("{error:#}"), "the page cannot be made");
+        fault()
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn near(peer: &str, heads: &[(&'static str, &'static str)]) -> bool {
+        let heads = heads.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        is_near(peer.parse().unwrap(), &heads.collect())
+    }
+
+    #[test]
+    fn only_this_machine_by_its_own_name_is_near() {
+        for host in ["127.0.0.1:8472", "LocalHost", "[::1]:8472", "127.8.9.1"] {
+            assert!(near("127.0.0.1", &[("host", host)]), "{host}");
+        }
+        assert!(near("::1", &[("host", "localhost")]) && near("::ffff:127.0.0.1", &[("host", "localhost")]));
+        assert!(!near("192.0.2.7", &[("host", "localhost")]), "a stranger may write any host");
+        for host in ["rebound.example", "localhost.example.org", "192.0.2.7", "a b", "127.0.0.1@x"] {
+            assert!(!near("127.0.0.1", &[("host", host)]), "{host}");
+        }
+        assert!(!near("127.0.0.1", &[]));
+        for name in ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] {
+            assert!(!near("127.0.0.1", &[("host", "localhost"), (name, "192.0.2.7")]), "{name}");
+        }
+    }
+}

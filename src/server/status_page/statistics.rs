@@ -1,0 +1,121 @@
+//! How it stands at the desk, for people who look: how much is where, and one key's own newest records.
+
+use crate::clock::{Clock, Uptime};
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::storage::record_meta::RecordMeta;
+use crate::server::storage::transcriptions::TranscriptionStore;
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use serde::Serialize;
+use std::io;
+use std::ops::Add;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How many transcriptions are where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TranscriptionCounts {
+    /// Their turn has not come, or their audio.
+    pub queued: usize,
+    /// Being heard.
+    pub running: usize,
+    /// Ended well.
+    pub done: usize,
+    /// Ended badly.
+    pub failed: usize,
+}
+
+impl TranscriptionCounts {
+    /// One owner's.
+    pub fn of(store: &TranscriptionStore, owner: &Hash) -> Self {
+        let count = |status| store.list(owner, &only(status), usize::MAX).len();
+        Self {
+            queued: count(Status::Queued),
+            running: count(Status::Processing),
+            done: count(Status::Done),
+            failed: count(Status::Error),
+        }
+    }
+}
+
+impl Add for TranscriptionCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            queued: self.queued + other.queued,
+            running: self.running + other.running,
+            done: self.done + other.done,
+            failed: self.failed + other.failed,
+        }
+    }
+}
+
+fn only(status: Status) -> ListQuery {
+    ListQuery { status: vec![status], ..ListQuery::default() }
+}
+
+/// The counts of all owners, counted anew no more often than every few seconds: whoever looks needs no
+/// key, and counting keeps the desk's index.
+#[derive(Debug, Default)]
+pub struct Statistics(Mutex<Option<(Uptime, TranscriptionCounts)>>);
+
+impl Statistics {
+    /// Of all these owners.
+    pub fn take(&self, store: &TranscriptionStore, owners: &[Hash], clock: &dyn Clock) -> TranscriptionCounts {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock.uptime();
+        match *last {
+            Some((counted, counts)) if now.since(counted) < FRESH => counts,
+            _ => {
+                let counts = owners
+                    .iter()
+                    .map(|owner| TranscriptionCounts::of(store, owner))
+                    .fold(TranscriptionCounts::default(), Add::add);
+                *last = Some((now, counts));
+                counts
+            }
+        }
+    }
+}
+
+/// How long a count is good for.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// A record of an owner's.
+#[derive(Debug)]
+pub struct RecentRecord {
+    /// Its id.
+    pub id: Uuid,
+    /// What is kept of it.
+    pub head: RecordMeta,
+}
+
+/// An owner's newest records of one status, newest first. Reads them from the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub fn newest(store: &TranscriptionStore, owner: &Hash, status: Status, most: usize) -> io::Result<Vec<RecentRecord>> {
+    let listed: Vec<(Timestamp, Uuid)> = store.list(owner, &only(status), most);
+    read(store, listed.into_iter().map(|(_, id)| id))
+}
+
+/// An owner's records that were set aside, at most so many. Reads them from the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub fn set_aside(store: &TranscriptionStore, owner: &Hash, most: usize) -> io::Result<Vec<RecentRecord>> {
+    let ids: Vec<Uuid> = store.index().set_aside(Some(owner)).take(most).collect();
+    read(store, ids)
+}
+
+fn read(store: &TranscriptionStore, ids: impl IntoIterator<Item = Uuid>) -> io::Result<Vec<RecentRecord>> {
+    let read = |id| match store.head(id) {
+        Ok(head) => Some(Ok(RecentRecord { id, head })),
+        // Deleted since.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(error)),
+    };
+    ids.into_iter().filter_map(read).collect()
+}

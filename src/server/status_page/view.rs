@@ -1,0 +1,235 @@
+//! What the page says, in the words and figures that people read.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::zone::Zone;
+use crate::server::http::routes::ServiceState;
+use crate::server::recognition::lazy::Readiness;
+use crate::server::status_page::statistics;
+use crate::server::status_page::statistics::{RecentRecord, TranscriptionCounts};
+use crate::wire::record::Status;
+use crate::wire::timestamps;
+use serde::Serialize;
+use std::io;
+use std::time::Duration;
+
+/// The page's text.
+#[derive(Debug, Serialize)]
+pub struct View {
+    version: &'static str,
+    now: String,
+    up: String,
+    counts: TranscriptionCounts,
+    disk: Disk,
+    recogniser: Recogniser,
+    calls: usize,
+    /// What was set aside, of all keys.
+    set_aside: usize,
+    own: Option<Own>,
+}
+
+#[derive(Debug, Serialize)]
+struct Disk {
+    used: String,
+    limit: String,
+    percent: u64,
+    /// From here on the oldest results make room.
+    crowded: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Recogniser {
+    name: String,
+    state: &'static str,
+    words: String,
+}
+
+/// One key's.
+#[derive(Debug, Serialize)]
+struct Own {
+    /// Of the key, where it has one.
+    name: Option<String>,
+    counts: TranscriptionCounts,
+    groups: Vec<Group>,
+    /// What of it is not started again, also where it is not among the newest.
+    set_aside: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Group {
+    title: &'static str,
+    class: &'static str,
+    rows: Vec<Row>,
+    /// Further ones.
+    more: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    id: String,
+    name: String,
+    /// How long the recording is.
+    length: Option<String>,
+    when: String,
+    /// For machines.
+    at: String,
+    /// The same for people.
+    shown: String,
+    /// Why it failed.
+    trouble: Option<String>,
+    /// Whether somebody is still to be called about it.
+    pending_deliveries: bool,
+}
+
+impl View {
+    /// As it is now; with an owner also what is theirs. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn of(service: &ServiceState, owner: Option<Hash>) -> io::Result<Self> {
+        let (store, clock) = (&service.list_sources.store, &*service.clock);
+        let now = clock.now();
+        // Imports count on the disk.
+        service.list_sources.live.refresh()?;
+        // On a line of its own: what holds the index must not hold it while the rest is looked up.
+        let set_aside = store.index().set_aside(None).count();
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            now: service.shown.shown_to_the_second(now),
+            up: span(clock.uptime().since(service.born)),
+            counts: service.statistics.take(store, &service.door.owners(), clock),
+            disk: disk(service),
+            recogniser: recogniser(service.recogniser.look()),
+            calls: service.pending_deliveries.count(store),
+            set_aside,
+            own: owner.map(|owner| own(service, &owner, now)).transpose()?,
+        })
+    }
+}
+
+/// The newest of each status that are shown.
+const SHOWN: usize = 8;
+
+fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> {
+    let store = &service.list_sources.store;
+    let counts = TranscriptionCounts::of(store, owner);
+    let groups = [
+        ("Running", "running", Status::Processing, counts.running),
+        ("Queued", "queued", Status::Queued, counts.queued),
+        ("Failed", "failed", Status::Error, counts.failed),
+        ("Done", "done", Status::Done, counts.done),
+    ];
+    let group = |(title, class, status, count): (&'static str, &'static str, Status, usize)| {
+        let rows: Vec<Row> = statistics::newest(store, owner, status, SHOWN)?
+            .into_iter()
+            .map(|seen| row(seen, now, service.shown))
+            .collect();
+        let more = count.saturating_sub(rows.len());
+        Ok(Group { title, class, rows, more })
+    };
+    let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
+    let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
+    let set_aside =
+        statistics::set_aside(store, owner, SHOWN)?.into_iter().map(|seen| row(seen, now, service.shown)).collect();
+    let name = service.door.name_of(owner).map(|name| name.to_string());
+    Ok(Own { name, counts, groups, set_aside })
+}
+
+fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> Row {
+    let at = head.ended.as_ref().map_or(head.created, |ended| ended.at);
+    let verb = if head.ended.is_some() { "ended" } else { "came" };
+    let failure = head.ended.and_then(|ended| ended.failure);
+    Row {
+        id: id.to_string(),
+        name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
+        length: head.file.audio_duration.map(length),
+        when: format!("{verb} {} ago", span(now.since(at))),
+        at: timestamps::write(at),
+        shown: shown.shown_to_the_second(at),
+        trouble: failure.map(|failure| format!("{}: {}", failure.code, failure.message)),
+        pending_deliveries: head.calls.iter().any(|call| call.due.is_some()),
+    }
+}
+
+fn disk(service: &ServiceState) -> Disk {
+    let usage = service.list_sources.store.upload_store.usage();
+    Disk {
+        used: bytes(usage.used),
+        limit: bytes(usage.limit),
+        // Wider: a limit may be nearly all that there is.
+        percent: u64::try_from(u128::from(usage.used) * 100 / u128::from(usage.limit.max(1))).unwrap_or(100).min(100),
+        crowded: service.list_sources.store.upload_store.is_crowded(),
+    }
+}
+
+fn recogniser(readiness: Readiness) -> Recogniser {
+    let (name, state, words) = match readiness {
+        Readiness::Ready { name, languages } => (name, "ready", format!("ready; speaks {}", languages.join(", "))),
+        Readiness::Opening => ("Recogniser", "waits", "it is being opened".to_owned()),
+        Readiness::Untried => ("Recogniser", "waits", "opens with the first transcription".to_owned()),
+        Readiness::Missing(words) => ("Recogniser", "missing", words),
+    };
+    Recogniser { name: name.to_owned(), state, words }
+}
+
+/// The two largest units: `3 d 4 h`, `12 min 5 s`, `0 s`.
+fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let units = [("d", seconds / 86_400), ("h", seconds / 3600 % 24), ("min", seconds / 60 % 60), ("s", seconds % 60)];
+    let first = units.iter().position(|(_, count)| *count > 0).unwrap_or(3);
+    let shown = units.iter().skip(first).take(2).filter(|(_, count)| *count > 0);
+    let text = shown.map(|(unit, count)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ");
+    if text.is_empty() { "0 s".to_owned() } else { text }
+}
+
+/// `1:02:03` or `2:03`; the rest of a second counts as one.
+fn length(seconds: f64) -> String {
+    // Saturates; what is no number is 0.
+    let seconds = seconds.ceil() as u64;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// In steps of 1000, as disks are sold.
+fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let step = (0..UNITS.len() - 1).find(|step| bytes < 1000_u64.pow(*step as u32 + 1)).unwrap_or(UNITS.len() - 1);
+    if step == 0 {
+        return format!("{bytes} B");
+    }
+    let tenths = u128::from(bytes) * 10 / 1000_u128.pow(step as u32);
+    match tenths {
+        100.. => format!("{} {}", tenths / 10, UNITS[step]),
+        _ => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[step]),
+    }
+}
+
+/// Without the marks that turn the direction of writing: `exe.wav` can be made to look like `vaw.exe`.
+fn in_order(name: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().map(|c| if turns(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Where audio is fetched from, without what may be a secret: name, password, query.
+fn plain_source(address: &str) -> String {
+    let parsed = reqwest::Url::parse(address).ok();
+    parsed.map(|url| format!("{}{}", url.host_str().unwrap_or_default(), url.path())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_as_people_read_them() {
+        let spans = [0, 59, 60, 61, 3600, 3661, 90_061, 864_000].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(spans, ["0 s", "59 s", "1 min", "1 min 1 s", "1 h", "1 h 1 min", "1 d 1 h", "10 d"]);
+        let sizes = [0, 999, 1000, 1_234_567, 12_345_678, 50_000_000_000, u64::MAX].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "12 MB", "50 GB", "18 EB"]);
+        assert_eq!(
+            [0.0, 0.2, 61.0, 3723.0, f64::NAN, -1.0].map(length),
+            ["0:00", "0:01", "1:01", "1:02:03", "0:00", "0:00"]
+        );
+        assert_eq!(in_order("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
+        assert_eq!(plain_source("https://u:p@h.example:8/a/b.wav?token=x#y"), "h.example/a/b.wav");
+    }
+}

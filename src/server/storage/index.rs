@@ -1,0 +1,474 @@
+//! What a desk knows of its transcriptions without looking at the disk. Pure.
+
+use crate::clock::Uptime;
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::storage::fair_queue::FairQueue;
+use crate::server::storage::record_meta::{DeliveryState, RecordMeta};
+use crate::server::storage::starts::MOST;
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// All transcriptions of a desk, by their moment of creation, which is unique.
+#[derive(Default)]
+pub struct TranscriptionIndex {
+    entries: BTreeMap<Timestamp, IndexEntry>,
+    by_id: HashMap<Uuid, Timestamp>,
+    /// Audio that has to be fetched first.
+    fetching: FairQueue,
+    /// What can be heard.
+    hearing: FairQueue,
+    owners: HashMap<Hash, Load>,
+    /// What has ended, oldest end first.
+    ended: BTreeSet<(Timestamp, Timestamp)>,
+    /// Calls that are due, by when, whose, and which.
+    calls: BTreeSet<(Timestamp, Timestamp, usize)>,
+    /// The newest creation time that was given out.
+    last: Option<Timestamp>,
+    /// What was in progress when the service was killed, and waits to be started again.
+    suspects: BTreeMap<Timestamp, Suspect>,
+    /// What was tried in vain, and is not tried again before its time.
+    resting: BTreeMap<Timestamp, Resting>,
+    /// What is in progress: fetched or heard.
+    busy: HashSet<Timestamp>,
+    /// The suspect that is in progress.
+    alone: Option<Timestamp>,
+    /// Those that would be set aside after the next kill may be started.
+    tries_last: bool,
+    /// What was set aside.
+    set_aside: BTreeSet<Timestamp>,
+}
+
+/// A transcription that was in progress when the service was killed.
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    kills: u32,
+    waits: QueueKind,
+}
+
+/// A transcription for which this machine could not do its part.
+#[derive(Debug, Clone, Copy)]
+struct Resting {
+    owner: Hash,
+    waits: QueueKind,
+    until: Uptime,
+}
+
+/// Of one owner's, while so many rest, no more are tried: a queue of thousands is not tried through again and again.
+pub const MOST_RESTING: usize = 8;
+
+/// Where something waited that was taken out.
+#[derive(Debug, Clone, Copy)]
+pub struct QueuePlace(Stood);
+
+#[derive(Debug, Clone, Copy)]
+enum Stood {
+    InLine(QueueKind),
+    Suspected(Suspect),
+    Resting(Resting),
+}
+
+/// What may be begun now.
+enum Turn {
+    /// Whatever is next in its line.
+    Anything,
+    /// One suspect.
+    Only(Timestamp),
+    /// Nothing: a suspect is in progress, or waits for the end of all others.
+    Nothing,
+}
+
+/// One transcription.
+pub struct IndexEntry {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub owner: Hash,
+    /// What it is made from.
+    pub upload: Uuid,
+    /// Where it is.
+    pub status: Status,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// As it was sent.
+    pub metadata: Option<Box<RawValue>>,
+    /// Bytes of its files, uploads aside.
+    pub bytes: u64,
+    /// It ended because the service was killed too often while it was in progress.
+    pub set_aside: bool,
+}
+
+/// What one owner has at the desk.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Load {
+    /// Not ended, those that are just being accepted included.
+    open: usize,
+    /// Being heard.
+    running: usize,
+}
+
+/// A call that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// The transcription.
+    pub id: Uuid,
+    /// Which of its calls.
+    pub number: usize,
+}
+
+/// What comes next of the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextCall {
+    /// Now.
+    Due(Due),
+    /// Not before this has gone by.
+    In(Duration),
+    /// None waits.
+    None,
+}
+
+/// What waits first: the audio, or to be heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueKind {
+    /// For its audio.
+    ToBeFetched,
+    /// For the recogniser.
+    ToBeHeard,
+}
+
+impl TranscriptionIndex {
+    /// A place for one more of this owner's, and its moment of creation; `None` when the owner has
+    /// `most` that have not ended.
+    pub fn reserve(&mut self, owner: Hash, most: usize, now: Timestamp) -> Option<Timestamp> {
+        let load = self.owners.entry(owner).or_default();
+        if load.open >= most {
+            return None;
+        }
+        load.open += 1;
+        // Unlike any other, so that their order is total; a clock that stands or was set back does
+        // not disturb it.
+        let after = self.last.map_or(i64::MIN, |last| last.0.saturating_add(1));
+        let created = Timestamp(now.0.max(after));
+        self.last = Some(created);
+        Some(created)
+    }
+
+    /// Gives back a place that nothing came of.
+    pub fn give_back(&mut self, owner: Hash) {
+        self.load(owner).open -= 1;
+    }
+
+    /// Takes in what a place was reserved for.
+    pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, waits: QueueKind) {
+        self.line(waits).push(entry.owner, created);
+        self.by_id.insert(entry.id, created);
+        self.entries.insert(created, entry);
+    }
+
+    /// Takes in what was found at the start, and how often the service was killed during it.
+    pub fn restore(
+        &mut self,
+        created: Timestamp,
+        entry: IndexEntry,
+        waits: QueueKind,
+        calls: &[DeliveryState],
+        kills: u32,
+    ) {
+        self.last = self.last.max(Some(created));
+        if entry.set_aside {
+            self.set_aside.insert(created);
+        }
+        match entry.ended {
+            Some(ended) => drop(self.ended.insert((ended, created))),
+            None => {
+                self.load(entry.owner).open += 1;
+                match kills {
+                    0 => self.line(waits).push(entry.owner, created),
+                    _ => drop(self.suspects.insert(created, Suspect { kills, waits })),
+                }
+            }
+        }
+        self.add_calls(created, calls);
+        self.by_id.insert(entry.id, created);
+        self.entries.insert(created, entry);
+    }
+
+    /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
+    pub fn waiting(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
+        let runs = |owner: &Hash| waits == QueueKind::ToBeFetched || self.may_run(owner, running);
+        let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
+        match self.turn() {
+            Turn::Anything => self.line_of(waits).owners().filter(|owner| may(owner)).copied().collect(),
+            Turn::Only(suspect) => {
+                let waits = self.suspects.get(&suspect).is_some_and(|suspect| suspect.waits == waits);
+                self.entries.get(&suspect).filter(|_| waits).map(|entry| entry.owner).into_iter().collect()
+            }
+            Turn::Nothing => BTreeSet::new(),
+        }
+    }
+
+    fn may_run(&self, owner: &Hash, running: usize) -> bool {
+        self.owners.get(owner).is_none_or(|load| load.running < running)
+    }
+
+    fn count_resting(&self, owner: &Hash, waits: QueueKind) -> usize {
+        self.resting.values().filter(|resting| resting.owner == *owner && resting.waits == waits).count()
+    }
+
+    /// Takes out what waits and was not begun: it is about to end. Where it waited; `None` where it is in progress.
+    pub fn take_out(&mut self, created: Timestamp) -> Option<QueuePlace> {
+        let owner = self.entries.get(&created).map(|entry| entry.owner)?;
+        let mut in_line = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
+        let stood = in_line.find(|waits| self.line(*waits).remove(&owner, created)).map(Stood::InLine);
+        let stood = stood.or_else(|| self.suspects.remove(&created).map(Stood::Suspected));
+        stood.or_else(|| self.resting.remove(&created).map(Stood::Resting)).map(QueuePlace)
+    }
+
+    /// Puts back what was taken out and did not end.
+    pub fn put_in(&mut self, created: Timestamp, place: QueuePlace) {
+        let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
+        match place.0 {
+            Stood::InLine(waits) => self.line(waits).push(owner, created),
+            Stood::Suspected(suspect) => drop(self.suspects.insert(created, suspect)),
+            Stood::Resting(resting) => drop(self.resting.insert(created, resting)),
+        }
+    }
+
+    /// The next one whose audio is to be fetched, of this owner where one is named.
+    pub fn take_to_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+        let created = match self.turn() {
+            Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
+            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
+            Turn::Nothing => return None,
+        };
+        self.busy.insert(created);
+        self.entries.get(&created).map(|entry| (created, entry))
+    }
+
+    /// The next one to be heard, of an owner who has fewer than `running`, of this one where one is named; it is
+    /// `processing` from now on.
+    pub fn take_to_hear(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+        let owners = &self.owners;
+        let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
+        let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
+        let created = match self.turn() {
+            Turn::Anything => self.hearing.pop(may)?,
+            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,
+            Turn::Nothing => return None,
+        };
+        self.busy.insert(created);
+        let entry = self.entries.get_mut(&created)?;
+        entry.status = Status::Processing;
+        self.owners.entry(entry.owner).or_default().running += 1;
+        Some((created, entry))
+    }
+
+    /// Suspects go first, and each of them alone: if the service is killed again, it is known by which. Those
+    /// that this would condemn wait for a while first, so that whoever kills the service again and again for
+    /// other reasons condemns none.
+    fn turn(&self) -> Turn {
+        if self.alone.is_some() {
+            return Turn::Nothing;
+        }
+        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.tries_last);
+        let next = self.suspects.iter().filter(|(_, suspect)| may(suspect));
+        match next.min_by_key(|(created, suspect)| (suspect.kills, **created)) {
+            None => Turn::Anything,
+            Some((created, _)) if self.busy.is_empty() => Turn::Only(*created),
+            Some(_) => Turn::Nothing,
+        }
+    }
+
+    fn take_suspect(&mut self, created: Timestamp, waits: QueueKind) -> Option<Timestamp> {
+        self.suspects.get(&created).filter(|suspect| suspect.waits == waits)?;
+        self.suspects.remove(&created);
+        self.alone = Some(created);
+        Some(created)
+    }
+
+    /// From now on those may be started too that are set aside if the service is killed once more.
+    pub fn try_last(&mut self) {
+        self.tries_last = true;
+    }
+
+    fn leave(&mut self, created: Timestamp) {
+        self.busy.remove(&created);
+        self.suspects.remove(&created);
+        if self.alone == Some(created) {
+            self.alone = None;
+        }
+    }
+
+    /// What was set aside of one owner, or of all, oldest first.
+    pub fn set_aside(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
+        let entries = self.set_aside.iter().filter_map(|created| self.entries.get(created));
+        entries.filter(move |entry| owner.is_none_or(|owner| entry.owner == *owner)).map(|entry| entry.id)
+    }
+
+    /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
+    pub fn put_back(&mut self, created: Timestamp, waits: QueueKind) {
+        if let Some(owner) = self.give_up(created) {
+            self.line(waits).push(owner, created);
+        }
+    }
+
+    /// As [`Index::put_back`], of what could not be done on this machine: it is not tried again before `until`.
+    pub fn rest(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
+        if let Some(owner) = self.give_up(created) {
+            self.resting.insert(created, Resting { owner, waits, until });
+        }
+    }
+
+    /// Has what rested long enough wait again; when the next one has.
+    pub fn rested(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
+        let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
+        let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
+        for (created, resting) in due {
+            self.line(waits).push_again(resting.owner, created);
+        }
+        self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
+    }
+
+    /// It is in progress no more, and has not ended; whose it is.
+    fn give_up(&mut self, created: Timestamp) -> Option<Hash> {
+        self.leave(created);
+        let entry = self.entries.get_mut(&created)?;
+        let (owner, ran) = (entry.owner, entry.status == Status::Processing);
+        entry.status = Status::Queued;
+        self.load(owner).running -= usize::from(ran);
+        Some(owner)
+    }
+
+    /// Ends one.
+    pub fn end(&mut self, created: Timestamp, head: &RecordMeta, bytes: u64) {
+        self.leave(created);
+        if head.set_aside {
+            self.set_aside.insert(created);
+        }
+        let (Some(entry), Some(ended)) = (self.entries.get_mut(&created), &head.ended) else { return };
+        let ran = entry.status == Status::Processing;
+        entry.status = if ended.failure.is_some() { Status::Error } else { Status::Done };
+        (entry.ended, entry.bytes, entry.set_aside) = (Some(ended.at), bytes, head.set_aside);
+        let owner = entry.owner;
+        let load = self.load(owner);
+        load.open -= 1;
+        load.running -= usize::from(ran);
+        self.ended.insert((ended.at, created));
+        self.add_calls(created, &head.calls);
+    }
+
+    /// Forgets one; what was known of it.
+    pub fn forget(&mut self, id: Uuid) -> Option<IndexEntry> {
+        let created = self.by_id.remove(&id)?;
+        let entry = self.entries.remove(&created)?;
+        self.set_aside.remove(&created);
+        if let Some(ended) = entry.ended {
+            self.ended.remove(&(ended, created));
+        }
+        Some(entry)
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: Uuid) -> Option<&IndexEntry> {
+        self.entries.get(self.by_id.get(&id)?)
+    }
+
+    /// When one was created that has not ended, whose it is, and its upload.
+    pub fn open(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
+        let created = *self.by_id.get(&id)?;
+        let entry = self.entries.get(&created).filter(|entry| entry.ended.is_none())?;
+        Some((created, entry.owner, entry.upload))
+    }
+
+    /// One by its id, if it is this owner's.
+    pub fn of(&self, id: Uuid, owner: &Hash) -> Option<&IndexEntry> {
+        self.get(id).filter(|entry| entry.owner == *owner)
+    }
+
+    /// What is on a list, newest first: a choice, the interface does not say.
+    pub fn list<'a>(&'a self, owner: &'a Hash, query: &'a ListQuery) -> impl Iterator<Item = (Timestamp, Uuid)> + 'a {
+        (self.entries.iter().rev())
+            .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
+            .map(|(created, entry)| (*created, entry.id))
+    }
+
+    /// The one that ended longest ago, if that was before `moment`, of the owners who `may`.
+    pub fn ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
+        let ended = self.ended.iter().take_while(|(ended, _)| *ended < moment);
+        let mut entries = ended.filter_map(|(_, created)| self.entries.get(created));
+        entries.find(|entry| may(&entry.owner)).map(|entry| entry.id)
+    }
+
+    /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
+    /// clock was set back.
+    pub fn take_call(&mut self, now: Timestamp, longest: Duration) -> NextCall {
+        while let Some((due, created, number)) = self.calls.first().copied() {
+            let wait = due.since(now);
+            if !wait.is_zero() && wait <= longest {
+                return NextCall::In(wait);
+            }
+            self.calls.pop_first();
+            if let Some(entry) = self.entries.get(&created) {
+                return NextCall::Due(Due { id: entry.id, number });
+            }
+        }
+        NextCall::None
+    }
+
+    /// Every call that is due at some time.
+    pub fn due_calls(&self) -> Vec<Due> {
+        let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
+            self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
+        };
+        self.calls.iter().filter_map(due).collect()
+    }
+
+    /// Takes one call out, whenever it is due.
+    pub fn take_out_call(&mut self, due: Due) {
+        if let Some(created) = self.by_id.get(&due.id) {
+            self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
+        }
+    }
+
+    /// Puts a call back to where it is due.
+    pub fn put_call(&mut self, id: Uuid, number: usize, due: Timestamp) {
+        if let Some(created) = self.by_id.get(&id) {
+            self.calls.insert((due, *created, number));
+        }
+    }
+
+    fn add_calls(&mut self, created: Timestamp, calls: &[DeliveryState]) {
+        let due = calls.iter().enumerate().filter_map(|(number, call)| Some((call.due?, created, number)));
+        self.calls.extend(due);
+    }
+
+    fn load(&mut self, owner: Hash) -> &mut Load {
+        self.owners.entry(owner).or_default()
+    }
+
+    fn line_of(&self, waits: QueueKind) -> &FairQueue {
+        match waits {
+            QueueKind::ToBeFetched => &self.fetching,
+            QueueKind::ToBeHeard => &self.hearing,
+        }
+    }
+
+    fn line(&mut self, waits: QueueKind) -> &mut FairQueue {
+        match waits {
+            QueueKind::ToBeFetched => &mut self.fetching,
+            QueueKind::ToBeHeard => &mut self.hearing,
+        }
+    }
+}
+
+fn holds(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
+    if query.custom_metadata.is_empty() {
+        return query.holds(created, &entry.status, None);
+    }
+    let metadata: Option<Value> = entry.metadata.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
+    query.holds(created, &entry.status, metadata.as_ref())
+}

@@ -1,0 +1,250 @@
+//! Who writes the ledger.
+
+use crate::crash::{self, Point};
+use crate::server::storage::files;
+use crate::server::storage::log::framing::BLANK;
+use crate::server::storage::log::ledger::{LogBatch, TranscriptionLog, bytes_at};
+use crate::server::storage::log::segment_index::{RecordLocation, SegmentIndex, Tidying};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Volumes of what is not needed that may lie around.
+const SLACK: u64 = 2;
+
+/// Writes to the newest volume. Several may: each has the file open for itself, so that each hears of
+/// what goes wrong with it.
+pub struct LogWriter {
+    ledger: Arc<TranscriptionLog>,
+    open: Option<(u64, File)>,
+}
+
+impl LogWriter {
+    /// One that has written nothing yet.
+    pub fn new(ledger: Arc<TranscriptionLog>) -> Self {
+        Self { ledger, open: None }
+    }
+
+    /// Writes a batch, with one sync. It is durable when it returns.
+    ///
+    /// # Errors
+    /// Those of the file system; then none of its lines is there.
+    pub fn write(&mut self, batch: &LogBatch) -> io::Result<()> {
+        self.append(batch.bytes(), |book, all| batch.note(book, all))
+    }
+
+    /// Makes bytes durable, and then has the book told where they are. Others may write behind them
+    /// meanwhile, and sync at the same time.
+    fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
+        let ledger = Arc::clone(&self.ledger);
+        let (place, written) = self.put_down(bytes)?;
+        crash::point(Point::LedgerWritten);
+        let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
+        let mut book = ledger.book();
+        if synced.is_ok() {
+            tell(&mut book, place);
+        }
+        book.end_writing(place.volume);
+        drop(book);
+        synced.inspect_err(|_| {
+            let mut end = ledger.end();
+            end.refused.push(place);
+            // Should this fail too, it is tried again before the next lines.
+            let _ = ledger.redact(&mut end);
+        })
+    }
+
+    /// Where bytes were put, and whether that went well: if not, some of them may stand there.
+    fn put_down(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
+        let ledger = Arc::clone(&self.ledger);
+        let mut end = ledger.end();
+        ledger.redact(&mut end)?;
+        ledger.begin(&mut end)?;
+        let place = RecordLocation { volume: end.volume, at: end.at, len: bytes.len() as u64 };
+        let written = self.file(place.volume)?.write_all_at(bytes, place.at);
+        end.at += place.len;
+        let mut book = ledger.book();
+        book.has(place.volume, end.at);
+        book.begin_writing(place.volume);
+        Ok((place, written))
+    }
+
+    /// Whether [`tidy`](Self::tidy) has something to make ready.
+    pub fn wants_room(&self) -> bool {
+        self.ledger.wants_room()
+    }
+
+    fn file(&mut self, volume: u64) -> io::Result<&File> {
+        if self.open.as_ref().is_none_or(|(number, _)| *number != volume) {
+            self.open = Some((volume, OpenOptions::new().write(true).open(self.ledger.path(volume))?));
+        }
+        self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
+    }
+
+    /// Clears away what is not needed any more, and makes the next volume ready. One pen at a time.
+    ///
+    /// # Errors
+    /// Those of the file system; it may be repeated.
+    pub fn tidy(&mut self) -> io::Result<()> {
+        // On a full disk it is what is cleared away that makes room; and neither needs the other.
+        let (cleared, prepared) = (self.clear(), self.ledger.prepare());
+        cleared.and(prepared)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        loop {
+            let next = self.ledger.book().tidying(self.ledger.limit * SLACK);
+            match next {
+                Some(Tidying::Remove(volume)) => self.remove(volume)?,
+                Some(Tidying::Renew(volume)) => self.renew(volume)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn remove(&self, volume: u64) -> io::Result<()> {
+        // A record in it may be all that says whose copy is refused: the copy goes first.
+        self.ledger.redact(&mut self.ledger.end())?;
+        files::remove(&self.ledger.path(volume))?;
+        crash::point(Point::VolumeRemoved);
+        // In their order on the disk too: what says that a record is gone goes after it.
+        files::sync_folder(&self.ledger.folder)?;
+        self.ledger.book().remove(volume);
+        Ok(())
+    }
+
+    /// Writes what is needed of a volume again.
+    fn renew(&mut self, volume: u64) -> io::Result<()> {
+        let needed = self.ledger.book().needed_in(volume);
+        self.copy(volume, needed)
+    }
+
+    fn copy(&mut self, volume: u64, needed: Vec<(Uuid, RecordLocation)>) -> io::Result<()> {
+        let file = File::open(self.ledger.path(volume))?;
+        let mut bytes = Vec::new();
+        for (_, place) in &needed {
+            // A damaged one moves as it is: who wants to read it sees to it. Its line is ended, so that it
+            // takes nothing with it.
+            bytes.extend_from_slice(&bytes_at(*place, &file)?);
+            bytes.pop();
+            bytes.push(BLANK);
+        }
+        let mut gone = Vec::new();
+        self.append(&bytes, |book, all| {
+            crash::point(Point::VolumeRenewed);
+            let mut at = all.at;
+            for (id, RecordLocation { len, .. }) in needed {
+                let place = RecordLocation { at, len, ..all };
+                book.put(id, place);
+                at += len;
+                // It went while it was written again: what says so stands before the copy, and may be
+                // cleared away before it. Killed here, the next start sees to it (see `recovery`).
+                gone.extend((!book.holds(id)).then_some(place));
+            }
+        })?;
+        let mut end = self.ledger.end();
+        end.refused.extend(gone);
+        self.ledger.redact(&mut end)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::server::storage::log::ledger::LogLine;
+    use crate::server::storage::log::{framing, ledger, recovery};
+
+    fn batch(lines: impl IntoIterator<Item = LogLine>) -> LogBatch {
+        let mut batch = LogBatch::default();
+        lines.into_iter().for_each(|line| batch.push(&line));
+        batch
+    }
+
+    /// So long that few fill a volume.
+    fn long(id: Uuid) -> LogLine {
+        LogLine::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
+    }
+
+    /// As if all of it had been written, and the sync had failed.
+    #[test]
+    fn what_was_refused_does_not_come_back_and_what_stands_around_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 1 << 20).unwrap());
+        let line = |id: u128| {
+            let id = Uuid::from_u128(id);
+            batch([LogLine::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"}}"))])
+        };
+        LogWriter::new(Arc::clone(&ledger)).write(&line(1)).unwrap();
+        let volume = ledger::path(folder.path(), 1);
+        let file = OpenOptions::new().write(true).open(&volume).unwrap();
+        file.write_all_at(line(2).bytes(), ledger.end().at).unwrap();
+        let cannot_write = File::open(&volume).unwrap();
+        let mut log_writer = LogWriter { ledger: Arc::clone(&ledger), open: Some((1, cannot_write)) };
+        assert!(log_writer.write(&line(2)).is_err());
+        LogWriter::new(Arc::clone(&ledger)).write(&line(3)).unwrap();
+        drop(ledger);
+        let ledger = recovery::open(folder.path().to_owned(), 1 << 20).unwrap();
+        let mut found = ledger.needed();
+        found.sort();
+        assert_eq!(found, [1, 3].map(Uuid::from_u128));
+    }
+
+    /// As on a full disk: there is no place for the next volume.
+    #[test]
+    fn what_is_not_needed_is_cleared_away_also_where_no_volume_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut log_writer = LogWriter::new(Arc::clone(&ledger));
+        for id in [1, 2].map(Uuid::from_u128) {
+            log_writer.write(&batch([long(id)])).unwrap();
+            ledger.settle(id);
+        }
+        std::fs::create_dir(ledger::path(folder.path(), 3)).unwrap();
+        assert!(log_writer.tidy().is_err());
+        assert!(!ledger::path(folder.path(), 1).exists());
+        assert!(ledger::path(folder.path(), 2).exists());
+    }
+
+    /// It ends and is deleted between the look and the copy.
+    #[test]
+    fn what_goes_while_it_is_copied_does_not_come_back() {
+        let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 120).unwrap());
+        let mut log_writer = LogWriter::new(Arc::clone(&ledger));
+        log_writer.write(&batch([long(id)])).unwrap();
+        let needed = ledger.book().needed_in(1);
+        log_writer.write(&batch([LogLine::gone(id)])).unwrap();
+        let found = |folder: &std::path::Path| {
+            let bytes = std::fs::read(ledger::path(folder, 2)).unwrap();
+            let pieces = framing::pieces(&bytes);
+            pieces.len()
+        };
+        assert_eq!(found(folder.path()), 1);
+        log_writer.copy(1, needed).unwrap();
+        assert_eq!(found(folder.path()), 1, "the copy is blotted out");
+        drop(log_writer);
+        std::fs::remove_file(ledger::path(folder.path(), 1)).unwrap();
+        assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_record_keeps_no_volume_from_being_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut log_writer = LogWriter::new(Arc::clone(&ledger));
+        log_writer.write(&batch([1, 2].map(|id| long(Uuid::from_u128(id))))).unwrap();
+        for id in 3..9 {
+            log_writer.write(&batch([long(Uuid::from_u128(id))])).unwrap();
+            ledger.settle(Uuid::from_u128(id));
+        }
+        let first = OpenOptions::new().write(true).open(ledger::path(folder.path(), 1)).unwrap();
+        first.write_all_at(b"x", 50).unwrap();
+        log_writer.tidy().unwrap();
+        assert!(!ledger::path(folder.path(), 1).exists());
+        let read = |id: u128| ledger.read(Uuid::from_u128(id)).map(|_| ()).map_err(|error| error.kind());
+        assert_eq!((read(1), read(2)), (Err(io::ErrorKind::InvalidData), Ok(())));
+    }
+}

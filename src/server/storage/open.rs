@@ -1,0 +1,248 @@
+//! How a desk is opened: who it is, whose it is, and what is found on it.
+
+use crate::clock::Clock;
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::http::auth::ApiKey;
+use crate::server::storage::files;
+use crate::server::storage::index::{IndexEntry, QueueKind, TranscriptionIndex};
+use crate::server::storage::log::group_commit::GroupCommit;
+use crate::server::storage::log::ledger::{LEDGER, TranscriptionLog};
+use crate::server::storage::log::recovery;
+use crate::server::storage::owners::{Assigned, Owners};
+use crate::server::storage::record_meta::{NOBODY, RecordMeta, TranscriptionEnd};
+use crate::server::storage::starts::{Starts, TranscriptionWork};
+use crate::server::storage::transcriptions::StoreRules;
+use crate::server::storage::uploads::UploadStore;
+use crate::wire::record::Status;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Why a desk cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreOpenError {
+    /// Another process has the lock.
+    #[error("the data directory {} is in use by another process", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file that this release does not understand.
+    #[error("{} was written by a newer release of scribed (version {version})", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The file system.
+    #[error("the data directory {}: {}", path.display(), crate::permission::said_state(error, path))]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// A desk that nobody works at yet.
+pub struct OpenedStore {
+    /// Who it is.
+    pub id: Uuid,
+    /// Held for as long as it is worked at.
+    pub lock: fs::File,
+    /// Its uploads.
+    pub upload_store: UploadStore,
+    /// Its transcriptions.
+    pub index: TranscriptionIndex,
+    /// What was accepted and has not ended.
+    pub ledger: Arc<TranscriptionLog>,
+    /// Who writes it.
+    pub committer: GroupCommit,
+    /// What was in progress when the service was killed.
+    pub starts: Arc<Starts>,
+    /// Whose what is.
+    pub owners: Owners,
+    /// The owner of each key that it was opened for.
+    pub assigned: Assigned,
+}
+
+/// What every file says, whatever else a newer release may write into it.
+#[derive(Deserialize)]
+pub(crate) struct Version {
+    pub(crate) v: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Identity {
+    v: u32,
+    id: String,
+}
+
+/// Opens the directory, made if it is not there, and removes what was left half-done. With keys, the first of them
+/// has the records that say nothing of an owner.
+///
+/// # Errors
+/// See [`DeskError`].
+pub fn open(
+    root: &Path,
+    rules: &mut StoreRules,
+    (keys, names): (&[ApiKey], &BTreeSet<String>),
+    clock: &Arc<dyn Clock>,
+) -> Result<OpenedStore, StoreOpenError> {
+    let failed = |error| StoreOpenError::Io { path: root.to_owned(), error };
+    files::make_folder(root).map_err(failed)?;
+    let lock = lock(&root.join("lock")).map_err(failed)?;
+    let lock = lock.ok_or_else(|| StoreOpenError::InUse { path: root.to_owned() })?;
+    files::sweep(root).map_err(failed)?;
+    let id = identity(&root.join("desk.json"), failed)?;
+    for folder in ["transcriptions", "results"] {
+        files::make_folder(&root.join(folder)).map_err(failed)?;
+    }
+    let mut owners = Owners::open(root).map_err(failed)?;
+    let assigned = owners.assign(keys, names).map_err(failed)?;
+    if !keys.is_empty() {
+        rules.first_owner = assigned.first;
+    }
+    let rules = &*rules;
+    let of = owners.of();
+    let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
+    let upload_store =
+        UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &whose);
+    let upload_store = upload_store.map_err(failed)?;
+    let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
+    let starts = Arc::new(Starts::open(root).map_err(failed)?);
+    let index = rebuild(root, &upload_store, &whose, &ledger, &starts, failed)?;
+    let committer = GroupCommit::start(&ledger).map_err(failed)?;
+    committer.tidy();
+    Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
+}
+
+/// Whoever is just leaving writes to the end what it has begun: that is waited for.
+fn lock(path: &Path) -> io::Result<Option<fs::File>> {
+    const LOOKS: u32 = 40;
+    for _ in 1..LOOKS {
+        if let Some(lock) = files::lock(path)? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    files::lock(path)
+}
+
+fn identity(path: &Path, failed: impl Fn(io::Error) -> StoreOpenError) -> Result<Uuid, StoreOpenError> {
+    let kept = match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let new = Identity { v: 1, id: Uuid::new_v4().to_string() };
+            let bytes = serde_json::to_vec(&new).map_err(|error| failed(error.into()))?;
+            files::write_whole(path, &bytes).map_err(&failed)?;
+            new
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    check_version(path, kept.v)?;
+    files::parse_id(&kept.id).ok_or_else(|| failed(io::Error::other("desk.json holds no id")))
+}
+
+fn check_version(path: &Path, version: u32) -> Result<(), StoreOpenError> {
+    match version {
+        1 => Ok(()),
+        _ => Err(StoreOpenError::Newer { path: path.to_owned(), version }),
+    }
+}
+
+fn rebuild(
+    root: &Path,
+    upload_store: &UploadStore,
+    whose: &impl Fn(Hash) -> Hash,
+    ledger: &TranscriptionLog,
+    starts: &Starts,
+    failed: impl Fn(io::Error) -> StoreOpenError,
+) -> Result<TranscriptionIndex, StoreOpenError> {
+    let (folder, results) = (root.join("transcriptions"), root.join("results"));
+    // Results are written before their end is: what has none with it was cut short.
+    let mut strays: HashSet<Uuid> = files::ids(&results).map_err(&failed)?.into_iter().collect();
+    let mut index = TranscriptionIndex::default();
+    let kills = starts.kills();
+    let kills = |id| kills.get(&id).map_or(0, |kills| kills.count);
+    for id in files::ids(&folder).map_err(&failed)? {
+        let path = folder.join(format!("{id}.json"));
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            // One record that the disk does not give back must not keep all others from being served.
+            Err(error) => {
+                tracing::error!(
+                    path = %path.display(), %error,
+                    "a transcription's record cannot be read; it is left as it is and not served until a start can read it"
+                );
+                strays.remove(&id);
+                continue;
+            }
+        };
+        if let Ok(Version { v }) = serde_json::from_slice(&bytes) {
+            check_version(&path, v)?;
+        }
+        let result = results.join(format!("{id}.json"));
+        match serde_json::from_slice::<RecordMeta>(&bytes) {
+            Ok(head) => {
+                let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
+                strays.remove(&id);
+                // What has a file of its own is newer there.
+                ledger.settle(id);
+                restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
+            }
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
+                fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
+                // A person may mend it: its result stays.
+                strays.remove(&id);
+            }
+        }
+    }
+    for id in ledger.needed() {
+        // That it can be read, and by this release, was seen when the ledger was opened.
+        let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
+        restore(&mut index, id, head, (0, kills(id)), upload_store, whose);
+    }
+    // What has ended since, or was removed, needs no count.
+    let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
+    let over =
+        starts.kills().into_iter().filter(|(id, kills)| kills.work != TranscriptionWork::Delivery && !is_open(id));
+    over.for_each(|(id, _)| starts.forget(id));
+    for id in strays {
+        files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
+    }
+    Ok(index)
+}
+
+fn restore(
+    index: &mut TranscriptionIndex,
+    id: Uuid,
+    head: RecordMeta,
+    (size, kills): (u64, u32),
+    upload_store: &UploadStore,
+    whose: &impl Fn(Hash) -> Hash,
+) {
+    let status = match &head.ended {
+        None => Status::Queued,
+        Some(TranscriptionEnd { failure: None, .. }) => Status::Done,
+        Some(TranscriptionEnd { failure: Some(_), .. }) => Status::Error,
+    };
+    let upload = files::parse_id(&head.upload).unwrap_or_default();
+    let last_use = head.ended.as_ref().map_or(head.created, |ended| ended.at);
+    let has_audio = upload_store.remember(upload, head.ended.is_none() || head.set_aside, last_use);
+    let waits = if head.source.is_some() && !has_audio { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard };
+    let owner = whose(head.owner);
+    let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
+    let bytes = if ended.is_some() { size } else { 0 };
+    upload_store.add_records(&owner, bytes);
+    let (metadata, set_aside) = (head.metadata, head.set_aside);
+    let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes, set_aside };
+    index.restore(head.created, entry, waits, &head.calls, kills);
+}

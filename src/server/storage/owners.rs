@@ -1,0 +1,314 @@
+//! Whose records are whose, though keys are replaced: the owner of each named key, kept in `owners.json`.
+//!
+//! Records hold their owner, not his name. The owner of a name is the hash of the first key that it had, so that what
+//! was made with that key before it had a name is the name's too. It stays when the key is replaced. What was made
+//! with another key that the name has or had belongs to it as well, from the next start on.
+
+use crate::domain::names::Hash;
+use crate::permission::at_state;
+use crate::server::http::auth::ApiKey;
+use crate::server::storage::files;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    v: u32,
+    #[serde(default)]
+    names: BTreeMap<String, Known>,
+    /// Whose the records are that are older than keys; absent until there was a named key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<Hash>,
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    /// Stands in its records.
+    owner: Hash,
+    /// Of every key that it has had.
+    keys: Vec<Hash>,
+}
+
+/// The owners of a data directory.
+#[derive(Debug)]
+pub struct Owners {
+    path: PathBuf,
+    stored: Stored,
+}
+
+/// The owner of each key, in the order of the keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// One for each key.
+    pub owners: Vec<Hash>,
+    /// Whose the records are that are older than keys.
+    pub first: Hash,
+    /// Keys that have become a name's while their own records belong to themselves until the next start.
+    pub joined: Vec<Hash>,
+    /// Names that are used no more and whose keys are now another name's: the old name and the new one. Their records
+    /// belong to the old one until the next start.
+    pub merged: Vec<(String, String)>,
+}
+
+impl Owners {
+    /// As they are known in a data directory.
+    ///
+    /// # Errors
+    /// Those of the file system; a file that is damaged, or of a newer release.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let path = root.join("owners.json");
+        let stored = read(&path)?;
+        Ok(Self { path, stored })
+    }
+
+    /// Who owns what was made by this owner.
+    pub fn of(&self) -> impl Fn(Hash) -> Hash + Send + Sync + use<> {
+        let aliases: HashMap<Hash, Hash> = self.stored.aliases().collect();
+        move |owner| aliases.get(&owner).copied().unwrap_or(owner)
+    }
+
+    /// The owner of each key. `names`: all that are configured, also those without a key: only a name that is not among
+    /// them can have been renamed. What is new is kept before this returns. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system; then nothing has changed.
+    pub fn assign(&mut self, keys: &[ApiKey], names: &BTreeSet<String>) -> io::Result<Assigned> {
+        let (stored, assigned) = self.stored.assign(keys, names);
+        if stored != self.stored {
+            files::write_whole(&self.path, &serde_json::to_vec_pretty(&stored)?)?;
+            self.stored = stored;
+        }
+        Ok(assigned)
+    }
+
+    /// As [`assign`](Self::assign), without keeping it: for who looks beside a service that runs.
+    pub fn would_assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> Assigned {
+        self.stored.assign(keys, names).1
+    }
+}
+
+fn read(path: &Path) -> io::Result<Stored> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let wrong = |words: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {words}", path.display()));
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::new()),
+        Err(error) => return Err(at_state(path)(error)),
+    };
+    match serde_json::from_slice::<Version>(&bytes) {
+        Ok(Version { v }) if v != 1 => Err(wrong(format!("it was written by a newer release of scribed (version {v})"))),
+        // Without it named keys would get other owners, and lose their records.
+        _ => serde_json::from_slice(&bytes).map_err(|error| {
+            wrong(format!("it is damaged ({error}): restore it from a backup, or delete it; then names whose key was replaced lose what they had before"))
+        }),
+    }
+}
+
+impl Stored {
+    fn new() -> Self {
+        Self { v: 1, names: BTreeMap::new(), first: None }
+    }
+
+    /// From other keys of a name to its owner.
+    fn aliases(&self) -> impl Iterator<Item = (Hash, Hash)> {
+        self.names.values().flat_map(|known| known.keys.iter().map(|key| (*key, known.owner)))
+    }
+
+    fn owner_of(&self, key: Hash) -> Hash {
+        self.aliases().find(|(of, _)| *of == key).map_or(key, |(_, owner)| owner)
+    }
+
+    /// Whether a key or an owner is some name's already.
+    fn is_taken(&self, hash: Hash) -> bool {
+        self.names.values().any(|known| known.owner == hash || known.keys.contains(&hash))
+    }
+
+    /// Pure.
+    fn assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> (Self, Assigned) {
+        let mut stored = self.clone();
+        let named: Vec<(&str, Hash)> = keys.iter().filter_map(|key| Some((key.name()?, key.owner()))).collect();
+        let present: BTreeSet<&str> = named.iter().map(|(name, _)| *name).collect();
+        let configured: BTreeSet<&str> = names.iter().map(String::as_str).chain(present.iter().copied()).collect();
+        let mut merged = Vec::new();
+        for name in &present {
+            if !stored.names.contains_key(*name) {
+                let own: Vec<Hash> = named.iter().filter(|(of, _)| of == name).map(|(_, key)| *key).collect();
+                let (known, others) = match stored.inherited(&own, &configured) {
+                    Some(inherited) => inherited,
+                    None => (stored.begun(name, &own), Vec::new()),
+                };
+                stored.names.insert((*name).to_owned(), known);
+                merged.extend(others.into_iter().map(|old| (old, (*name).to_owned())));
+            }
+        }
+        let mut joined = Vec::new();
+        for (name, key) in &named {
+            if !stored.is_taken(*key)
+                && let Some(known) = stored.names.get_mut(*name)
+            {
+                known.keys.push(*key);
+                joined.push(*key);
+            }
+        }
+        let owner = |key: &ApiKey| match key.name().and_then(|name| stored.names.get(name)) {
+            Some(known) => known.owner,
+            None => stored.owner_of(key.owner()),
+        };
+        let owners: Vec<Hash> = keys.iter().map(owner).collect();
+        let first = stored.first.or(owners.first().copied()).unwrap_or(Hash([0; 32]));
+        let first = stored.owner_of(first);
+        if !named.is_empty() {
+            stored.first = Some(first);
+        }
+        (stored, Assigned { owners, first, joined, merged })
+    }
+
+    /// Names that are configured no more and had one of these keys: the first was renamed, what the others had goes to
+    /// it as well. Also the names of the others.
+    fn inherited(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
+        let had = |(name, known): &(&String, &Known)| {
+            !configured.contains(name.as_str()) && known.keys.iter().any(|key| keys.contains(key))
+        };
+        // In the order of the keys: the same whatever the names are.
+        let place = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
+        let mut names: Vec<(Option<usize>, String)> =
+            self.names.iter().filter(had).map(|(name, known)| (place(known), name.clone())).collect();
+        names.sort();
+        let mut names = names.into_iter().map(|(_, name)| name);
+        let mut known = self.names.remove(&names.next()?)?;
+        let others: Vec<String> = names.collect();
+        for other in others.iter().filter_map(|name| self.names.remove(name)).collect::<Vec<_>>() {
+            for hash in std::iter::once(other.owner).chain(other.keys) {
+                if !known.keys.contains(&hash) {
+                    known.keys.push(hash);
+                }
+            }
+        }
+        Some((known, others))
+    }
+
+    fn begun(&self, name: &str, keys: &[Hash]) -> Known {
+        // Of a key that another name has had the records stay that one's.
+        match keys.iter().find(|key| !self.is_taken(**key)) {
+            Some(key) => Known { owner: *key, keys: vec![*key] },
+            None => Known { owner: of_name(name), keys: Vec::new() },
+        }
+    }
+}
+
+fn of_name(name: &str) -> Hash {
+    Hash(blake3::derive_key("scribed 2026-11-22 owner by the name of a key", name.as_bytes()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, key: &str) -> ApiKey {
+        ApiKey::new(key).named(name)
+    }
+
+    fn none() -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    fn hash(key: &str) -> Hash {
+        ApiKey::new(key).owner()
+    }
+
+    #[test]
+    fn a_name_keeps_its_owner_whatever_key_it_has() {
+        let root = tempfile::tempdir().unwrap();
+        let owners = |keys: &[ApiKey]| Owners::open(root.path()).unwrap().assign(keys, &none()).unwrap().owners;
+        assert_eq!(owners(&[ApiKey::new("one"), ApiKey::new("two")]), [hash("one"), hash("two")]);
+        assert!(!root.path().join("owners.json").exists(), "keys without names need no memory");
+        assert_eq!(owners(&[named("alice", "one"), named("bob", "two")]), [hash("one"), hash("two")]);
+        assert_eq!(owners(&[named("bob", "two"), named("alice", "new")]), [hash("two"), hash("one")]);
+        let both = [named("alice", "new"), named("alice", "newer")];
+        assert_eq!(owners(&both), [hash("one"); 2]);
+        assert_eq!(
+            owners(&[ApiKey::new("newer"), ApiKey::new("one"), ApiKey::new("x")]),
+            [hash("one"), hash("one"), hash("x")]
+        );
+        let text = fs::read_to_string(root.path().join("owners.json")).unwrap();
+        assert!(!text.contains("newer"), "{text}");
+    }
+
+    #[test]
+    fn what_a_second_key_made_before_it_had_a_name_is_the_names_too() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        let assigned = owners.assign(&[named("alice", "one"), named("alice", "two")], &none()).unwrap();
+        assert_eq!((assigned.owners, assigned.joined), (vec![hash("one"); 2], vec![hash("two")]));
+        let of = Owners::open(root.path()).unwrap().of();
+        assert_eq!([hash("one"), hash("two"), hash("three")].map(of), [hash("one"), hash("one"), hash("three")]);
+    }
+
+    #[test]
+    fn a_renamed_key_keeps_its_records_and_a_key_that_is_handed_on_does_not_take_them_along() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        owners.assign(&[named("alice", "one")], &none()).unwrap();
+        let renamed = owners.assign(&[named("anna", "one")], &none()).unwrap();
+        assert_eq!(renamed.owners, [hash("one")]);
+        // Anna has another key now, and Bob has her old one.
+        let handed_on = owners.assign(&[named("anna", "new"), named("bob", "one")], &none()).unwrap();
+        assert_eq!(handed_on.owners[0], hash("one"));
+        assert!(![hash("one"), hash("new")].contains(&handed_on.owners[1]), "Bob sees nothing of hers");
+        assert_eq!(owners.assign(&[named("bob", "one")], &none()).unwrap().owners[0], handed_on.owners[1]);
+    }
+
+    #[test]
+    fn only_a_name_that_is_configured_no_more_can_have_been_renamed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        owners.assign(&[named("alice", "one")], &none()).unwrap();
+        // Alice's file is empty, and her key stands under Aaron's name.
+        let names = ["aaron", "alice"].map(str::to_owned).into();
+        let handed_on = owners.assign(&[named("aaron", "one")], &names).unwrap();
+        assert_ne!(handed_on.owners, [hash("one")]);
+        let back = owners.assign(&[named("aaron", "one"), named("alice", "new")], &names).unwrap();
+        assert_eq!(back.owners, [handed_on.owners[0], hash("one")]);
+    }
+
+    #[test]
+    fn names_that_become_one_keep_the_records_of_all() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        owners.assign(&[named("bob", "two"), named("alice", "one")], &none()).unwrap();
+        owners.assign(&[named("bob", "three"), named("alice", "one")], &none()).unwrap();
+        let merged = owners.assign(&[named("both", "one"), named("both", "three")], &none()).unwrap();
+        assert_eq!(merged.owners, [hash("one"); 2]);
+        assert_eq!(merged.merged, [("bob".to_owned(), "both".to_owned())]);
+        assert_eq!(merged.first, hash("one"), "what is older than keys was Bob's");
+        let of = Owners::open(root.path()).unwrap().of();
+        assert_eq!(["one", "two", "three"].map(|key| of(hash(key))), [hash("one"); 3]);
+    }
+
+    #[test]
+    fn records_that_are_older_than_keys_stay_with_the_first_name() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        assert_eq!(owners.assign(&[named("alice", "one"), named("bob", "two")], &none()).unwrap().first, hash("one"));
+        assert_eq!(owners.assign(&[named("bob", "two")], &none()).unwrap().first, hash("one"));
+    }
+
+    #[test]
+    fn a_damaged_or_newer_file_is_told_and_not_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        for (text, words) in [("{\"v\":2}", "newer release"), ("{", "damaged")] {
+            fs::write(root.path().join("owners.json"), text).unwrap();
+            let told = Owners::open(root.path()).unwrap_err().to_string();
+            assert!(told.contains(words), "{told}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What is read at a desk: records as they stand, and lists of them.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::http::streamed::StoredResult;
+use crate::server::storage::files;
+use crate::server::storage::transcriptions::{RecordMeta, TakenTranscription, TranscriptionStore};
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use crate::wire::result::File;
+use serde_json::json;
+use std::fs;
+use std::io;
+use uuid::Uuid;
+
+/// What a transcription ends with whose head is lost.
+pub const LOST: &str = "the service's record of what was asked for was damaged on its disk, so this cannot be \
+                        transcribed; create the transcription again";
+
+/// Whether a head was not read for something that does not pass. One that is not there may be: a disk that
+/// is away comes back.
+pub fn is_lost(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// A transcription as it stands.
+#[derive(Debug)]
+pub struct TranscriptionState {
+    /// Its id.
+    pub id: Uuid,
+    /// What is kept of it.
+    pub head: RecordMeta,
+    /// Where it is.
+    pub status: Status,
+    /// When it is done.
+    pub result: Option<StoredResult>,
+}
+
+impl TranscriptionStore {
+    /// What is kept of a transcription, with what the shelf knows of its audio.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn head(&self, id: Uuid) -> io::Result<RecordMeta> {
+        let head = match self.ledger.read(id)? {
+            Some(head) => head,
+            None => serde_json::from_slice(&fs::read(self.head_path(id))?)?,
+        };
+        if head.ended.is_some() || head.file != File::default() {
+            return Ok(head);
+        }
+        let file = files::parse_id(&head.upload).and_then(|upload| self.upload_store.file(upload)).unwrap_or_default();
+        Ok(RecordMeta { file, ..head })
+    }
+
+    /// What is left of one whose head is lost, so that it can end: all but its parameters, the address of its
+    /// audio and its callback.
+    ///
+    /// # Errors
+    /// The one that the head was not read for, if it may pass.
+    pub(crate) fn remains(&self, taken: &TakenTranscription, error: io::Error) -> io::Result<RecordMeta> {
+        if !is_lost(&error) {
+            return Err(error);
+        }
+        let aside = self.ledger.set_aside(taken.id).ok().flatten();
+        tracing::error!(
+            id = %taken.id, %error, aside = ?aside,
+            "what was asked of a transcription cannot be read any more; it ends without its parameters, and its \
+             callback is not called"
+        );
+        let metadata = self.index().get(taken.id).and_then(|entry| entry.metadata.clone());
+        let TakenTranscription { owner, upload, created, .. } = *taken;
+        let file = self.upload_store.file(upload).unwrap_or_default();
+        let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
+        let upload = upload.to_string();
+        let set_aside = false;
+        Ok(RecordMeta {
+            v: 1,
+            owner,
+            upload,
+            source,
+            created,
+            ended,
+            file,
+            params,
+            metadata,
+            callback,
+            calls,
+            set_aside,
+        })
+    }
+
+    /// A transcription of this owner; `None` when there is none.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
+        let Some((status, _)) = self.status(id, owner) else { return Ok(None) };
+        match self.standing(id, status) {
+            // It was deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status(id, owner).is_none() => Ok(None),
+            standing => standing.map(Some),
+        }
+    }
+
+    /// Where a transcription of this owner is, and what it is made from.
+    pub fn status(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
+        self.index().of(id, owner).map(|entry| (entry.status.clone(), entry.upload))
+    }
+
+    fn standing(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
+        let mut head = self.head(id)?;
+        // It may be ending just now. The index has the last word, as for those who delete: it is told after
+        // the end is written.
+        let status = self.index().get(id).map_or(status, |entry| entry.status.clone());
+        match (matches!(status, Status::Done | Status::Error), &head.ended) {
+            (true, None) => head = self.head(id)?,
+            (false, Some(_)) => head.ended = None,
+            _ => {}
+        }
+        let result = match status {
+            Status::Done => Some(StoredResult::open(fs::File::open(self.result_path(id))?)?),
+            _ => None,
+        };
+        Ok(TranscriptionState { id, head, status, result })
+    }
+
+    /// What is on a list, newest first, with the moments of creation.
+    pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> Vec<(Timestamp, Uuid)> {
+        self.index().list(owner, query).take(most).collect()
+    }
+}

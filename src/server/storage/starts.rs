@@ -1,0 +1,217 @@
+//! What is in progress, on the disk: a small file for each transcription that is being recognised or whose
+//! audio is being fetched. A file that is still there at the next start names work during which the service was
+//! killed. After [`MOST`] such kills the work is not started again (see `desk`).
+//!
+//! The files outlive a killed process; they are not synced, since a power failure says nothing about the work.
+//! For the same reason a file of an earlier boot of the machine does not count.
+
+use crate::clock::boot;
+use crate::server::storage::files;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// Kills of the service during one transcription, after which it is set aside.
+pub const MOST: u32 = 3;
+
+/// Its folder in the desk's directory.
+const FOLDER: &str = "started";
+
+/// What is done for a transcription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TranscriptionWork {
+    /// Its audio is fetched.
+    Fetch,
+    /// It is recognised, and its result is written.
+    Recognition,
+    /// Its end is told to somebody.
+    Delivery,
+}
+
+impl TranscriptionWork {
+    /// As a part of a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fetch => "while it fetched the audio of this transcription",
+            Self::Recognition => "while it transcribed this recording",
+            Self::Delivery => "while it told the end of this transcription",
+        }
+    }
+}
+
+/// During which work the service was killed, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kills {
+    /// At least 1.
+    pub count: u32,
+    /// The last time.
+    pub work: TranscriptionWork,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    v: u32,
+    #[serde(default)]
+    kills: u32,
+    work: TranscriptionWork,
+    /// The boot of the machine in which this is in progress; absent: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    running: Option<String>,
+}
+
+/// Under which name the work of telling one of a transcription's ends is noted.
+pub fn of_call(id: Uuid, number: usize) -> Uuid {
+    Uuid::from_u128(id.as_u128().wrapping_add(1).wrapping_add(number as u128))
+}
+
+/// The files of one desk.
+pub struct Starts {
+    folder: PathBuf,
+    boot: String,
+    known: Mutex<HashMap<Uuid, Kills>>,
+}
+
+impl Starts {
+    /// Reads what an earlier process left, and counts it. The count is on the disk when this returns.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let folder = root.join(FOLDER);
+        files::make_folder(&folder)?;
+        let starts = Self { folder, boot: boot(), known: Mutex::default() };
+        for id in files::ids(&starts.folder)? {
+            match starts.count(id)? {
+                Some(kills) => drop(starts.known().insert(id, kills)),
+                None => files::remove(&starts.path(id))?,
+            }
+        }
+        Ok(starts)
+    }
+
+    /// What is left of a marker; `None` where nothing speaks against the work.
+    fn count(&self, id: Uuid) -> io::Result<Option<Kills>> {
+        // One that cannot be read was written when the power failed.
+        let marker = fs::read(self.path(id)).ok().and_then(|bytes| serde_json::from_slice::<Marker>(&bytes).ok());
+        let Some(marker) = marker else { return Ok(None) };
+        let killed = marker.running.as_ref().is_some_and(|boot| *boot == self.boot);
+        let kills = Kills { count: marker.kills.saturating_add(u32::from(killed)), work: marker.work };
+        if marker.running.is_some() && kills.count > 0 {
+            self.write(id, kills.count, kills.work, None)?;
+        }
+        Ok((kills.count > 0).then_some(kills))
+    }
+
+    /// During whose work the service was killed.
+    pub fn kills(&self) -> HashMap<Uuid, Kills> {
+        self.known().clone()
+    }
+
+    /// Notes that work on a transcription begins. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system: then it must not begin.
+    pub fn begin(self: &Arc<Self>, id: Uuid, work: TranscriptionWork) -> io::Result<Underway> {
+        let count = self.known().get(&id).map_or(0, |kills| kills.count);
+        self.write(id, count, work, Some(self.boot.clone()))?;
+        Ok(Underway { starts: Arc::clone(self), id, work, survived: false })
+    }
+
+    /// Nothing speaks against the work any more: it was done, or is over.
+    pub fn forget(&self, id: Uuid) {
+        self.known().remove(&id);
+        if let Err(error) = files::remove(&self.path(id)) {
+            tracing::warn!(%id, %error, "the note that work is in progress cannot be removed; the next start counts it");
+        }
+    }
+
+    fn write(&self, id: Uuid, kills: u32, work: TranscriptionWork, running: Option<String>) -> io::Result<()> {
+        let mut file = files::temporary(&self.folder)?;
+        file.write_all(&serde_json::to_vec(&Marker { v: 1, kills, work, running })?)?;
+        file.persist(self.path(id))?;
+        Ok(())
+    }
+
+    fn path(&self, id: Uuid) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Uuid, Kills>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Work in progress. Dropped before its end, as at a shutdown, it leaves the count of kills as it was.
+pub struct Underway {
+    starts: Arc<Starts>,
+    id: Uuid,
+    work: TranscriptionWork,
+    survived: bool,
+}
+
+impl Underway {
+    /// The work came to its end, and the service lives.
+    pub fn survived(mut self) {
+        self.survived = true;
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let count = self.starts.known().get(&self.id).map_or(0, |kills| kills.count);
+        if self.survived || count == 0 {
+            return self.starts.forget(self.id);
+        }
+        if let Err(error) = self.starts.write(self.id, count, self.work, None) {
+            tracing::warn!(id = %self.id, %error, "the note that work is in progress cannot be changed; the next start counts it");
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn open(root: &Path) -> Arc<Starts> {
+        Arc::new(Starts::open(root).unwrap())
+    }
+
+    /// As if the process had been killed.
+    fn killed(starts: &Arc<Starts>, id: Uuid, work: TranscriptionWork) {
+        std::mem::forget(starts.begin(id, work).unwrap());
+    }
+
+    #[test]
+    fn a_kill_counts_and_a_clean_end_does_not() {
+        let (root, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        for count in 1..4 {
+            killed(&open(root.path()), id, TranscriptionWork::Recognition);
+            let starts = open(root.path());
+            assert_eq!(starts.kills()[&id], Kills { count, work: TranscriptionWork::Recognition });
+            drop(starts.begin(id, TranscriptionWork::Recognition).unwrap());
+        }
+        // A start without any work is none.
+        assert_eq!(open(root.path()).kills()[&id].count, 3);
+        let starts = open(root.path());
+        starts.begin(id, TranscriptionWork::Recognition).unwrap().survived();
+        assert!(starts.kills().is_empty() && open(root.path()).kills().is_empty());
+        drop(open(root.path()).begin(id, TranscriptionWork::Fetch).unwrap());
+        assert!(open(root.path()).kills().is_empty(), "a shutdown is no kill");
+    }
+
+    #[test]
+    fn a_machine_that_lost_its_power_says_nothing_about_the_work() {
+        let (root, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
+        let before = Starts { boot: "another boot".to_owned(), ..Starts::open(root.path()).unwrap() };
+        killed(&Arc::new(before), id, TranscriptionWork::Fetch);
+        assert!(open(root.path()).kills().is_empty());
+        fs::write(root.path().join(FOLDER).join(format!("{id}.json")), b"").unwrap();
+        assert!(open(root.path()).kills().is_empty(), "nor does a file that was never written out");
+    }
+}

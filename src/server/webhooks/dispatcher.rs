@@ -1,0 +1,279 @@
+//! Calls those who want to hear of an end: callbacks and the webhook (interface, "Events").
+//!
+//! Each hears of it at least once: that a call is over is written down after it was heard. A process
+//! that dies in between calls again. Keys share the places: a call that gives up its place is broken off, counts as
+//! no attempt, and is made again when its key has a place.
+
+use crate::clock::{Clock, Steady};
+use crate::crash::{self, Point};
+use crate::domain::names::Hash;
+use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
+use crate::server::fetch::ssrf_guard;
+use crate::server::fetch::ssrf_guard::AddressPolicy;
+use crate::server::recognition::run::{AGAIN, blocking, guarded};
+use crate::server::storage::index::{Due, NextCall};
+use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
+use crate::server::webhooks::pending::PendingDeliveries;
+use crate::server::webhooks::signature;
+use crate::server::webhooks::signature::SigningSecret;
+use crate::tls::trust::{self, Authorities};
+use crate::wire::params::CallbackMethod;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Body, Method, Url};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How many are called at once where there are fewer keys; else each key has a place.
+pub const AT_ONCE: usize = 8;
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long one call may take in all.
+const WHOLE: Duration = Duration::from_secs(30);
+
+/// Bytes a second that a receiver takes at least: a large result may take longer than [`WHOLE`].
+const SLOWEST: u64 = 1 << 20;
+
+/// The service's own webhook.
+#[derive(Debug, Clone)]
+pub struct ServiceWebhook {
+    /// http or https.
+    pub url: Url,
+    /// What its calls are signed with.
+    pub secret: SigningSecret,
+}
+
+/// Who makes the calls of a desk.
+pub struct Dispatcher {
+    store: Arc<TranscriptionStore>,
+    webhook: Option<ServiceWebhook>,
+    reach: AddressPolicy,
+    client: reqwest::Client,
+    clock: Steady,
+    pending_deliveries: Arc<PendingDeliveries>,
+    /// Hosts whose calls were refused, as far as that was said.
+    refused: Mutex<HashSet<String>>,
+}
+
+/// Calls that are due, by the key whose transcription they are about.
+type Waiting = BTreeMap<Hash, VecDeque<Due>>;
+
+fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
+    let due = line.get_mut(&owner)?.pop_front();
+    if line.get(&owner).is_some_and(VecDeque::is_empty) {
+        line.remove(&owner);
+    }
+    due
+}
+
+/// Hosts that are remembered at most.
+const MOST_REFUSED: usize = 1_000;
+
+impl Dispatcher {
+    /// One that goes no further than `reach`.
+    ///
+    /// # Errors
+    /// The HTTP library's, such as no CA certificates.
+    pub fn new(
+        store: Arc<TranscriptionStore>,
+        webhook: Option<ServiceWebhook>,
+        (reach, authorities): (AddressPolicy, &Authorities),
+        clock: Arc<dyn Clock>,
+        pending_deliveries: Arc<PendingDeliveries>,
+    ) -> reqwest::Result<Self> {
+        let client = ssrf_guard::client(&reach, authorities, CONNECT, WHOLE)?;
+        Ok(Self {
+            store,
+            webhook,
+            reach,
+            client,
+            clock: Steady::new(clock),
+            pending_deliveries,
+            refused: Mutex::default(),
+        })
+    }
+
+    /// Works for ever, with so many places.
+    pub async fn run(self: Arc<Self>, places: usize) {
+        let own = Arc::clone(&self);
+        blocking(move || own.pending_deliveries.recall(&own.store)).await;
+        let mut shares = FairShare::new(places, None).patient(PATIENCE);
+        let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
+        loop {
+            let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
+            tokio::select! {
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                due = self.next() => {
+                    self.pending_deliveries.add(due);
+                    let owner = self.store.index().get(due.id).map(|entry| entry.owner);
+                    match owner {
+                        Some(owner) => line.entry(owner).or_default().push_back(due),
+                        None => self.pending_deliveries.remove(due),
+                    }
+                }
+                Some(ended) = calls.join_next() => {
+                    let Ok((due, owner, is_over)) = ended else { return };
+                    begun.remove(&due);
+                    shares.end(due);
+                    if !is_over {
+                        line.entry(owner).or_default().push_back(due);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        self: &Arc<Self>,
+        shares: &mut FairShare<Due>,
+        line: &mut Waiting,
+        begun: &mut BTreeMap<Due, CancellationToken>,
+        calls: &mut JoinSet<(Due, Hash, bool)>,
+    ) -> Option<Duration> {
+        loop {
+            let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
+            match shares.next(&waiting, now) {
+                ShareDecision::Start(owner) => {
+                    let Some(due) = pop(line, owner) else { continue };
+                    let given_up = CancellationToken::new();
+                    shares.start(due, owner, now);
+                    begun.insert(due, given_up.clone());
+                    let own = Arc::clone(self);
+                    calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
+                }
+                // Its place is free when it has gone back to those that wait.
+                ShareDecision::Yield(due) => {
+                    begun.get(&due).into_iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                ShareDecision::In(wait) => return Some(wait),
+                ShareDecision::Nothing => return None,
+            }
+        }
+    }
+
+    /// Whether it is over; else it has given up its place.
+    async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
+        let own = Arc::clone(self);
+        let done = guarded(async move { own.see_to(due, &given_up).await }).await;
+        if done.is_err() {
+            self.store.postpone(due, self.clock.now().after(AGAIN));
+        }
+        done.unwrap_or(true)
+    }
+
+    async fn next(&self) -> Due {
+        loop {
+            let bell = self.store.calling.notified();
+            match self.store.take_call(self.clock.now()) {
+                NextCall::Due(due) => return due,
+                NextCall::None => bell.await,
+                NextCall::In(wait) => tokio::select! {
+                    () = bell => {}
+                    () = self.clock.sleep(wait) => {}
+                },
+            }
+        }
+    }
+
+    /// Whether it is over; else it has given up its place.
+    async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
+        let store = Arc::clone(&self.store);
+        let begun = blocking(move || {
+            let underway = store.begin_call(due)?;
+            Ok::<_, io::Error>(store.letter(due)?.map(|letter| (underway, letter)))
+        });
+        let (underway, heard) = match begun.await {
+            Ok(None) => {
+                self.pending_deliveries.remove(due);
+                return true;
+            }
+            Ok(Some((underway, letter))) => {
+                crash::point(Point::Telling);
+                tokio::select! {
+                    heard = self.call(due, letter) => (underway, heard),
+                    () = given_up.cancelled() => return false,
+                }
+            }
+            Err(error) => {
+                tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
+                self.store.postpone(due, self.clock.now().after(AGAIN));
+                return true;
+            }
+        };
+        let (store, told) = (Arc::clone(&self.store), heard.is_ok());
+        let settled = blocking(move || store.settle(due, told)).await;
+        underway.survived();
+        if matches!(settled, Ok(false)) {
+            self.pending_deliveries.remove(due);
+        }
+        match (settled, heard) {
+            (Err(error), _) => {
+                tracing::error!(id = %due.id, %error, "how a call went cannot be written; it is made again");
+                self.store.postpone(due, self.clock.now().after(AGAIN));
+            }
+            (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the end was told"),
+            (Ok(true), Err(words)) => tracing::info!(id = %due.id, words, "the end could not be told; trying again"),
+            (Ok(false), Err(words)) => tracing::warn!(id = %due.id, words, "the end could not be told; given up"),
+        }
+        true
+    }
+
+    /// Said once for each host: whoever runs the service may want it otherwise. The rest of an address may be a
+    /// secret.
+    fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> String {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
+            tracing::warn!(host, reason = %forbidden, "an end cannot be told there; `fetch_private = true` under [serve] allows it");
+        }
+        forbidden.to_string()
+    }
+
+    async fn call(&self, due: Due, letter: Delivery) -> Result<(), String> {
+        let (url, method, secret) = match &letter.to {
+            Callee::Callback { url, method } => {
+                let url = Url::parse(url).map_err(|error| error.to_string())?;
+                let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
+                (url, method, None)
+            }
+            Callee::Webhook => {
+                // It was taken out of the configuration since.
+                let Some(ServiceWebhook { url, secret }) = &self.webhook else { return Ok(()) };
+                (url.clone(), Method::POST, Some(secret))
+            }
+        };
+        let host = url.host_str().unwrap_or_default().to_owned();
+        ssrf_guard::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
+        tracing::debug!(id = %due.id, %method, "telling an end");
+        let seconds = self.clock.now().0.div_euclid(1000);
+        let length = letter.body.bytes();
+        let whole = WHOLE + Duration::from_secs(length / SLOWEST);
+        let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
+        request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
+        let request = match (letter.body.whole(), secret) {
+            (Ok(body), Some(secret)) => {
+                request =
+                    request.header("webhook-signature", signature::signature(secret, &letter.name, seconds, &body));
+                request.body(body)
+            }
+            (Ok(body), None) => request.body(body),
+            // Only a callback is so large, and it is not signed.
+            (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.stream())),
+        };
+        match request.send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("the receiver answered {}", response.status())),
+            Err(error) if ssrf_guard::is_forbidden(&error) => Err(self.forbidden(&host, &ssrf_guard::Forbidden)),
+            // Without its address: that is the caller's own, and may hold a secret.
+            Err(error) => {
+                let error = error.without_url();
+                Err(trust::refused(&error).unwrap_or_else(|| error.to_string()))
+            }
+        }
+    }
+}

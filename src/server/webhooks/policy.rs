@@ -1,0 +1,165 @@
+//! Who is called about an end, what they are told, and when a call is tried again (interface,
+//! "Events"; service notes, 7). Pure.
+//!
+//! Choices where the interface is silent: the webhook hears of ends only, good and bad; a callback
+//! carries the result; `callback_url` counts unless `callback` is false, and `callback_config` wins.
+
+use crate::domain::names::Timestamp;
+use crate::server::storage::record_meta::{Callee, DeliveryState, TranscriptionEnd};
+use crate::wire::params::{CallbackMethod, Params};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often and how soon a call that failed is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryRetries {
+    /// Attempts in all, at least 1.
+    pub attempts: u32,
+    /// The wait after the first failure; three times as long after each further one.
+    pub first: Duration,
+    /// No wait is longer.
+    pub longest: Duration,
+}
+
+impl Default for DeliveryRetries {
+    /// Twelve attempts within about a day and a half: a receiver that is down for a night hears of it.
+    fn default() -> Self {
+        Self { attempts: 12, first: Duration::from_secs(10), longest: Duration::from_secs(6 * 3600) }
+    }
+}
+
+impl DeliveryRetries {
+    /// How long is waited after so many failures; `None` when it is given up.
+    pub fn wait(&self, failed: u32) -> Option<Duration> {
+        if failed >= self.attempts {
+            return None;
+        }
+        let times = 3_u32.saturating_pow(failed.saturating_sub(1));
+        Some(self.first.saturating_mul(times).min(self.longest))
+    }
+}
+
+/// The address that a create wants to be called at; `None` when it wants no call.
+pub fn callback(params: &Params) -> Option<Callee> {
+    if params.callback == Some(false) {
+        return None;
+    }
+    let config = params.callback_config.as_ref().filter(|_| params.callback == Some(true));
+    let (url, method) = match config {
+        Some(config) => (config.url.clone(), config.method.unwrap_or_default()),
+        None => (params.callback_url.clone()?, CallbackMethod::Post),
+    };
+    Some(Callee::Callback { url, method })
+}
+
+/// Everybody who is called when a transcription has ended.
+pub fn all(callback: Option<Callee>, webhook: bool, ended: &TranscriptionEnd) -> Vec<DeliveryState> {
+    let callees = callback.into_iter().chain(webhook.then_some(Callee::Webhook));
+    callees.map(|to| DeliveryState { to, failed: 0, due: Some(ended.at) }).collect()
+}
+
+/// The word for how it ended.
+pub fn event(ended: &TranscriptionEnd) -> &'static str {
+    if ended.failure.is_none() { "transcription.success" } else { "transcription.error" }
+}
+
+/// What a callback carries: the result itself, or why there is none.
+#[derive(Serialize)]
+struct CallbackBody<'a> {
+    id: String,
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
+    custom_metadata: Option<&'a RawValue>,
+}
+
+/// The body of a call about a transcription that has ended.
+pub fn body(
+    to: &Callee,
+    id: Uuid,
+    ended: &TranscriptionEnd,
+    result: Option<&RawValue>,
+    metadata: Option<&RawValue>,
+) -> serde_json::Result<Vec<u8>> {
+    let (event, id) = (event(ended), id.to_string());
+    match to {
+        Callee::Webhook => serde_json::to_vec(&json!({ "event": event, "payload": { "id": id } })),
+        Callee::Callback { .. } => {
+            let error = ended.failure.as_ref().map(|why| json!({ "code": why.code, "message": why.message }));
+            serde_json::to_vec(&CallbackBody { id, event, payload: result, error, custom_metadata: metadata })
+        }
+    }
+}
+
+/// A call's own name: the same at every attempt, so that a receiver knows a repeated one.
+pub fn name(id: Uuid, ended: &TranscriptionEnd) -> String {
+    format!("{id}.{}", event(ended))
+}
+
+/// When a call that failed is due again, and how many failures it has; due never when given up.
+pub fn failed(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
+    let failed = call.failed.saturating_add(1);
+    DeliveryState { failed, due: patience.wait(failed).map(|wait| now.after(wait)), ..call.clone() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::server::storage::record_meta::TranscriptionFailure;
+
+    fn params(value: serde_json::Value) -> Params {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn the_callback_that_is_asked_for() {
+        let post = |url: &str| Some(Callee::Callback { url: url.to_owned(), method: CallbackMethod::Post });
+        let put = |url: &str| Some(Callee::Callback { url: url.to_owned(), method: CallbackMethod::Put });
+        let config = json!({ "url": "https://a/", "method": "PUT" });
+        let asked = |value| callback(&params(value));
+        assert_eq!(asked(json!({ "callback": true, "callback_config": config })), put("https://a/"));
+        assert_eq!(asked(json!({ "callback": true, "callback_config": { "url": "https://a/" } })), post("https://a/"));
+        assert_eq!(asked(json!({ "callback_config": config })), None, "the toggle is off");
+        assert_eq!(asked(json!({ "callback_url": "https://b/" })), post("https://b/"));
+        assert_eq!(asked(json!({ "callback": false, "callback_url": "https://b/" })), None);
+        let both = json!({ "callback": true, "callback_config": config, "callback_url": "https://b/" });
+        assert_eq!(asked(both), put("https://a/"));
+    }
+
+    #[test]
+    fn what_is_told() {
+        let id = Uuid::nil();
+        let result = serde_json::value::to_raw_value(&json!({ "metadata": 1 })).unwrap();
+        let well = TranscriptionEnd { at: Timestamp(0), failure: None };
+        let badly = TranscriptionEnd {
+            failure: Some(TranscriptionFailure { code: 422, message: "no sound".to_owned() }),
+            ..well.clone()
+        };
+        let to = Callee::Callback { url: String::new(), method: CallbackMethod::Post };
+        let told = |to: &Callee, ended: &TranscriptionEnd, result: Option<&RawValue>| {
+            String::from_utf8(body(to, id, ended, result, None).unwrap()).unwrap()
+        };
+        let lines = [told(&to, &well, Some(&result)), told(&to, &badly, None), told(&Callee::Webhook, &well, None)];
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        {"id":"00000000-0000-0000-0000-000000000000","event":"transcription.success","payload":{"metadata":1},"custom_metadata":null}
+        {"id":"00000000-0000-0000-0000-000000000000","event":"transcription.error","error":{"code":422,"message":"no sound"},"custom_metadata":null}
+        {"event":"transcription.success","payload":{"id":"00000000-0000-0000-0000-000000000000"}}
+        "#);
+    }
+
+    #[test]
+    fn waits_grow_to_the_longest_and_end() {
+        let patience =
+            DeliveryRetries { attempts: 5, first: Duration::from_secs(10), longest: Duration::from_secs(100) };
+        let waits: Vec<_> = (1..=6).map(|failed| patience.wait(failed).map(|wait| wait.as_secs())).collect();
+        assert_eq!(waits, [Some(10), Some(30), Some(90), Some(100), None, None]);
+        let call = DeliveryState { to: Callee::Webhook, failed: 4, due: Some(Timestamp(0)) };
+        assert_eq!(failed(&call, &patience, Timestamp(7)), DeliveryState { failed: 5, due: None, ..call });
+    }
+}

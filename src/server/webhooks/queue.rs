@@ -1,0 +1,101 @@
+//! Who is still to be called about the ends at a desk, and what they are told. It is all in the heads of
+//! the transcriptions: an end and what is to be told of it become durable in one write.
+
+use crate::domain::names::Timestamp;
+use crate::server::http::streamed::StreamedJson;
+use crate::server::recognition::run::AGAIN;
+use crate::server::storage::index::{Due, NextCall};
+use crate::server::storage::starts;
+use crate::server::storage::starts::{TranscriptionWork, Underway};
+use crate::server::storage::transcriptions::{Callee, DeliveryState, TranscriptionState, TranscriptionStore};
+use crate::server::webhooks::policy;
+use std::io;
+
+/// A call that is to be made.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Who is called.
+    pub to: Callee,
+    /// The same at every attempt.
+    pub name: String,
+    /// JSON.
+    pub body: StreamedJson,
+}
+
+impl TranscriptionStore {
+    /// The next call that is due.
+    pub fn take_call(&self, now: Timestamp) -> NextCall {
+        self.index().take_call(now, self.rules.patience.longest.max(AGAIN))
+    }
+
+    /// What is to be said in a call; `None` when there is nothing to be said any more.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn letter(&self, due: Due) -> io::Result<Option<Delivery>> {
+        let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
+        let Some(TranscriptionState { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
+        let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
+        // The webhook's body holds no result.
+        let result = result.filter(|_| call.to != Callee::Webhook);
+        let body = StreamedJson::of(result, |result| {
+            policy::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())
+        })?;
+        Ok(Some(Delivery { to: call.to.clone(), name: policy::name(due.id, ended), body }))
+    }
+
+    /// Notes on the disk that an attempt of a call begins; if the service is killed before the answer is dropped,
+    /// the next start counts it as one that failed.
+    ///
+    /// # Errors
+    /// Those of the file system: then it must not begin.
+    pub fn begin_call(&self, due: Due) -> io::Result<Underway> {
+        self.starts.begin(starts::of_call(due.id, due.number), TranscriptionWork::Delivery)
+    }
+
+    /// Counts the attempts during which the service was killed: what kills it is not tried for ever.
+    pub(crate) fn count_killed_calls(&self) {
+        let mut kills = self.starts.kills();
+        kills.retain(|_, kills| kills.work == TranscriptionWork::Delivery);
+        if kills.is_empty() {
+            return;
+        }
+        let due = self.index().due_calls();
+        for due in due.into_iter().filter(|due| kills.contains_key(&starts::of_call(due.id, due.number))) {
+            self.index().take_out_call(due);
+            if let Err(error) = self.settle(due, false) {
+                tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");
+            }
+        }
+        kills.into_keys().for_each(|key| self.starts.forget(key));
+    }
+
+    /// Writes down how an attempt of a call went; whether there will be another one.
+    ///
+    /// # Errors
+    /// Those of the file system: then the call will be made again after the next start.
+    pub fn settle(&self, due: Due, heard: bool) -> io::Result<bool> {
+        let _settling = self.settling();
+        if self.index().get(due.id).is_none() {
+            return Ok(false);
+        }
+        let mut head = self.head(due.id)?;
+        let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
+        *call = match heard {
+            true => DeliveryState { due: None, ..call.clone() },
+            false => policy::failed(call, &self.rules.patience, self.clock.now()),
+        };
+        let again = call.due;
+        self.write_head(due.id, &head)?;
+        if let Some(again) = again {
+            self.postpone(due, again);
+        }
+        Ok(again.is_some())
+    }
+
+    /// Has a call made at another moment, without counting an attempt.
+    pub fn postpone(&self, due: Due, moment: Timestamp) {
+        self.index().put_call(due.id, due.number, moment);
+        self.calling.notify_one();
+    }
+}

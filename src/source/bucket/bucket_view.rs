@@ -1,0 +1,335 @@
+//! A bucket, as its source sees it: what lies below the prefix, looked at, read and written object by object.
+//! Keys are told by their path below the prefix.
+
+use crate::config::model;
+use crate::domain::job::Stamp;
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::domain::remote::{RemoteUrl, identity};
+use crate::source::bucket::pages::ObjectPages;
+use crate::source::bucket::s3;
+use crate::source::bucket::s3::S3Retries;
+use crate::source::filter::existing_subtitles::is_subtitle_of;
+use crate::source::metadata::stamp::FileLook;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::aws::AmazonS3;
+use object_store::path::Path as Key;
+use object_store::signer::Signer;
+use object_store::{
+    Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    UpdateVersion,
+};
+use reqwest::Method;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A bucket below a prefix. Clones are cheap.
+#[derive(Clone)]
+pub struct Bucket {
+    clients: Result<Clients, String>,
+    prefix: String,
+    /// What tells it from every other bucket.
+    name: String,
+    by_url: bool,
+}
+
+#[derive(Clone)]
+struct Clients {
+    /// For a question that somebody waits for.
+    quick: Arc<AmazonS3>,
+    /// For work.
+    steady: Arc<AmazonS3>,
+}
+
+/// An object as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Below the prefix.
+    pub path: RelPath,
+    /// Its state.
+    pub stamp: Stamp,
+    /// Its state in the server's own words.
+    pub etag: Option<String>,
+}
+
+/// What became of a put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is there, whole.
+    Done,
+    /// Another one is there now; nothing was changed.
+    Taken,
+}
+
+impl Bucket {
+    /// Asks nobody yet. What makes it impossible is said by every call.
+    pub fn new(settings: &model::BucketConfig) -> Self {
+        let client = |patience| s3::client(settings, patience).map(Arc::new);
+        let both = client(S3Retries::Little).and_then(|quick| Ok(Clients { quick, steady: client(S3Retries::Much)? }));
+        let endpoint = settings.endpoint.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
+        let (name, by_url) = (format!("s3://{}@{endpoint}", settings.name), settings.reach == model::BucketReach::Url);
+        Self { clients: both, prefix: settings.prefix.clone(), name, by_url }
+    }
+
+    /// Whether the service fetches its objects.
+    pub fn is_by_url(&self) -> bool {
+        self.by_url
+    }
+
+    /// What stands for the content of an object that nobody here reads.
+    pub fn identity(&self, path: &RelPath, state: &Stamp) -> Hash {
+        let key = self.below(&path.lossy());
+        let etag = format!("{:016x}-{}", state.inode, if state.inode == 0 { state.mtime_ns } else { 0 });
+        identity(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
+    }
+
+    /// Where a service fetches an object, for a day. A secret.
+    ///
+    /// # Errors
+    /// In words, why nothing can be signed.
+    pub async fn signed(&self, path: &RelPath) -> io::Result<RemoteUrl> {
+        let url = self.steady()?.signed_url(Method::GET, &self.key(path)?, s3::SIGNED_FOR).await;
+        RemoteUrl::parse(url.map_err(|error| s3::io_error(&error))?.as_str()).map_err(io::Error::other)
+    }
+
+    /// Whether it is there, and may be listed.
+    ///
+    /// # Errors
+    /// Why not, behind "the bucket …".
+    pub async fn there(&self) -> Result<(), String> {
+        let clients = self.clients.as_ref().map_err(Clone::clone)?;
+        let mut first = ObjectPages::new(Arc::clone(&clients.quick), self.below("")).at_most(1);
+        let Err(error) = first.next().await else { return Ok(()) };
+        match s3::status(&error) {
+            // It asks to be slower, and is there.
+            Some(429) => Ok(()),
+            Some(503) if s3::words(&error).contains("SlowDown") => Ok(()),
+            Some(404) => Err("does not exist: create it, or correct its name".to_owned()),
+            Some(401 | 403) => {
+                Err(format!("may not be listed: {}; fix its key or the key's permissions", s3::words(&error)))
+            }
+            Some(301 | 307 | 400) => Err(format!("cannot be listed: {}; is its `region` right?", s3::words(&error))),
+            _ => Err(format!("cannot be reached: {}", s3::words(&error))),
+        }
+    }
+
+    /// Everything whose path begins like this, page by page.
+    ///
+    /// # Errors
+    /// Why nothing can be asked, in words.
+    pub fn pages(&self, start: &str) -> Result<ObjectPages, String> {
+        let clients = self.clients.as_ref().map_err(Clone::clone)?;
+        Ok(ObjectPages::new(Arc::clone(&clients.steady), self.below(start)))
+    }
+
+    /// The object of this listing, unless it is the prefix itself.
+    pub fn object(&self, meta: &ObjectMeta) -> Option<Object> {
+        let key = meta.location.as_ref();
+        let path = if self.prefix.is_empty() { key } else { key.strip_prefix(&self.prefix)?.strip_prefix('/')? };
+        let stamp = stamp(meta);
+        (!path.is_empty()).then(|| Object { path: RelPath::new(path.as_bytes()), stamp, etag: meta.e_tag.clone() })
+    }
+
+    /// Looks at an object.
+    ///
+    /// # Errors
+    /// What the server says, except that nothing is there.
+    pub async fn look(&self, path: &RelPath) -> io::Result<FileLook> {
+        Ok(self.head(path).await?.map_or(FileLook::Nothing, |object| FileLook::File(object.stamp)))
+    }
+
+    /// An object; `None`: nothing is there.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn head(&self, path: &RelPath) -> io::Result<Option<Object>> {
+        let Ok(key) = self.key(path) else { return Ok(None) };
+        match self.steady()?.head(&key).await {
+            Ok(meta) => Ok(self.object(&meta)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(s3::io_error(&error)),
+        }
+    }
+
+    /// The bytes of an object in this state, from its beginning; they end with an error where it is in another.
+    pub fn read(&self, path: &RelPath, expected: Stamp) -> BoxStream<'static, io::Result<Bytes>> {
+        let (bucket, path) = (self.clone(), path.clone());
+        stream::once(async move {
+            let key = bucket.key(&path)?;
+            let got = bucket.steady()?.get(&key).await.map_err(|error| s3::io_error(&error))?;
+            if stamp(&got.meta) != expected {
+                return Err(io::Error::other("the object changed before it was sent"));
+            }
+            Ok(got.into_stream().map_err(|error| s3::io_error(&error)))
+        })
+        .try_flatten()
+        .boxed()
+    }
+
+    /// A piece of an object: its first bytes, or its last where `from_end`. Fewer where it is shorter.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn piece(&self, path: &RelPath, bytes: u64, from_end: bool) -> io::Result<Vec<u8>> {
+        let range = if from_end { GetRange::Suffix(bytes) } else { GetRange::Bounded(0..bytes) };
+        let options = GetOptions { range: Some(range), ..GetOptions::default() };
+        let got = self.steady()?.get_opts(&self.key(path)?, options).await;
+        let read = async { got?.bytes().await };
+        Ok(read.await.map_err(|error| s3::io_error(&error))?.into())
+    }
+
+    /// The hash of a whole object in this state, read in pieces.
+    ///
+    /// # Errors
+    /// What the server says, and that it is in another state.
+    pub async fn hash(&self, path: &RelPath, expected: Stamp) -> io::Result<Hash> {
+        let mut hasher = blake3::Hasher::new();
+        let mut pieces = self.read(path, expected);
+        while let Some(piece) = pieces.try_next().await? {
+            hasher.update(&piece);
+        }
+        Ok(Hash(*hasher.finalize().as_bytes()))
+    }
+
+    /// The other objects of a recording's stem beside it.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn of_stem(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
+        let whole = as_path(path);
+        let stem = whole.with_file_name(whole.file_stem().unwrap_or_default());
+        let start = format!("{}.", stem.to_string_lossy());
+        let is_beside = |other: &RelPath| other != path && as_path(other).parent() == whole.parent();
+        let mut pages = self.pages(&start).map_err(io::Error::other)?;
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await.map_err(|error| s3::io_error(&error))? {
+            let paths = page.objects.iter().filter_map(|meta| self.object(meta)).map(|object| object.path);
+            found.extend(paths.filter(is_beside));
+        }
+        Ok(found)
+    }
+
+    /// The subtitles for a recording, beside it.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn subtitles(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
+        let recording = name(path);
+        let is_its = |other: &RelPath| is_subtitle_of(name(other).as_bytes(), recording);
+        Ok(self.of_stem(path).await?.into_iter().filter(is_its).collect())
+    }
+
+    /// Whether objects may be put: by a put on a condition that is never met.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn may_write(&self) -> io::Result<()> {
+        let path = RelPath::new(".scribed-check");
+        let never = UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: None };
+        match done(self.put(&path, Bytes::new(), PutMode::Update(never)).await)? {
+            Put::Taken => Ok(()),
+            // A server that knows no conditions has put it.
+            Put::Done => self.steady()?.delete(&self.key(&path)?).await.map_err(|error| s3::io_error(&error)),
+        }
+    }
+
+    /// Puts an object where none is.
+    ///
+    /// # Errors
+    /// What the server says; then it may be there or not.
+    pub async fn put_new(&self, path: &RelPath, bytes: Bytes) -> io::Result<Put> {
+        match self.put(path, bytes.clone(), PutMode::Create).await {
+            // Some servers know no conditions. Nothing was there a moment ago.
+            Err(error) if is_unknown_there(&error) => done(self.put(path, bytes, PutMode::Overwrite).await),
+            done_or_not => done(done_or_not),
+        }
+    }
+
+    /// Puts an object in the place of this one.
+    ///
+    /// # Errors
+    /// What the server says; then it may be there or not.
+    pub async fn replace(&self, object: &Object, bytes: Bytes) -> io::Result<Put> {
+        let version = UpdateVersion { e_tag: object.etag.clone(), version: None };
+        let mode = if object.etag.is_some() { PutMode::Update(version) } else { PutMode::Overwrite };
+        match self.put(&object.path, bytes.clone(), mode).await {
+            Err(error) if is_unknown_there(&error) => done(self.put(&object.path, bytes, PutMode::Overwrite).await),
+            done_or_not => done(done_or_not),
+        }
+    }
+
+    async fn put(&self, path: &RelPath, bytes: Bytes, mode: PutMode) -> Result<(), object_store::Error> {
+        let attributes = Attributes::from_iter([(Attribute::ContentType, content_type(path))]);
+        let options = PutOptions { mode, attributes, ..PutOptions::default() };
+        let generic = |error: io::Error| object_store::Error::Generic { store: "S3", source: Box::new(error) };
+        let (client, key) = (self.steady().map_err(generic)?, self.key(path).map_err(generic)?);
+        client.put_opts(&key, bytes.into(), options).await.map(drop)
+    }
+
+    /// The start of a key, from the start of a path.
+    fn below(&self, start: &str) -> String {
+        if self.prefix.is_empty() { start.to_owned() } else { format!("{}/{start}", self.prefix) }
+    }
+
+    fn key(&self, path: &RelPath) -> io::Result<Key> {
+        let text = std::str::from_utf8(path.as_bytes()).map_err(|_| io::ErrorKind::InvalidFilename)?;
+        Key::parse(self.below(text)).map_err(|error| io::Error::new(io::ErrorKind::InvalidFilename, error.to_string()))
+    }
+
+    fn steady(&self) -> io::Result<&AmazonS3> {
+        self.clients.as_ref().map(|clients| &*clients.steady).map_err(|why| io::Error::other(why.clone()))
+    }
+}
+
+fn as_path(path: &RelPath) -> &Path {
+    Path::new(OsStr::from_bytes(path.as_bytes()))
+}
+
+fn name(path: &RelPath) -> &OsStr {
+    as_path(path).file_name().unwrap_or_default()
+}
+
+/// The ETag changes with the content; where there is none that says anything, the date does.
+fn stamp(meta: &ObjectMeta) -> Stamp {
+    let etag = meta.e_tag.as_deref().map(|etag| etag.trim_start_matches("W/").trim_matches('"'));
+    // Some servers give one and the same to all.
+    let telling = etag.filter(|etag| etag.chars().any(|c| c.is_ascii_alphanumeric() && c != '0'));
+    let number = telling.map_or(0, |etag| {
+        let mut bits = [0; 8];
+        bits.copy_from_slice(&Hash::of(etag.as_bytes()).0[..8]);
+        u64::from_le_bytes(bits)
+    });
+    // A listing has milliseconds, a look at one object has not.
+    Stamp {
+        size: meta.size,
+        mtime_ns: meta.last_modified.timestamp().saturating_mul(1_000_000_000),
+        ctime_ns: 0,
+        inode: number,
+    }
+}
+
+fn content_type(path: &RelPath) -> &'static str {
+    match path.as_bytes().rsplit(|byte| *byte == b'.').next() {
+        Some(b"json") => "application/json",
+        Some(b"vtt") => "text/vtt; charset=utf-8",
+        Some(b"srt") => "application/x-subrip; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+fn is_unknown_there(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotImplemented { .. }) || s3::status(error) == Some(501)
+}
+
+fn done(put: Result<(), object_store::Error>) -> io::Result<Put> {
+    match put {
+        Ok(()) => Ok(Put::Done),
+        Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => Ok(Put::Taken),
+        Err(error) => Err(s3::io_error(&error)),
+    }
+}

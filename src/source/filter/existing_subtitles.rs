@@ -1,0 +1,236 @@
+//! Subtitles that lie beside a recording, whoever wrote them.
+
+use crate::beneath::RootedPath;
+use crate::clock::{Clock, Uptime};
+use crate::domain::path::RelPath;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The endings of subtitles.
+const ENDINGS: [&str; 2] = [".srt", ".vtt"];
+
+/// What may stand between a recording's stem and the ending beside a language's code.
+const FLAGS: [&str; 8] = ["forced", "sdh", "cc", "hi", "default", "foreign", "full", "auto"];
+
+/// Languages as people write them out.
+const LANGUAGES: [&str; 24] = [
+    "english",
+    "german",
+    "deutsch",
+    "french",
+    "francais",
+    "spanish",
+    "espanol",
+    "italian",
+    "italiano",
+    "portuguese",
+    "dutch",
+    "nederlands",
+    "danish",
+    "swedish",
+    "norwegian",
+    "finnish",
+    "polish",
+    "czech",
+    "russian",
+    "turkish",
+    "arabic",
+    "hebrew",
+    "chinese",
+    "japanese",
+];
+
+/// So many folders are remembered: those that are being worked in. Each may hold a million names.
+const FOLDERS: usize = 4;
+
+/// A listing holds for so many times as long as it took: a folder of a million files is not listed anew
+/// for each of them, and a small one always is.
+const WORTH: u32 = 20;
+
+/// The subtitles of the folders that were asked for last.
+pub struct ExistingSubtitles {
+    clock: Arc<dyn Clock>,
+    listings: Mutex<VecDeque<Listing>>,
+    /// One lists at a time: who waited finds what the one before has listed.
+    turn: Mutex<()>,
+}
+
+struct Listing {
+    folder: RootedPath,
+    until: Uptime,
+    /// Sorted.
+    subtitles: Arc<Vec<OsString>>,
+}
+
+impl ExistingSubtitles {
+    /// Nothing is listed yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, listings: Mutex::default(), turn: Mutex::default() }
+    }
+
+    /// The subtitles for the recording at `path` below the folder `root`, as paths below it. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn subtitles(&self, root: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+        let all = self.listed(&root.join(parent))?;
+        let stem = Path::new(name).file_stem().unwrap_or_default().as_bytes();
+        let from = all.partition_point(|subtitle| subtitle.as_bytes() < stem);
+        let near = all[from..].iter().take_while(|subtitle| subtitle.as_bytes().starts_with(stem));
+        let fitting = near.filter(|subtitle| is_subtitle_of(subtitle.as_bytes(), name));
+        Ok(fitting.map(|subtitle| RelPath::new(parent.join(subtitle).into_os_string().into_vec())).collect())
+    }
+
+    fn listed(&self, folder: &RootedPath) -> io::Result<Arc<Vec<OsString>>> {
+        self.listed_by(folder, list)
+    }
+
+    fn listed_by(
+        &self,
+        folder: &RootedPath,
+        list: impl FnOnce(&RootedPath) -> io::Result<Vec<OsString>>,
+    ) -> io::Result<Arc<Vec<OsString>>> {
+        if let Some(subtitles) = self.remembered(folder) {
+            return Ok(subtitles);
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subtitles) = self.remembered(folder) {
+            return Ok(subtitles);
+        }
+        let now = self.clock.uptime();
+        let subtitles = Arc::new(list(folder)?);
+        let then = self.clock.uptime();
+        let listing = Listing {
+            folder: folder.clone(),
+            until: then.after(then.since(now) * WORTH),
+            subtitles: Arc::clone(&subtitles),
+        };
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.push_front(listing);
+        listings.truncate(FOLDERS);
+        Ok(subtitles)
+    }
+
+    fn remembered(&self, folder: &RootedPath) -> Option<Arc<Vec<OsString>>> {
+        let now = self.clock.uptime();
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.retain(|listing| listing.until > now);
+        let listing = listings.iter().find(|listing| listing.folder == *folder)?;
+        Some(Arc::clone(&listing.subtitles))
+    }
+}
+
+fn list(folder: &RootedPath) -> io::Result<Vec<OsString>> {
+    let names = folder.names()?;
+    let is_subtitle = |name: &io::Result<OsString>| name.as_ref().is_ok_and(|name| ending(name.as_bytes()).is_some());
+    let mut subtitles = names.filter(is_subtitle).collect::<io::Result<Vec<OsString>>>()?;
+    subtitles.sort_unstable();
+    Ok(subtitles)
+}
+
+fn ending(name: &[u8]) -> Option<&[u8]> {
+    ENDINGS.iter().find_map(|ending| {
+        let (stem, tail) = name.split_at_checked(name.len().checked_sub(ending.len())?)?;
+        (tail.eq_ignore_ascii_case(ending.as_bytes()) && !stem.is_empty()).then_some(stem)
+    })
+}
+
+/// Whether a name is that of a recording's subtitle: `talk.srt`, `talk.en.srt`, `talk.pt-BR.forced.vtt`,
+/// `talk.mp4.en.srt` for `talk.mp4`; not `talk.part2.srt`, which is another recording's.
+pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
+    let Some(stem) = ending(subtitle) else { return false };
+    let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
+    let between = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {
+        let rest = stem.strip_prefix(start)?;
+        (rest.is_empty() || rest[0] == b'.').then_some(rest)
+    });
+    let Some(between) = between.and_then(|between| std::str::from_utf8(between).ok()) else { return false };
+    between.split('.').skip(1).all(is_language_or_flag)
+}
+
+fn is_language_or_flag(part: &str) -> bool {
+    let part = part.to_ascii_lowercase();
+    let mut pieces = part.split(['-', '_']);
+    let code = pieces.next().unwrap_or_default();
+    let is_code = matches!(code.len(), 2 | 3) && code.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_region =
+        |piece: &str| (2..=8).contains(&piece.len()) && piece.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_code && pieces.all(is_region)) || FLAGS.contains(&part.as_str()) || LANGUAGES.contains(&part.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn a_subtitle_is_known_by_its_recordings_stem() {
+        let of = |subtitle: &str| is_subtitle_of(subtitle.as_bytes(), OsStr::new("talk.mp4"));
+        let its = [
+            "talk.srt",
+            "talk.SRT",
+            "talk.en.srt",
+            "talk.en.forced.srt",
+            "talk.pt-BR.vtt",
+            "talk.eng.sdh.srt",
+            "talk.mp4.srt",
+            "talk.mp4.de.vtt",
+            "talk.zh_Hans.srt",
+            "talk.English.srt",
+        ];
+        assert!(its.iter().all(|name| of(name)), "{:?}", its.iter().find(|name| !of(name)));
+        let others = [
+            "talk2.srt",
+            "talk.part2.srt",
+            "talk.txt",
+            "talk.2.srt",
+            "talks.en.srt",
+            "talk-en.srt",
+            "talk.interview.srt",
+            "talk.mp4",
+            ".srt",
+            "tal.srt",
+        ];
+        assert!(others.iter().all(|name| !of(name)), "{:?}", others.iter().find(|name| of(name)));
+    }
+
+    #[test]
+    fn those_who_ask_at_once_list_a_folder_once() {
+        let beside = ExistingSubtitles::new(Arc::new(SystemClock));
+        let (asked, listed) = (std::sync::Barrier::new(4), std::sync::atomic::AtomicU32::new(0));
+        let list = |_: &RootedPath| {
+            listed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(200)); // it holds for twenty times as long
+            Ok(Vec::new())
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    asked.wait();
+                    beside.listed_by(&RootedPath::new("/srv/a", ""), list).unwrap();
+                });
+            }
+        });
+        assert_eq!(listed.into_inner(), 1);
+    }
+
+    #[test]
+    fn they_are_found_in_the_recordings_own_folder() {
+        let root = tempfile::TempDir::new().unwrap();
+        std::fs::create_dir(root.path().join("a")).unwrap();
+        for name in ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt", "a/talking.srt", "talk.srt", "a/talk.json"] {
+            std::fs::write(root.path().join(name), "").unwrap();
+        }
+        let (beside, folder) = (ExistingSubtitles::new(Arc::new(SystemClock)), RootedPath::new(root.path(), ""));
+        let found = beside.subtitles(&folder, &RelPath::new("a/talk.wav")).unwrap();
+        let found: Vec<String> = found.iter().map(|path| path.lossy().into_owned()).collect();
+        assert_eq!(found, ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt"]);
+        assert!(beside.subtitles(&folder, &RelPath::new("gone/talk.wav")).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! Outputs of ours that say so themselves: a queue that was lost does not know them.
+
+use crate::beneath::RootedPath;
+use crate::domain::path::RelPath;
+use crate::source::metadata::stamp::open;
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+
+/// The note is near the start of a `.vtt`, within so many bytes …
+pub const HEAD: u64 = 4 * 1024;
+
+/// … and the provenance at the end of a `.json`, with a path in it.
+pub const TAIL: u64 = 16 * 1024;
+
+/// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
+/// made it. What cannot be read says nothing. Blocks.
+pub fn says_it_is_ours(folder: &RootedPath, subtitle: &RelPath) -> bool {
+    let path = folder.join(OsStr::from_bytes(subtitle.as_bytes()));
+    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| is_in_vtt(&text));
+    let json = || json_is_ours(&path.with_extension("json"));
+    vtt() || json()
+}
+
+/// Whether a `.json` says that scribed made it. What cannot be read says nothing. Blocks.
+pub fn json_is_ours(path: &RootedPath) -> bool {
+    end_of(path).is_ok_and(|text| is_in_json(&text))
+}
+
+/// Whether the start of a `.vtt` says it.
+pub fn is_in_vtt(start: &[u8]) -> bool {
+    holds(start, b"\nmade by: scribed ")
+}
+
+/// Whether the end of a `.json` says it.
+pub fn is_in_json(end: &[u8]) -> bool {
+    holds(end, b"\"program\":\"scribed ")
+}
+
+fn holds(text: &[u8], words: &[u8]) -> bool {
+    memchr::memmem::find(text, words).is_some()
+}
+
+fn start_of(path: &RootedPath) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    open(path)?.take(HEAD).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn end_of(path: &RootedPath) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut text = Vec::new();
+    file.take(TAIL).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_with_it_says_whose_it_is() {
+        let root = tempfile::TempDir::new().unwrap();
+        let ours = |name: &str| says_it_is_ours(&RootedPath::new(root.path(), ""), &RelPath::new(name));
+        let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();
+        write("a.en.srt", "1\n");
+        assert!(!ours("a.en.srt"));
+        write("a.en.json", "{\"answer\":1,\"scribed\":{\"program\":\"scribed 0.1.0\"}}\n");
+        assert!(ours("a.en.srt"));
+        write("b.vtt", "WEBVTT\n\nNOTE\nmade by: scribed 0.1.0\n\n");
+        assert!(ours("b.vtt") && ours("b.srt"));
+        write("c.vtt", "WEBVTT\n\n");
+        assert!(!ours("c.vtt"));
+    }
+}

@@ -1,0 +1,291 @@
+//! What a source takes, and by which rule it passes over the rest. The scan, the watch and whoever
+//! explains ask here, so that there is one truth.
+
+use crate::config::model::Source;
+use crate::manifests::format::find::is_manifest;
+use crate::source::filter::builtin::{MARKER, Pattern, ignored};
+use crate::source::filter::scribedignore::IgnoreFiles;
+use globset::Candidate;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// The longest path that the system opens, in bytes.
+pub const LONGEST_PATH: usize = 4095;
+
+/// What stands at a path, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link, wherever it leads.
+    Link,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A block or character device.
+    Device,
+}
+
+impl From<std::fs::FileType> for EntryKind {
+    fn from(found: std::fs::FileType) -> Self {
+        match found {
+            found if found.is_file() => Self::File,
+            found if found.is_dir() => Self::Folder,
+            found if found.is_symlink() => Self::Link,
+            found if found.is_fifo() => Self::Pipe,
+            found if found.is_socket() => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+/// Whether a source takes a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterResult {
+    /// It becomes a job.
+    Taken,
+    /// It does not.
+    PassedOver(Rule),
+}
+
+/// By which rule a file is passed over. Its words stand after the path: "talk.mp4: …".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// Its name is on the default ignore list.
+    Ignored(&'static Pattern),
+    /// A folder above it is passed over.
+    Below {
+        /// That folder, relative to the source's.
+        folder: PathBuf,
+        /// By which rule.
+        rule: Box<Rule>,
+    },
+    /// Our marker in the source's folder.
+    Marker,
+    /// It lies in scribed's own state, in the service's data, or where a source's outputs go; or it is the configuration
+    /// or a key.
+    OwnFolder,
+    /// An output of ours. [`choose`] does not know it: who asks the store does.
+    OurOutput,
+    /// No regular file.
+    NotAFile(EntryKind),
+    /// A line of a `.scribedignore` takes it out. [`choose`] does not know it: see [`crate::source::filter::scribedignore`].
+    Line {
+        /// The file, relative to the source's folder.
+        file: PathBuf,
+        /// From 1.
+        line: usize,
+        /// As it is written there.
+        pattern: String,
+    },
+    /// There is a `.scribedignore` above it that cannot be read: nobody knows whether it is to be taken.
+    Unread {
+        /// The file, relative to the source's folder.
+        file: PathBuf,
+        /// In words that stand after its path.
+        why: String,
+    },
+    /// None of the source's `include` patterns takes it.
+    NotIncluded,
+    /// The source's `exclude` takes it out.
+    Excluded,
+    /// It cannot be opened by its path.
+    TooLong,
+    /// A list of recordings: its rows are jobs, it is none.
+    Manifest,
+    /// The source takes what its lists name, wherever that lies; nothing is found by looking.
+    NotListed,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored(pattern) => write!(f, "passed over: {pattern}"),
+            Self::Below { folder, rule } => write!(f, "in the folder {}, which is {rule}", folder.display()),
+            Self::Marker => f.write_str("passed over: the marker by which scribed knows this folder again"),
+            Self::OwnFolder => {
+                f.write_str(
+                    "passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)",
+                )
+            }
+            Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
+            Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
+            Self::Line { file, line, pattern } => {
+                write!(f, "passed over: line {line} of {} ({pattern})", file.display())
+            }
+            Self::Unread { file, why } => {
+                write!(f, "passed over, to be safe: {} {why}", file.display())
+            }
+            Self::NotIncluded => f.write_str("passed over: no pattern of the source's `include` takes it"),
+            Self::Excluded => f.write_str("passed over: the source's `exclude` takes it out"),
+            Self::Manifest => f.write_str("passed over: a manifest; what its rows name is transcribed"),
+            Self::NotListed => f.write_str("passed over: the source takes what its manifests name"),
+            Self::TooLong => write!(f, "passed over: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
+        }
+    }
+}
+
+/// What to do about paths that are too long.
+pub const MOVE_UP: &str = "move it up, or make a source of a folder further down";
+
+impl EntryKind {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Folder => "a folder",
+            Self::Link => "a symbolic link (links are not followed)",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
+}
+
+/// Whether the source's own settings take what stands at `path`, relative to its folder. Of a folder it says whether
+/// what lies below is looked at: `Taken`, or the rule that passes over all of it.
+pub fn choose(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let above: Vec<&Path> = above.collect();
+    for folder in above.into_iter().rev() {
+        if let FilterResult::PassedOver(rule) = choose_entry(source, folder, EntryKind::Folder) {
+            return FilterResult::PassedOver(Rule::Below { folder: folder.to_owned(), rule: Box::new(rule) });
+        }
+    }
+    choose_entry(source, path, kind)
+}
+
+/// As [`choose`] for an entry of a folder that is known to be looked at.
+pub fn choose_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+    match rule(source, path, kind) {
+        Some(rule) => FilterResult::PassedOver(rule),
+        None => FilterResult::Taken,
+    }
+}
+
+/// As [`choose_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
+pub fn choose_here(source: &Source, ignoring: &mut IgnoreFiles, path: &Path, kind: EntryKind) -> FilterResult {
+    match choose_entry(source, path, kind) {
+        FilterResult::Taken => {
+            ignoring.rule(path, kind == EntryKind::Folder).map_or(FilterResult::Taken, FilterResult::PassedOver)
+        }
+        passed_over => passed_over,
+    }
+}
+
+/// As [`choose`], with what the `.scribedignore`s say. Blocks.
+pub fn choose_anywhere(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+    match choose(source, path, kind) {
+        FilterResult::Taken => {
+            let rule = IgnoreFiles::new(&source.folder).rule_anywhere(path, kind == EntryKind::Folder);
+            rule.map_or(FilterResult::Taken, FilterResult::PassedOver)
+        }
+        passed_over => passed_over,
+    }
+}
+
+fn rule(source: &Source, path: &Path, kind: EntryKind) -> Option<Rule> {
+    let name = path.file_name().unwrap_or_else(|| OsStr::new(""));
+    if source.own.iter().any(|own| path.starts_with(own)) {
+        return Some(Rule::OwnFolder);
+    }
+    if path == Path::new(MARKER) && kind == EntryKind::File {
+        return Some(Rule::Marker);
+    }
+    if let Some(pattern) = ignored(name, kind == EntryKind::Folder) {
+        return Some(Rule::Ignored(pattern));
+    }
+    if let Some(manifests) = source.manifests.as_ref().filter(|_| kind == EntryKind::File) {
+        return Some(if is_manifest(manifests, path) { Rule::Manifest } else { Rule::NotListed });
+    }
+    let length = source.folder.as_os_str().len() + 1 + path.as_os_str().as_bytes().len();
+    match kind {
+        _ if length > LONGEST_PATH => Some(Rule::TooLong),
+        EntryKind::Folder => None,
+        EntryKind::File => patterns(source, path),
+        other => Some(Rule::NotAFile(other)),
+    }
+}
+
+fn patterns(source: &Source, path: &Path) -> Option<Rule> {
+    let candidate = Candidate::new(path);
+    if source.exclude.is_match_candidate(&candidate) {
+        return Some(Rule::Excluded);
+    }
+    (!source.include.is_match_candidate(&candidate)).then_some(Rule::NotIncluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::read;
+
+    fn source(lines: &str) -> Source {
+        let text = format!("[state]\nstore = \"sled:/srv/media/.state\"\n[[source]]\nfolder = \"/srv/media\"\n{lines}");
+        read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    fn chosen(source: &Source, path: &str, kind: EntryKind) -> String {
+        match choose(source, Path::new(path), kind) {
+            FilterResult::Taken => "taken".to_owned(),
+            FilterResult::PassedOver(rule) => rule.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_rule_says_what_it_is() {
+        let source = source("include = [\"**/*.wav\"]\nexclude = [\"**/rushes/**\"]\n");
+        let files = [
+            "talk.wav",
+            "a/b/talk.WAV",
+            "talk.txt",
+            "a/rushes/talk.wav",
+            ".scribed",
+            "a/.scribed",
+            "a/.talk.wav.a8Xk2P",
+            "@eaDir/talk.wav/SYNOAUDIO.wav",
+            "a/.git/b/c.wav",
+            ".state/uploads/x.wav",
+        ];
+        let kinds = [EntryKind::Folder, EntryKind::Link, EntryKind::Pipe, EntryKind::Socket, EntryKind::Device];
+        let of_files = files.iter().map(|path| format!("{path}: {}", chosen(&source, path, EntryKind::File)));
+        let of_kinds = kinds.iter().map(|kind| format!("{kind:?}: {}", chosen(&source, "x.wav", *kind)));
+        insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @r"
+        talk.wav: taken
+        a/b/talk.WAV: taken
+        talk.txt: passed over: no pattern of the source's `include` takes it
+        a/rushes/talk.wav: passed over: the source's `exclude` takes it out
+        .scribed: passed over: the marker by which scribed knows this folder again
+        a/.scribed: passed over: the marker by which scribed knows this folder again (.scribed)
+        a/.talk.wav.a8Xk2P: passed over: rsync's temporary name of a file that is being copied (.NAME.XXXXXX)
+        @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is passed over: a Synology's previews and notes (@eaDir)
+        a/.git/b/c.wav: in the folder a/.git, which is passed over: hidden: a name that begins with a dot (.*)
+        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)
+        Folder: taken
+        Link: passed over: a symbolic link (links are not followed), not a regular file
+        Pipe: passed over: a named pipe, not a regular file
+        Socket: passed over: a socket, not a regular file
+        Device: passed over: a device, not a regular file
+        ");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_opened_is_named() {
+        let source = source("");
+        let deep = ["x".repeat(200).as_str(); 21].join("/");
+        assert!(chosen(&source, &format!("{deep}/a.wav"), EntryKind::File).contains("longer than 4095 bytes"));
+        assert_eq!(chosen(&source, &deep[..3000], EntryKind::Folder), "taken");
+    }
+
+    #[test]
+    fn the_roots_own_name_is_not_asked() {
+        let source = source("");
+        assert_eq!(chosen(&source, "", EntryKind::Folder), "taken");
+    }
+}

@@ -1,0 +1,220 @@
+//! `.scribedignore`: what people want passed over, in the syntax of `.gitignore`. One may lie in every folder; it
+//! speaks for all that lies below, and the nearest has the last word.
+
+use crate::beneath::RootedPath;
+use crate::domain::path::RelPath;
+use crate::domain::pattern::excess;
+use crate::source::filter::rules::Rule;
+use crate::source::metadata::small_file::read;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Its name.
+pub const IGNORE_FILE: &str = ".scribedignore";
+
+/// More patterns of one file are not read: each is compiled.
+const MOST_PATTERNS: usize = 5_000;
+
+/// The files of one way down a tree, read when they are first asked for and forgotten when the way leads
+/// elsewhere: whoever walks a tree in order reads each once, and holds as many as the tree is deep.
+#[derive(Debug)]
+pub struct IgnoreFiles {
+    root: PathBuf,
+    /// From the top down: each folder of the way last asked for, relative to the root.
+    way: Vec<(PathBuf, Lines)>,
+    /// Which files cannot be used, since it was last asked for.
+    troubles: Vec<String>,
+}
+
+/// What one folder's file says.
+#[derive(Debug)]
+enum Lines {
+    /// Nothing: there is none.
+    None,
+    Some(Gitignore),
+    /// Nobody knows: it is there and cannot be read.
+    Unread(String),
+}
+
+impl IgnoreFiles {
+    /// Nothing is read yet.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), way: Vec::new(), troubles: Vec::new() }
+    }
+
+    /// By which line an entry of a folder that is looked at is passed over. Blocks where a file is to be read.
+    pub fn rule(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
+        let parent = path.parent()?;
+        self.go_to(parent);
+        for (folder, lines) in self.way.iter().rev() {
+            match lines {
+                Lines::None => {}
+                Lines::Unread(why) => return Some(Rule::Unread { file: folder.join(IGNORE_FILE), why: why.clone() }),
+                Lines::Some(lines) => match lines.matched(path, is_folder) {
+                    Match::None => {}
+                    Match::Whitelist(_) => return None,
+                    Match::Ignore(glob) => {
+                        let line = glob.from().and_then(Path::to_str).and_then(|line| line.parse().ok()).unwrap_or(0);
+                        let (file, pattern) = (folder.join(IGNORE_FILE), glob.original().to_owned());
+                        return Some(Rule::Line { file, line, pattern });
+                    }
+                },
+            }
+        }
+        None
+    }
+
+    /// As [`Ignoring::rule`], of an entry of which nobody has looked at the folders above.
+    pub fn rule_anywhere(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
+        let above: Vec<&Path> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
+        for folder in above.into_iter().rev() {
+            if let Some(rule) = self.rule(folder, true) {
+                return Some(Rule::Below { folder: folder.to_owned(), rule: Box::new(rule) });
+            }
+        }
+        self.rule(path, is_folder)
+    }
+
+    /// Files that cannot be read or have a line that cannot be understood; told once.
+    pub fn troubles(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.troubles)
+    }
+
+    fn go_to(&mut self, folder: &Path) {
+        while self.way.last().is_some_and(|(last, _)| !folder.starts_with(last)) {
+            self.way.pop();
+        }
+        if self.way.last().is_some_and(|(last, _)| last == folder) {
+            return;
+        }
+        let known = self.way.last().map(|(last, _)| last.clone());
+        let unknown = folder.ancestors().take_while(|above| known.as_deref() != Some(*above));
+        let unknown: Vec<PathBuf> = unknown.map(Path::to_owned).collect();
+        for folder in unknown.into_iter().rev() {
+            let lines = self.lines(&folder);
+            self.way.push((folder, lines));
+        }
+    }
+
+    fn lines(&mut self, folder: &Path) -> Lines {
+        let read = match read(&RootedPath::new(&self.root, folder.join(IGNORE_FILE))) {
+            Ok(None) => return Lines::None,
+            Ok(Some(file)) => compiled(folder, &file.text),
+            Err(why) => Err(why),
+        };
+        read.map_or_else(|why| self.unread(folder, why), Lines::Some)
+    }
+
+    /// A file that is not understood whole may be meant to keep out anything: nothing below it is taken.
+    fn unread(&mut self, folder: &Path, why: String) -> Lines {
+        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
+        self.troubles.push(format!("{shown} {why}; no recording of its folder is taken until that is corrected"));
+        Lines::Unread(why)
+    }
+}
+
+/// The patterns of a file; or why they cannot be used, in words that stand after its path.
+fn compiled(folder: &Path, text: &str) -> Result<Gitignore, String> {
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let patterns = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    // Paths are asked for as they lie below the source's folder.
+    let mut builder = GitignoreBuilder::new(folder);
+    for (count, (number, line)) in patterns.enumerate() {
+        let number = number + 1;
+        if count == MOST_PATTERNS {
+            return Err(format!("has more than {MOST_PATTERNS} patterns (line {number})"));
+        }
+        if let Some(why) = excess(line) {
+            return Err(format!("cannot be used: its line {number} {why}"));
+        }
+        let added = builder.add_line(Some(PathBuf::from(number.to_string())), line);
+        added.map_err(|error| format!("cannot be used: its line {number} is no pattern: {error}"))?;
+    }
+    builder.build().map_err(|error| format!("cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn told(root: &Path, path: &str, is_folder: bool) -> String {
+        let rule = IgnoreFiles::new(root).rule_anywhere(Path::new(path), is_folder);
+        rule.map_or("taken".to_owned(), |rule| rule.to_string())
+    }
+
+    #[test]
+    fn the_nearest_line_has_the_last_word() {
+        let root = tempfile::TempDir::new().unwrap();
+        let root = root.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join(IGNORE_FILE), "# rushes\n*.mov\n/top.wav\nraw/\n!keep.mov\n").unwrap();
+        fs::write(root.join("a/.scribedignore"), "!*.mov\nsecret*\n").unwrap();
+        fs::write(root.join("a/b/.scribedignore"), "talk.mov\n!secret.wav\n").unwrap();
+        let cases = [
+            ("x.mov", "line 2 of .scribedignore (*.mov)"),
+            ("keep.mov", "taken"),
+            ("top.wav", "line 3 of .scribedignore (/top.wav)"),
+            ("c/top.wav", "taken"),
+            ("raw/x.wav", "in the folder raw, which is passed over: line 4 of .scribedignore (raw/)"),
+            ("a/x.mov", "taken"),
+            ("a/secret.wav", "line 2 of a/.scribedignore (secret*)"),
+            ("a/b/talk.mov", "line 1 of a/b/.scribedignore (talk.mov)"),
+            ("a/b/other.mov", "taken"),
+            ("a/b/secret.wav", "taken"),
+        ];
+        for (path, words) in cases {
+            assert!(told(root, path, false).contains(words), "{path}: {}", told(root, path, false));
+        }
+        assert!(told(root, "raw", true).contains("line 4"));
+        assert_eq!(told(root, "raw", false), "taken", "a pattern with a slash at its end is for folders");
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_understood_passes_over_all_of_its_folder_and_is_told() {
+        let root = tempfile::TempDir::new().unwrap();
+        fs::create_dir(root.path().join("a")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", root.path().join("a/.scribedignore")).unwrap();
+        assert!(told(root.path(), "a/talk.wav", false).contains("a/.scribedignore is a link"));
+        assert_eq!(told(root.path(), "talk.wav", false), "taken");
+        fs::write(root.path().join(IGNORE_FILE), "*.mov\na{b\n").unwrap();
+        let mut ignoring = IgnoreFiles::new(root.path());
+        assert!(ignoring.rule(Path::new("x.mov"), false).is_some());
+        let trouble = ignoring.troubles().remove(0);
+        assert!(trouble.starts_with(".scribedignore cannot be used: its line 2 is no pattern"), "{trouble}");
+        assert!(told(root.path(), "talk.wav", false).contains("line 2"), "it may be meant to keep out anything");
+    }
+
+    #[test]
+    fn a_hostile_file_is_told_by_its_line_and_crashes_nothing() {
+        let root = tempfile::TempDir::new().unwrap();
+        let deep = format!("# x\n{}\n", "{".repeat(64_000));
+        let nested = format!("{}a{}", "{a,".repeat(1_300), "}".repeat(1_300).get(..100).unwrap());
+        let many = "*a*b?c[x-z]*\n".repeat(5_001);
+        let cases = [(deep, "line 2 is longer"), (nested, "line 1 has braces"), (many, "more than 5000 patterns")];
+        for (text, words) in cases {
+            fs::write(root.path().join(IGNORE_FILE), text).unwrap();
+            let told = told(root.path(), "talk.wav", false);
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        fs::write(root.path().join(IGNORE_FILE), "*a*b?c[x-z]*\n".repeat(5_000)).unwrap();
+        assert_eq!(told(root.path(), "talk.wav", false), "taken", "as many as are read");
+    }
+
+    #[test]
+    fn a_walk_reads_each_file_once_and_forgets_what_lies_behind_it() {
+        let root = tempfile::TempDir::new().unwrap();
+        for folder in ["a/b/c", "d"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join(IGNORE_FILE), "*.mov\n").unwrap();
+        }
+        let mut ignoring = IgnoreFiles::new(root.path());
+        assert!(ignoring.rule(Path::new("a/b/c/x.mov"), false).is_some());
+        fs::remove_file(root.path().join("a/b/c/.scribedignore")).unwrap();
+        assert!(ignoring.rule(Path::new("a/b/c/y.mov"), false).is_some(), "it is not read again");
+        assert!(ignoring.rule(Path::new("d/x.mov"), false).is_some());
+        assert_eq!(ignoring.way.len(), 2, "the top and d");
+    }
+}

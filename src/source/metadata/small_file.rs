@@ -1,0 +1,71 @@
+//! Small files that people lay beside recordings for scribed: read whole, within bounds, and never by a link.
+
+use crate::beneath::RootedPath;
+use crate::domain::names::Timestamp;
+use crate::permission::said;
+use crate::source::metadata::stamp::open;
+use rustix::io::Errno;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+
+/// More is none of ours.
+const LONGEST: u64 = 256 * 1024;
+
+/// A file's text, and when it was last changed, as far as the disk tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmallFile {
+    /// All of it.
+    pub text: String,
+    /// By the wall clock; the later one of its two times.
+    pub changed: Timestamp,
+}
+
+/// Reads one; `None` where nothing of this name is there. Blocks.
+///
+/// # Errors
+/// Why it cannot be read, in words that stand after its path.
+pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
+    match opened(path) {
+        Ok(file) => file.map(Some),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            Err("is a link, and links are not followed: put the file itself there".to_owned())
+        }
+        Err(error) => Err(format!("cannot be read: {}", said(&error, &path.full()))),
+    }
+}
+
+fn opened(path: &RootedPath) -> io::Result<Result<SmallFile, String>> {
+    let file = open(path)?;
+    let meta = file.metadata()?;
+    // A folder of this name says nothing.
+    if meta.is_dir() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    if !meta.is_file() {
+        return Ok(Err("is no regular file: take it away".to_owned()));
+    }
+    let changed = Timestamp(meta.mtime().max(meta.ctime()).saturating_mul(1_000));
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        return Ok(Err(format!(
+            "is larger than {LONGEST} bytes, so it is none of scribed's: rename it, or shorten it"
+        )));
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => Ok(SmallFile { text, changed }),
+        Err(error) => {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Err(format!("is not UTF-8 in line {line}: save it as UTF-8"))
+        }
+    })
+}

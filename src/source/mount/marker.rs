@@ -1,0 +1,357 @@
+//! How a source's folder is known again: by a marker in it, or on read-only media by its file system.
+//! What is known is kept in the state directory.
+
+use crate::crash::{self, Point};
+use crate::domain::names::{Hash, SourceName};
+use crate::domain::path::RelPath;
+use crate::permission::{at_state, explained, give_opened_to_owner_of};
+use crate::source::filter::builtin::MARKER;
+use crate::source::mount::table;
+use crate::source::ownership::owner::OwnershipRefusal;
+use crate::source::saved_file;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What a folder is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FolderIdentity {
+    /// The id in its marker.
+    Marker(String),
+    /// Its file system: it could not be written when it was first seen.
+    FileSystem(String),
+}
+
+/// Where it is kept: one small file for each source.
+#[derive(Debug)]
+pub struct FolderMemory {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Another folder under the same name of a source is another story.
+    folder: RelPath,
+    known: FolderIdentity,
+}
+
+impl FolderMemory {
+    /// What the state directory keeps for this source.
+    pub fn new(state: &Path, source: &SourceName, folder: &Path) -> Self {
+        let hash = Hash::of(source.as_str().as_bytes()).to_string();
+        Self { folder: folder.to_owned(), file: state.join("folders").join(format!("{hash}.json")) }
+    }
+
+    /// Where it is kept how far a scan has come.
+    pub fn bookmark(&self) -> PathBuf {
+        self.file.with_extension("scan")
+    }
+
+    /// Where it is kept who worked there.
+    pub fn claim(&self) -> PathBuf {
+        self.file.with_extension("claim")
+    }
+
+    /// Where it is kept when it was scanned last.
+    pub fn scanned(&self) -> PathBuf {
+        self.file.with_extension("scanned")
+    }
+
+    /// What the folder was known by; `None` where it was never seen with anything in it.
+    ///
+    /// # Errors
+    /// What the file system says, and `InvalidData`.
+    pub fn load(&self) -> io::Result<Option<FolderIdentity>> {
+        let bytes = match fs::read(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(at_state(&self.file))?,
+        };
+        let kept: Kept = serde_json::from_slice(&bytes)?;
+        Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
+    }
+
+    /// The folder that a source of this name had, and what that was known by; `None` where nothing is kept of it, or it
+    /// cannot be read.
+    pub fn kept_of(state: &Path, source: &SourceName) -> Option<(RelPath, FolderIdentity)> {
+        let bytes = fs::read(Self::new(state, source, Path::new("")).file).ok()?;
+        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
+        Some((kept.folder, kept.known))
+    }
+
+    /// A source has another name: what is kept of its folder is kept of the folder of the new name. Durable when it
+    /// returns.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn carry_over(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
+        let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
+        for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
+            match fs::copy(&from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at_state(&from)(error)),
+                _ => {}
+            }
+        }
+        match Self::kept_of(state, old) {
+            Some((_, known)) => to.keep(&known),
+            None => Ok(()),
+        }
+    }
+
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep(&self, known: &FolderIdentity) -> io::Result<()> {
+        let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
+        let half = saved_file::half(&self.file, "tmp", &kept, true)?;
+        crash::point(Point::FolderBegun);
+        saved_file::name(&half, &self.file, true)?;
+        crash::point(Point::FolderKept);
+        Ok(())
+    }
+}
+
+/// Why a folder is not the one that is known. In words, after "the folder /srv/media".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownFolder {
+    /// It cannot be looked at.
+    #[error("{0}")]
+    Away(String),
+    /// It is there, without what it was known by.
+    #[error(
+        "has lost its marker: the file {MARKER} in it is gone, so this may be the bare mount point of a share \
+             that is not mounted; if it was emptied on purpose, make an empty file {MARKER} in it"
+    )]
+    NoMarker,
+    /// It has somebody else's.
+    #[error(
+        "has another marker than it had, so another disk or share may be mounted there; if it is the right \
+             one, empty the file {MARKER} in it"
+    )]
+    OtherMarker,
+    /// It lies on another file system.
+    #[error(
+        "lies on another file system ({now}) than it did ({before}): mount the right one; if this is the right \
+             one, make an empty file {MARKER} in it"
+    )]
+    OtherFileSystem {
+        /// What it lies on.
+        now: String,
+        /// What it lay on.
+        before: String,
+    },
+    /// It is there, and not ours to work in.
+    #[error("{}", .0.why)]
+    Refused(OwnershipRefusal),
+}
+
+/// Whether this is the folder that is known. An empty marker is a person's word that it is.
+///
+/// # Errors
+/// [`Stranger`].
+pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), UnknownFolder> {
+    let away = |error: io::Error| UnknownFolder::Away(words(&explained(error, &folder.join(MARKER))));
+    let meta = fs::metadata(folder).map_err(away)?;
+    if !meta.is_dir() {
+        return Err(UnknownFolder::Away("is not a folder".to_owned()));
+    }
+    let Some(known) = known else { return Ok(()) };
+    let marker = read(folder).map_err(away)?;
+    match (known, marker.as_deref()) {
+        (_, Some("")) => Ok(()),
+        (FolderIdentity::Marker(id), Some(found)) if found == id => Ok(()),
+        (FolderIdentity::Marker(_), Some(_)) => Err(UnknownFolder::OtherMarker),
+        (FolderIdentity::Marker(_), None) => Err(UnknownFolder::NoMarker),
+        (FolderIdentity::FileSystem(before), _) => match table::identity(folder) {
+            Some(now) if !table::is_same(&now, before) => {
+                Err(UnknownFolder::OtherFileSystem { now, before: before.clone() })
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+/// The id in a folder's marker; `None` where it has none, or cannot be read. Blocks.
+pub fn id(folder: &Path) -> Option<String> {
+    read(folder).ok().flatten().filter(|id| !id.is_empty())
+}
+
+/// Whether a person has said by an empty marker that this is the right folder: it needs an id.
+pub fn is_blank(folder: &Path) -> bool {
+    read(folder).is_ok_and(|id| id.as_deref() == Some(""))
+}
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        _ if is_no_file(error) => format!(
+            "has something else in the place of its marker: {MARKER} in it is a link or a folder, or no plain file; take \
+             it away, and make an empty file {MARKER} there"
+        ),
+        _ => format!("does not answer: {error}"),
+    }
+}
+
+/// Learns what a folder is to be known by: the marker it has, or a new one, or its file system where
+/// nothing can be written. An empty marker gets the id that the folder `was` known by, so that whoever else
+/// knows the folder by that one needs no word of its own.
+///
+/// # Errors
+/// What the file system says; then the folder is known by nothing yet.
+pub fn learn(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<FolderIdentity> {
+    match read(folder)? {
+        Some(id) if !id.is_empty() => Ok(FolderIdentity::Marker(id)),
+        _ => match fill(folder, was) {
+            Ok(id) => Ok(FolderIdentity::Marker(id)),
+            Err(error) if is_read_only(&error) => table::identity(folder).map(FolderIdentity::FileSystem).ok_or(error),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Something else stands where the marker is to be.
+pub(crate) fn is_no_file(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO))
+}
+
+/// Nobody can write there.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
+}
+
+/// The id in the marker; `None` where there is no such file.
+pub(crate) fn read(folder: &Path) -> io::Result<Option<String>> {
+    match open(folder, OFlags::RDONLY) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => id_in(&opened?).map(Some),
+    }
+}
+
+/// A link, a folder or a pipe of that name is none of ours.
+pub(crate) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
+    let is_file = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
+    if is_file { Ok(file) } else { Err(Errno::ISDIR) }
+}
+
+/// Its first line.
+fn id_in(file: &File) -> io::Result<String> {
+    let mut text = Vec::new();
+    file.take(LONGEST_ID).read_to_end(&mut text)?;
+    Ok(id_of(&text))
+}
+
+const LONGEST_ID: u64 = 200;
+
+/// Of the text of a marker.
+pub(crate) fn id_of(text: &[u8]) -> String {
+    let text = &text[..text.len().min(LONGEST_ID as usize)];
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8_lossy(line).trim().to_owned()
+}
+
+/// The id of a marker that was missing or empty: who comes at the same time takes what the first one wrote.
+/// A crash may leave it empty: then it is filled another time.
+fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
+    let file = open(folder, OFlags::RDWR | OFlags::CREATE)?;
+    // Where there are no locks, a race is left to a person's word.
+    let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+    let found = id_in(&file)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    give_opened_to_owner_of(folder, &file);
+    crash::point(Point::MarkerMade);
+    let id = match was {
+        Some(FolderIdentity::Marker(id)) => id.clone(),
+        _ => uuid::Uuid::new_v4().simple().to_string(),
+    };
+    file.set_len(0)?;
+    file.write_all_at(format!("{id}\n{EXPLAINED}").as_bytes(), 0)?;
+    file.sync_all()?;
+    crash::point(Point::MarkerWritten);
+    Ok(id)
+}
+
+pub(crate) const EXPLAINED: &str = "scribed knows this folder by this file. Where the file is missing, scribed takes the share or \
+                         disk to be away and leaves everything as it is. Please leave it here.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_folder_is_known_by_its_marker() {
+        let folder = TempDir::new().unwrap();
+        assert_eq!(recognise(folder.path(), None), Ok(()));
+        let known = learn(folder.path(), None).unwrap();
+        assert_eq!(learn(folder.path(), None).unwrap(), known, "another scribed takes the marker as it is");
+        assert_eq!(recognise(folder.path(), Some(&known)), Ok(()));
+        let marker = folder.path().join(MARKER);
+        fs::write(&marker, "somebody else's\n").unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Err(UnknownFolder::OtherMarker));
+        fs::remove_file(&marker).unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Err(UnknownFolder::NoMarker));
+        fs::write(&marker, "").unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Ok(()), "a person's word");
+        assert_eq!(learn(folder.path(), Some(&known)).unwrap(), known, "and it is known as before");
+        fs::write(&marker, "").unwrap();
+        assert_ne!(learn(folder.path(), None).unwrap(), known, "who knew nothing gives it a new id");
+    }
+
+    #[test]
+    fn all_who_meet_a_new_folder_know_it_by_the_same() {
+        for round in 0..200 {
+            let folder = TempDir::new().unwrap();
+            if round % 2 == 0 {
+                fs::write(folder.path().join(MARKER), "\n").unwrap();
+            }
+            let known = std::thread::scope(|scope| {
+                let all = [(); 4].map(|()| scope.spawn(|| learn(folder.path(), None).unwrap()));
+                all.map(|one| one.join().unwrap())
+            });
+            for one in &known {
+                assert_eq!(recognise(folder.path(), Some(one)), Ok(()), "{known:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_marked_is_known_by_its_file_system() {
+        let folder = TempDir::new().unwrap();
+        let here = FolderIdentity::FileSystem(table::identity(folder.path()).unwrap());
+        assert_eq!(recognise(folder.path(), Some(&here)), Ok(()));
+        let other = FolderIdentity::FileSystem("nfs4 nas:/export".to_owned());
+        assert!(matches!(recognise(folder.path(), Some(&other)), Err(UnknownFolder::OtherFileSystem { .. })));
+    }
+
+    #[test]
+    fn what_is_no_folder_is_away() {
+        let folder = TempDir::new().unwrap();
+        let nothing = recognise(&folder.path().join("none"), None).unwrap_err();
+        assert_eq!(nothing.to_string(), "is not there");
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(matches!(recognise(&folder.path().join("file"), None), Err(UnknownFolder::Away(_))));
+    }
+
+    #[test]
+    fn what_is_known_is_kept_for_this_folder_only() {
+        let state = TempDir::new().unwrap();
+        let name = SourceName::new("talks");
+        let memory = FolderMemory::new(state.path(), &name, Path::new("/srv/a"));
+        assert_eq!(memory.load().unwrap(), None);
+        let known = FolderIdentity::Marker("id".to_owned());
+        memory.keep(&known).unwrap();
+        assert_eq!(memory.load().unwrap(), Some(known));
+        assert_eq!(FolderMemory::new(state.path(), &name, Path::new("/srv/b")).load().unwrap(), None);
+    }
+}

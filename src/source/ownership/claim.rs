@@ -1,0 +1,817 @@
+//! A source's claim on its folder: what `owner` decides is carried out here. Who works in the folder says so in the
+//! marker before anything is bought, gives a sign of life now and again, and says when it ends. Who only looks changes
+//! nothing.
+
+use crate::clock::{Uptime, boot};
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::path::RelPath;
+use crate::permission::said;
+use crate::source::filter::builtin::MARKER;
+use crate::source::mount::marker;
+use crate::source::mount::marker::{FolderIdentity, UnknownFolder};
+use crate::source::ownership::installation::Installation;
+use crate::source::ownership::lease;
+use crate::source::ownership::lease::Wrote;
+use crate::source::ownership::owner::{
+    ClaimingInstallation, FolderPast, Life, MarkerOwner, Owner, OwnershipDecision, OwnershipRefusal, Watched, standing,
+};
+use crate::source::saved_file;
+use crate::wire::timestamps;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many missed signs of life make a lease end.
+const MISSED: u32 = 3;
+
+/// So long another installation has to take over a marker that was emptied under this one: each looks for its folder
+/// every half minute.
+const YIELDS: Duration = Duration::from_secs(70);
+
+/// Where a file system has no locks, two may have written at the same moment: the later one stands.
+const TWO_WRITES: Duration = Duration::from_secs(3);
+
+/// So often it is looked again where others have written meanwhile: other sources of one run come at the same moment.
+const OVERTAKEN: u32 = 8;
+
+/// How a run works in a folder.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimTerms {
+    /// How late the service's list may be.
+    pub lag: Duration,
+    /// How often a sign of life is given.
+    pub every: Duration,
+}
+
+/// What may be done in the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimResult {
+    /// Everything.
+    Open,
+    /// Nothing before the service is distrusted; then [`Claim::distrusted`].
+    Distrust,
+}
+
+/// A moment by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimMoment {
+    /// Nobody sets it.
+    pub uptime: Uptime,
+    /// For people.
+    pub wall: Timestamp,
+}
+
+/// A claim of one source on its folder.
+pub struct Claim {
+    source: SourceName,
+    folder: PathBuf,
+    /// Where it is kept in the state directory.
+    file: PathBuf,
+    installation: Arc<Installation>,
+    /// `None`: it only looks.
+    terms: Option<ClaimTerms>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    kept: Kept,
+    held: bool,
+    /// The signs of life that stand in the marker, and when the last one was seen or given.
+    sign: (u64, Option<Uptime>),
+    closed_until: Option<Uptime>,
+    /// What stood in a marker that cannot be written, when it was decided to go on.
+    accepted: Option<String>,
+    is_told: bool,
+    /// It was given back: it is never taken up again, whoever still looks.
+    ended: bool,
+}
+
+/// In the state directory.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    /// Another folder under the same name of a source is another story.
+    folder: Option<RelPath>,
+    past: FolderPast,
+    /// What its marker was called when it was another's.
+    id: Option<String>,
+    /// It was taken over, and the service is not yet distrusted.
+    pending: bool,
+    /// What was seen of others, by their folders, and when: since the start of the machine.
+    boot: String,
+    watched: BTreeMap<String, Seen>,
+}
+
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Seen {
+    what: String,
+    millis: u64,
+}
+
+impl Claim {
+    /// As the state directory remembers it in `file`.
+    pub fn new(
+        source: &SourceName,
+        folder: &Path,
+        file: PathBuf,
+        installation: Arc<Installation>,
+        terms: Option<ClaimTerms>,
+    ) -> Self {
+        let kept = load(&file, folder);
+        let inner = Inner {
+            kept,
+            held: false,
+            sign: (0, None),
+            closed_until: None,
+            accepted: None,
+            is_told: false,
+            ended: false,
+        };
+        let (source, folder) = (source.clone(), folder.to_owned());
+        Self { source, folder, file, installation, terms, inner: Mutex::new(inner) }
+    }
+
+    /// Whether the folder may be worked in. Who works there claims it, and gives its signs of life. Blocks.
+    ///
+    /// # Errors
+    /// [`Stranger`].
+    pub fn look(&self, known: Option<&FolderIdentity>, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
+        for _ in 0..OVERTAKEN {
+            if let Some(answer) = self.decide(known, at, self.terms.is_some())? {
+                return Ok(answer);
+            }
+        }
+        let then = "it is looked at again in a moment".to_owned();
+        Err(refused("is being claimed by others at this moment".to_owned(), then))
+    }
+
+    /// Whether another installation works in the folder, which is not the one that is known. Blocks.
+    ///
+    /// # Errors
+    /// [`Stranger`].
+    pub fn peek(&self, at: ClaimMoment) -> Result<(), UnknownFolder> {
+        self.decide(None, at, false).map(drop)
+    }
+
+    /// The folder's marker is about to be made by this run: whoever finds it without an owner has met nobody.
+    pub fn marking(&self) {
+        if self.terms.is_some() && matches!(lease::found(&self.folder), Ok(MarkerOwner::Nothing)) {
+            self.installation.marking(&self.folder);
+        }
+    }
+
+    /// The id that the folder's marker was seen with before it was ever ours to work in.
+    pub fn seen(&self) -> Option<FolderIdentity> {
+        self.inner().kept.id.clone().map(FolderIdentity::Marker)
+    }
+
+    /// `None`: somebody else has written into the marker meanwhile, maybe another source of this run.
+    fn decide(
+        &self,
+        known: Option<&FolderIdentity>,
+        at: ClaimMoment,
+        works: bool,
+    ) -> Result<Option<ClaimResult>, UnknownFolder> {
+        // What is written into the state directory from here on might go into another's.
+        if self.terms.is_some() && !self.installation.is_still_there() {
+            return Err(self.without_state());
+        }
+        let found = match lease::found(&self.folder) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let why = said(&error, &self.folder.join(MARKER));
+                return Err(refused(
+                    format!("has a marker that cannot be read ({why}), so another installation may work in it"),
+                    format!("nothing of it is done until this user may read and write the file {MARKER} in it"),
+                ));
+            }
+            Err(error) => {
+                self.unguarded(&said(&error, &self.folder.join(MARKER)));
+                return Ok(Some(ClaimResult::Open));
+            }
+        };
+        let mut inner = self.inner();
+        if inner.ended {
+            let then = "nothing more is begun there".to_owned();
+            return Err(refused("is not worked in any more by this run".to_owned(), then));
+        }
+        self.look_above(&mut inner, at)?;
+        let me = self.me();
+        // Another source of this run may be in the middle of making it.
+        let is_new = matches!(found, MarkerOwner::Blank | MarkerOwner::Nobody { damaged: false });
+        let is_own = || is_new && self.installation.has_marked(&self.folder);
+        let is_first = works && known.is_none() && inner.kept.past.runs.is_empty();
+        if is_first && found != MarkerOwner::Nothing && !is_own() {
+            inner.kept.past.met = true;
+            inner.kept.id =
+                marker::read(&self.folder).ok().flatten().filter(|id| !id.is_empty()).or(inner.kept.id.take());
+        }
+        let life = self.life(&found);
+        let key = key(&found, life);
+        let unchanged = self.unchanged(&mut inner, String::new(), &key, at.uptime);
+        let past = inner.kept.past.clone();
+        let asker = ClaimingInstallation { me: &me, past: &past, held: inner.held };
+        let decided = standing(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+        match (decided, found) {
+            (OwnershipDecision::Taken { left, copy }, MarkerOwner::Owned(owner)) => {
+                Err(self.taken(&mut inner, &owner, left, copy))
+            }
+            (OwnershipDecision::Yielded { left }, _) => Err(yielded(left)),
+            _ if !works => Ok(Some(ClaimResult::Open)),
+            (OwnershipDecision::Held, MarkerOwner::Owned(owner)) => {
+                self.keep_up(&mut inner, *owner, at);
+                self.open(&mut inner, at).map(Some)
+            }
+            // It is marked when something is seen in it.
+            (OwnershipDecision::Free { .. }, MarkerOwner::Blank)
+                if !matches!(known, Some(FolderIdentity::Marker(_))) =>
+            {
+                Ok(Some(ClaimResult::Open))
+            }
+            (OwnershipDecision::Free { .. }, _) if inner.accepted.as_ref() == Some(&key) => {
+                self.open(&mut inner, at).map(Some)
+            }
+            (OwnershipDecision::Free { doubtful }, found) => {
+                match self.take(&mut inner, known, (found, key), doubtful, at)? {
+                    true => self.open(&mut inner, at).map(Some),
+                    false => Ok(None),
+                }
+            }
+            (OwnershipDecision::Held | OwnershipDecision::Taken { .. }, _) => {
+                drop(inner);
+                if let Some(FolderIdentity::FileSystem(_)) = known {
+                    self.unguarded("nothing can be written there");
+                }
+                Ok(Some(ClaimResult::Open))
+            }
+        }
+    }
+
+    /// The service is distrusted, durably: its list is looked through before anything is bought there.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn distrusted(&self) -> io::Result<()> {
+        let mut inner = self.inner();
+        inner.kept.pending = false;
+        self.keep(&inner.kept)
+    }
+
+    /// Whether a sign of life has to be given.
+    pub fn is_due(&self, now: Uptime) -> bool {
+        let inner = self.inner();
+        let every = self.terms.map(|terms| terms.every);
+        inner.held && every.zip(inner.sign.1).is_some_and(|(every, last)| now.since(last) >= every)
+    }
+
+    /// How long until it may be worked in the folder, where time alone brings that.
+    pub fn left(&self, now: Uptime) -> Option<Duration> {
+        let inner = self.inner();
+        inner.closed_until.filter(|_| inner.held || inner.accepted.is_some()).map(|until| until.since(now))
+    }
+
+    /// Says that this run has ended there: the next one need not wait, and this claim is never taken up again. Blocks.
+    pub fn release(&self, wall: Timestamp) {
+        {
+            let mut inner = self.inner();
+            (inner.held, inner.ended) = (false, self.terms.is_some());
+        }
+        if self.terms.is_none() || !self.installation.is_still_there() {
+            return;
+        }
+        let Ok(found @ MarkerOwner::Owned(_)) = lease::found(&self.folder) else { return };
+        let MarkerOwner::Owned(owner) = &found else { return };
+        if owner.run == self.installation.run && !owner.released {
+            let ended = Owner { released: true, alive: timestamps::write(wall), ..(**owner).clone() };
+            if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
+                let error = said(&error, &self.folder.join(MARKER));
+                tracing::debug!(source = %self.source, error, "the end could not be written into the folder's marker");
+            }
+        }
+    }
+
+    fn me(&self) -> Owner {
+        self.installation.owner()
+    }
+
+    fn life(&self, found: &MarkerOwner) -> Life {
+        match found {
+            MarkerOwner::Owned(owner) => self.installation.life_of(owner),
+            _ => Life::Unknown,
+        }
+    }
+
+    fn lag(&self) -> Duration {
+        self.terms.map_or(Duration::ZERO, |terms| terms.lag)
+    }
+
+    fn yields(&self) -> Duration {
+        YIELDS.min(self.terms.map_or(YIELDS, |terms| terms.every))
+    }
+
+    /// Another installation may work in a folder that this one lies in. Asks for those on the same file system only:
+    /// a look for a name in others may mount what nobody needs.
+    fn look_above(&self, inner: &mut Inner, at: ClaimMoment) -> Result<(), UnknownFolder> {
+        let me = self.me();
+        let Ok(real) = self.folder.canonicalize() else { return Ok(()) };
+        let Ok(device) = fs::metadata(&real).map(|meta| meta.dev()) else { return Ok(()) };
+        for above in real.ancestors().skip(1) {
+            if !fs::metadata(above).is_ok_and(|meta| meta.dev() == device) {
+                return Ok(());
+            }
+            let Ok(found @ MarkerOwner::Owned(_)) = lease::found(above) else { continue };
+            let (life, name) = (self.life(&found), above.to_string_lossy().into_owned());
+            let unchanged = self.unchanged(inner, name, &key(&found, life), at.uptime);
+            let past = FolderPast::default();
+            let asker = ClaimingInstallation { me: &me, past: &past, held: false };
+            let decided = standing(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+            if let (OwnershipDecision::Taken { left, copy: false }, MarkerOwner::Owned(owner)) = (decided, &found) {
+                if self.terms.is_some() {
+                    // So that the next run of `once` goes on counting.
+                    let _ = self.keep_changed(inner);
+                }
+                return Err(in_use(&format!("lies in {}, which", above.display()), owner, left, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// How long this was seen in a folder.
+    fn unchanged(&self, inner: &mut Inner, folder: String, what: &str, now: Uptime) -> Duration {
+        let millis = u64::try_from(now.0.as_millis()).unwrap_or(u64::MAX);
+        let boot = boot();
+        if inner.kept.boot != boot {
+            // By another clock.
+            inner.kept.watched.clear();
+            inner.kept.boot = boot;
+        }
+        if let Some(seen) = inner.kept.watched.get(&folder).filter(|seen| seen.what == what && seen.millis <= millis) {
+            return Duration::from_millis(millis - seen.millis);
+        }
+        inner.kept.watched.insert(folder, Seen { what: what.to_owned(), millis });
+        Duration::ZERO
+    }
+
+    fn taken(&self, inner: &mut Inner, owner: &Owner, left: Option<Duration>, copy: bool) -> UnknownFolder {
+        if self.terms.is_some() {
+            (inner.held, inner.closed_until) = (false, None);
+            inner.kept.past = FolderPast { runs: Vec::new(), met: true };
+            // So that the next pass goes on counting. Where it cannot be kept it begins anew.
+            let _ = self.keep_changed(inner);
+        }
+        in_use("", owner, left, copy)
+    }
+
+    /// Gives a sign of life where it is time.
+    fn keep_up(&self, inner: &mut Inner, owner: Owner, at: ClaimMoment) {
+        let is_news = !inner.kept.past.runs.contains(&owner.run);
+        if is_news {
+            // Another source of this run has claimed it: what that one took over was taken over for this one, too.
+            inner.kept.past.runs.insert(0, owner.run.clone());
+            inner.kept.past.runs.truncate(2);
+            inner.kept.pending |= owner.took_over;
+            let _ = self.keep(&inner.kept);
+        }
+        inner.held = true;
+        if inner.sign.1.is_none() || inner.sign.0 != owner.renewals {
+            inner.sign = (owner.renewals, Some(at.uptime));
+        }
+        let every = self.terms.map_or(Duration::MAX, |terms| terms.every);
+        let is_due = inner.sign.1.is_none_or(|last| at.uptime.since(last) >= every);
+        if !is_due && !owner.released {
+            return;
+        }
+        let renewals = owner.renewals + 1;
+        let alive = timestamps::write(at.wall);
+        let sign = Owner { renewals, alive, released: false, ..owner.clone() };
+        match lease::write(&self.folder, "", &MarkerOwner::Owned(Box::new(owner)), &sign) {
+            Ok(Wrote::Overtaken) => {}
+            Ok(_) => inner.sign = (renewals, Some(at.uptime)),
+            Err(error) => {
+                let error = said(&error, &self.folder.join(MARKER));
+                tracing::warn!(source = %self.source, error, "no sign of life could be written into the folder's marker")
+            }
+        }
+    }
+
+    /// Writes itself into the marker; what is remembered of it first, so that a crash in between costs nothing.
+    /// `false`: somebody else has written there meanwhile.
+    fn take(
+        &self,
+        inner: &mut Inner,
+        known: Option<&FolderIdentity>,
+        (found, key): (MarkerOwner, String),
+        doubtful: bool,
+        at: ClaimMoment,
+    ) -> Result<bool, UnknownFolder> {
+        let mut me = self.me();
+        let mut runs = vec![me.run.clone()];
+        if let MarkerOwner::Owned(owner) = &found {
+            runs.extend(inner.kept.past.runs.iter().find(|run| **run == owner.run).cloned());
+        }
+        inner.kept.past.runs = runs;
+        inner.kept.pending |= doubtful;
+        let kept = self.keep(&inner.kept);
+        kept.map_err(|error| {
+            let path = self.installation.path.display().to_string();
+            let why = format!("cannot be claimed: nothing can be kept in the state directory {path} ({error})");
+            refused(why, "nothing of it is done until that can be written".to_owned())
+        })?;
+        (me.since, me.alive) = (timestamps::write(at.wall), timestamps::write(at.wall));
+        me.took_over = inner.kept.pending;
+        let every = self.terms.map_or(Duration::ZERO, |terms| terms.every);
+        me.term_seconds = (every * MISSED).as_secs();
+        let id = match known {
+            Some(FolderIdentity::Marker(id)) => id.clone(),
+            _ => String::new(),
+        };
+        match lease::write(&self.folder, &id, &found, &me) {
+            Ok(Wrote::Overtaken) => return Ok(false),
+            Ok(wrote) => {
+                (inner.held, inner.sign) = (true, (0, Some(at.uptime)));
+                let settles = if wrote == Wrote::Unlocked { TWO_WRITES } else { Duration::ZERO };
+                let wait = if inner.kept.pending { settles.max(self.lag()) } else { settles };
+                inner.closed_until = (!wait.is_zero()).then(|| at.uptime.after(wait));
+            }
+            Err(error) => {
+                inner.accepted = Some(key);
+                self.tell_unguarded(inner, &unwritable(&error, &self.folder.join(MARKER)));
+            }
+        }
+        if doubtful {
+            self.tell_takeover(&found);
+        }
+        Ok(true)
+    }
+
+    fn tell_takeover(&self, found: &MarkerOwner) {
+        let from = match found {
+            MarkerOwner::Owned(owner) => owner.described(),
+            _ => "an installation that has not said which it is".to_owned(),
+        };
+        tracing::warn!(
+            source = %self.source, folder = %self.folder.display(), %from,
+            "this installation takes the folder over: the service's list is looked through for what was bought there \
+             before anything is bought"
+        );
+    }
+
+    /// It is ours, but what another one bought may not be listed yet.
+    fn open(&self, inner: &mut Inner, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
+        let is_pending = inner.kept.pending;
+        if is_pending && inner.closed_until.is_none() {
+            inner.closed_until = Some(at.uptime.after(self.lag()));
+        }
+        let left = inner.closed_until.map(|until| until.since(at.uptime)).unwrap_or_default();
+        if left.is_zero() {
+            inner.closed_until = None;
+            return Ok(if is_pending { ClaimResult::Distrust } else { ClaimResult::Open });
+        }
+        let why = "was another installation's, and is taken over".to_owned();
+        let then = format!(
+            "it goes on by itself in {}: until then the service's list may not show what that one bought",
+            shown(left)
+        );
+        Err(UnknownFolder::Refused(OwnershipRefusal { why, then, waits: Some(left) }))
+    }
+
+    /// Says once that nobody would notice a second installation.
+    fn unguarded(&self, why: &str) {
+        self.tell_unguarded(&mut self.inner(), why);
+    }
+
+    fn tell_unguarded(&self, inner: &mut Inner, why: &str) {
+        if self.terms.is_some() && !std::mem::replace(&mut inner.is_told, true) {
+            tracing::warn!(
+                source = %self.source, folder = %self.folder.display(), reason = %why,
+                "who works in this folder cannot be written into it: a second installation there would not be noticed, \
+                 and would buy everything again"
+            );
+        }
+    }
+
+    fn without_state(&self) -> UnknownFolder {
+        let state = self.installation.path.display();
+        let why =
+            format!("is left alone: the state directory {state} was deleted or replaced while scribed runs on it");
+        refused(why, "nothing more is bought; scribed has to be started again".to_owned())
+    }
+
+    fn keep_changed(&self, inner: &Inner) -> io::Result<()> {
+        if load(&self.file, &self.folder) == inner.kept { Ok(()) } else { self.keep(&inner.kept) }
+    }
+
+    fn keep(&self, kept: &Kept) -> io::Result<()> {
+        let folder = Some(RelPath::new(self.folder.as_os_str().as_bytes()));
+        let kept = Kept { folder, ..kept.clone() };
+        saved_file::name(&saved_file::half(&self.file, "claim-tmp", &kept, true)?, &self.file, true)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What cannot be read is forgotten: then more is doubted than need be.
+fn load(file: &Path, folder: &Path) -> Kept {
+    let own = RelPath::new(folder.as_os_str().as_bytes());
+    let read = fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+    let kept = read.filter(|kept| kept.folder.as_ref() == Some(&own));
+    kept.unwrap_or_else(|| Kept { folder: Some(own), ..Kept::default() })
+}
+
+/// All that changes with a sign of life.
+fn key(found: &MarkerOwner, life: Life) -> String {
+    match found {
+        MarkerOwner::Owned(owner) => format!("{} {} {} {life:?}", owner.run, owner.renewals, owner.released),
+        other => format!("{other:?}"),
+    }
+}
+
+fn unwritable(error: &io::Error, marker: &Path) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => format!("the file {MARKER} in it is not as scribed writes it; empty it"),
+        _ => format!("the file {MARKER} in it cannot be written: {}", said(error, marker)),
+    }
+}
+
+fn in_use(place: &str, owner: &Owner, left: Option<Duration>, copy: bool) -> UnknownFolder {
+    let who = if copy { "a copy of this state directory" } else { "another installation of scribed" };
+    let place = if place.is_empty() { String::new() } else { format!("{place} ") };
+    let why = format!("{place}is in use by {who}: {}", owner.described());
+    let by_itself = left.map(|left| {
+        let left = shown(left);
+        format!(", and this one takes over by itself if that one gives no sign of life for another {left}")
+    });
+    let then = format!(
+        "nothing of it is done here{}. Give each folder to one installation only. To take over now, stop the other one; \
+         if that cannot be done, empty the file {MARKER} in the folder",
+        by_itself.unwrap_or_default()
+    );
+    refused(why, then)
+}
+
+fn yielded(left: Duration) -> UnknownFolder {
+    let then = format!("another installation may take it over now; if none does, this one goes on in {}", shown(left));
+    UnknownFolder::Refused(OwnershipRefusal { why: "had its marker emptied".to_owned(), then, waits: None })
+}
+
+fn refused(why: String, then: String) -> UnknownFolder {
+    UnknownFolder::Refused(OwnershipRefusal { why, then, waits: None })
+}
+
+/// To the second: shorter ones are over when this is read.
+fn shown(left: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::mount::marker::learn;
+    use std::path::Path;
+    use tempfile::TempDir;
+
+    const LAG: Duration = Duration::from_secs(120);
+    const EVERY: Duration = Duration::from_secs(900);
+
+    fn at(seconds: u64) -> ClaimMoment {
+        ClaimMoment { uptime: Uptime(Duration::from_secs(seconds)), wall: Timestamp(0) }
+    }
+
+    /// Installations beside each other on one folder, each on a machine of its own.
+    struct Site {
+        top: TempDir,
+        known: FolderIdentity,
+    }
+
+    impl Site {
+        fn new() -> Self {
+            let top = TempDir::new().unwrap();
+            fs::create_dir(top.path().join("media")).unwrap();
+            let known = learn(&top.path().join("media"), None).unwrap();
+            Self { top, known }
+        }
+
+        fn media(&self) -> PathBuf {
+            self.top.path().join("media")
+        }
+
+        fn run(&self, state: &str, folder: &Path) -> Claim {
+            let state = self.top.path().join(state);
+            let host = state.to_string_lossy().into_owned();
+            let installation = Arc::new(Installation { host, ..Installation::working(&state).unwrap() });
+            let terms = Some(ClaimTerms { lag: LAG, every: EVERY });
+            Claim::new(&SourceName::new("s"), folder, state.join("s.claim"), installation, terms)
+        }
+
+        fn works(&self, state: &str) -> Claim {
+            self.run(state, &self.media())
+        }
+
+        fn look(&self, claim: &Claim, seconds: u64) -> Result<ClaimResult, OwnershipRefusal> {
+            claim.look(Some(&self.known), at(seconds)).map_err(|stranger| match stranger {
+                UnknownFolder::Refused(refused) => refused,
+                other => panic!("{other}"),
+            })
+        }
+
+        fn owner(&self) -> Owner {
+            match lease::found(&self.media()).unwrap() {
+                MarkerOwner::Owned(owner) => *owner,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_sign_of_life_is_given_when_it_is_time_and_not_more_often() {
+        let site = Site::new();
+        let claim = site.works("a");
+        for second in (0..1800).step_by(10) {
+            if second % 60 == 0 {
+                assert_eq!(claim.is_due(at(second).uptime), second == 900, "{second}");
+            }
+            assert_eq!(site.look(&claim, second), Ok(ClaimResult::Open));
+        }
+        assert_eq!(site.owner().renewals, 1);
+        assert_eq!(site.owner().term_seconds, 3 * 900);
+        claim.release(Timestamp(0));
+        assert!(site.owner().released);
+    }
+
+    #[test]
+    fn a_lease_ends_when_no_sign_of_life_was_seen_for_its_term() {
+        let site = Site::new();
+        let (first, second) = (site.works("a"), site.works("b"));
+        assert_eq!(site.look(&first, 0), Ok(ClaimResult::Open));
+        assert!(site.look(&second, 10).unwrap_err().why.contains("another installation"));
+        assert_eq!(site.look(&first, 910), Ok(ClaimResult::Open), "a sign of life");
+        assert!(site.look(&second, 2_000).is_err());
+        assert!(site.look(&second, 4_690).unwrap_err().then.contains("another 11s"), "2,700 s from when it was seen");
+        // Another process of it goes on counting; by the clock of another start of the machine nobody does.
+        let again = site.works("b");
+        assert!(site.look(&again, 4_695).unwrap_err().then.contains("another 6s"));
+        let waits = site.look(&again, 4_700).unwrap_err();
+        assert_eq!(waits.waits, Some(LAG), "it is taken, and the list is waited for: {waits:?}");
+        assert_eq!(site.owner().run, again.installation.run);
+        assert!(site.look(&first, 4_701).is_err(), "the first one is out");
+        assert_eq!(again.left(at(4_760).uptime), Some(Duration::from_secs(60)));
+        assert_eq!(site.look(&again, 4_820), Ok(ClaimResult::Distrust));
+        again.distrusted().unwrap();
+        assert_eq!(site.look(&again, 4_821), Ok(ClaimResult::Open));
+    }
+
+    #[test]
+    fn who_is_killed_while_it_takes_over_looks_at_the_list_all_the_same() {
+        let site = Site::new();
+        let first = site.works("a");
+        assert_eq!(site.look(&first, 0), Ok(ClaimResult::Open));
+        first.release(Timestamp(0));
+        assert!(site.look(&site.works("b"), 5).unwrap_err().waits.is_some());
+        let again = site.works("b");
+        assert_eq!(site.look(&again, 100).unwrap_err().waits, Some(LAG), "it begins anew");
+        assert_eq!(site.look(&again, 220), Ok(ClaimResult::Distrust));
+        // Not yet distrusted: it is asked for again, and again.
+        assert!(site.look(&again, 221).is_err());
+        assert_eq!(site.look(&again, 341), Ok(ClaimResult::Distrust));
+    }
+
+    #[test]
+    fn an_older_copy_of_the_state_that_was_put_back_looks_at_the_list() {
+        let site = Site::new();
+        let claim = site.works("a");
+        assert_eq!(site.look(&claim, 0), Ok(ClaimResult::Open));
+        let backup = fs::read(site.top.path().join("a/s.claim")).unwrap();
+        for _ in 0..3 {
+            assert_eq!(site.look(&site.works("a"), 10), Ok(ClaimResult::Open), "one's own runs after each other");
+        }
+        fs::write(site.top.path().join("a/s.claim"), backup).unwrap();
+        assert_eq!(site.look(&site.works("a"), 20).unwrap_err().waits, Some(LAG));
+    }
+
+    #[test]
+    fn two_sources_of_one_run_share_a_folder_and_what_was_taken_over() {
+        let site = Site::new();
+        site.look(&site.works("other"), 0).unwrap();
+        let one = site.works("a");
+        let state = site.top.path().join("a");
+        let two = || {
+            let (name, file) = (SourceName::new("two"), state.join("two.claim"));
+            Claim::new(&name, &site.media(), file, Arc::clone(&one.installation), one.terms)
+        };
+        assert!(site.look(&one, 0).is_err() && site.look(&two(), 0).is_err());
+        assert_eq!(site.look(&one, 3_000).unwrap_err().waits, Some(LAG));
+        let two = two();
+        assert_eq!(site.look(&two, 3_001).unwrap_err().waits, Some(LAG), "its service has a list, too");
+        assert_eq!(site.look(&one, 3_120), Ok(ClaimResult::Distrust));
+        one.distrusted().unwrap();
+        assert_eq!(site.look(&two, 3_121), Ok(ClaimResult::Distrust));
+        two.distrusted().unwrap();
+        assert_eq!((site.look(&one, 3_200), site.look(&two, 3_200)), (Ok(ClaimResult::Open), Ok(ClaimResult::Open)));
+        assert_eq!((site.look(&one, 4_100), site.look(&two, 4_100)), (Ok(ClaimResult::Open), Ok(ClaimResult::Open)));
+        assert_eq!(site.owner().renewals, 1, "one of them gives the sign of life");
+    }
+
+    #[test]
+    fn sources_of_one_run_that_come_at_the_same_moment_all_have_the_folder() {
+        for _ in 0..50 {
+            let site = Site::new();
+            let one = site.works("a");
+            std::thread::scope(|scope| {
+                let all = ["one", "two", "three", "four"].map(|name| {
+                    let (file, installation) = (site.top.path().join(name), Arc::clone(&one.installation));
+                    let claim = Claim::new(&SourceName::new(name), &site.media(), file, installation, one.terms);
+                    scope.spawn(|| site.look(&{ claim }, 0))
+                });
+                all.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), Ok(ClaimResult::Open)));
+            });
+        }
+    }
+
+    #[test]
+    fn a_folder_within_anothers_folder_is_not_ones_own() {
+        let site = Site::new();
+        let inner = site.media().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let known = learn(&inner, None).unwrap();
+        assert_eq!(site.look(&site.works("a"), 0), Ok(ClaimResult::Open));
+        let (same, other) = (site.run("a", &inner), site.run("b", &inner));
+        let error = other.look(Some(&known), at(0)).unwrap_err().to_string();
+        assert!(error.starts_with("lies in ") && error.contains("media, which is in use by another"), "{error}");
+        assert_eq!(same.look(Some(&known), at(0)), Ok(ClaimResult::Open), "two sources of one installation");
+    }
+
+    #[test]
+    fn a_dead_lease_of_a_folder_above_runs_out_for_runs_that_only_look_once_each() {
+        let site = Site::new();
+        let inner = site.media().join("a");
+        fs::create_dir_all(&inner).unwrap();
+        let known = learn(&inner, None).unwrap();
+        assert_eq!(site.look(&site.works("a"), 0), Ok(ClaimResult::Open));
+        for second in [10, 900, 2_700] {
+            assert!(site.run("b", &inner).look(Some(&known), at(second)).is_err(), "{second}");
+        }
+        assert!(site.run("b", &inner).look(Some(&known), at(2_710)).is_ok());
+    }
+
+    #[test]
+    fn a_claim_that_was_given_back_is_never_taken_up_again() {
+        let site = Site::new();
+        let claim = site.works("a");
+        assert_eq!(site.look(&claim, 0), Ok(ClaimResult::Open));
+        claim.release(Timestamp(0));
+        assert!(site.look(&claim, 1).is_err() && site.look(&claim, 2_000).is_err());
+        assert!(site.owner().released);
+        let again = site.works("a");
+        assert_eq!(site.look(&again, 2_001), Ok(ClaimResult::Open), "the source came back");
+    }
+
+    #[test]
+    fn a_marker_that_another_source_of_this_run_has_just_made_was_nobodys() {
+        let site = Site::new();
+        let folder = site.top.path().join("new");
+        fs::create_dir(&folder).unwrap();
+        let one = site.run("a", &folder);
+        let file = site.top.path().join("a/two.claim");
+        let two = Claim::new(&SourceName::new("two"), &folder, file, Arc::clone(&one.installation), one.terms);
+        one.marking();
+        fs::write(folder.join(MARKER), "").unwrap(); // as it is for a moment while it is made
+        assert_eq!(two.look(None, at(0)).ok(), Some(ClaimResult::Open));
+        fs::remove_file(folder.join(MARKER)).unwrap();
+        let known = learn(&folder, None).unwrap();
+        assert_eq!(two.look(None, at(0)).ok(), Some(ClaimResult::Open));
+        assert_eq!(one.look(Some(&known), at(0)).ok(), Some(ClaimResult::Open));
+        assert!(!two.inner().kept.pending && !one.inner().kept.pending);
+        let other = site.run("b", &folder);
+        one.release(Timestamp(0));
+        assert!(other.look(None, at(0)).is_err(), "another installation looks at the list");
+    }
+
+    #[test]
+    fn who_only_looks_writes_nothing() {
+        let site = Site::new();
+        site.look(&site.works("a"), 0).unwrap();
+        let files = || {
+            let read = |path: PathBuf| (fs::read(&path).unwrap(), path);
+            let all = walkdir::WalkDir::new(site.top.path()).into_iter().flatten();
+            let mut all: Vec<_> =
+                all.filter(|one| one.file_type().is_file()).map(|one| read(one.into_path())).collect();
+            all.sort();
+            all
+        };
+        let before = files();
+        let observing = Arc::new(Installation::observing(&site.top.path().join("new")));
+        let file = site.top.path().join("new/s.claim");
+        let observer = Claim::new(&SourceName::new("s"), &site.media(), file, observing, None);
+        assert!(observer.look(None, at(0)).is_err() && observer.look(Some(&site.known), at(9_999)).is_ok());
+        assert_eq!(files(), before);
+    }
+}

@@ -1,0 +1,250 @@
+//! Who this is: an installation is a state directory, known by an identity of its own that moves with it; and the
+//! process that works with it now.
+
+use crate::clock::boot;
+use crate::permission::at_state;
+use crate::source::ownership::owner::{Life, Owner};
+use crate::source::saved_file;
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// In the state directory.
+const FILE: &str = "identity";
+
+/// An installation, as its markers name it.
+#[derive(Debug)]
+pub struct Installation {
+    /// Of its state directory; `None` where nobody has worked with that yet.
+    pub state: Option<String>,
+    /// Tells this very directory from its copies.
+    pub directory: String,
+    /// Where the state directory lies.
+    pub path: PathBuf,
+    /// This machine's name.
+    pub host: String,
+    /// The process: the machine's start, the space that its number is counted in, the number, its own start.
+    pub process: String,
+    /// Random: another one for each run.
+    pub run: String,
+    /// The folders whose markers this run has made.
+    pub(crate) marked: Mutex<BTreeSet<PathBuf>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    state: String,
+}
+
+impl Installation {
+    /// For who works in folders. The state directory gets an identity, unless it has one.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn working(state: &Path) -> io::Result<Self> {
+        if read(state)?.is_none() {
+            let kept = Kept { state: random() };
+            let file = state.join(FILE);
+            saved_file::name(&saved_file::half(&file, "identity-tmp", &kept, true)?, &file, true)?;
+        }
+        Ok(Self::at(state, random()))
+    }
+
+    /// For who only looks: nothing is made.
+    pub fn observing(state: &Path) -> Self {
+        Self::at(state, String::new())
+    }
+
+    fn at(state: &Path, run: String) -> Self {
+        Self {
+            state: read(state).ok().flatten(),
+            directory: directory(state).unwrap_or_default(),
+            path: state.to_owned(),
+            host: host(),
+            process: process(),
+            run,
+            marked: Mutex::default(),
+        }
+    }
+
+    /// This run makes a folder's marker. Blocks.
+    pub fn marking(&self, folder: &Path) {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).insert(real(folder));
+    }
+
+    /// Whether this run has made a folder's marker. Blocks.
+    pub fn has_marked(&self, folder: &Path) -> bool {
+        let real = real(folder);
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).contains(&real)
+    }
+
+    /// Whether its state directory is the one that it began with. What cannot be looked at is taken to be so.
+    pub fn is_still_there(&self) -> bool {
+        let looked = directory(&self.path).and_then(|now| Ok((now, read(&self.path)?)));
+        match looked {
+            // Somebody may have changed its permissions, and some disks number their files anew.
+            Ok((now, state)) => {
+                let halves = |text: &str| text.split_once('-').map(|(one, two)| (one.to_owned(), two.to_owned()));
+                let is_same_file = halves(&now)
+                    .zip(halves(&self.directory))
+                    .is_some_and(|(now, then)| now.0 == then.0 || now.1 == then.1);
+                is_same_file && state == self.state
+            }
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    /// What can be known of an owner's process from here: of one on another machine nothing.
+    pub fn life_of(&self, owner: &Owner) -> Life {
+        let parts = |process: &str| process.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (own, other) = (parts(&self.process), parts(&owner.process));
+        let ([boot, space, ..], [its_boot, its_space, number, begun]) = (&own[..], &other[..]) else {
+            return Life::Unknown;
+        };
+        let is_here = owner.host == self.host && boot == its_boot && space == its_space && !boot.is_empty();
+        match number.parse().ok().and_then(Pid::from_raw).filter(|_| is_here) {
+            Some(pid) => life(pid, begun),
+            None => Life::Unknown,
+        }
+    }
+
+    /// What it is called in a marker.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            state: self.state.clone().unwrap_or_default(),
+            directory: self.directory.clone(),
+            host: self.host.clone(),
+            path: self.path.to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            process: self.process.clone(),
+            run: self.run.clone(),
+            ..Owner::default()
+        }
+    }
+}
+
+/// What nobody can read as an identity is none: it is made again.
+fn read(state: &Path) -> io::Result<Option<String>> {
+    match fs::read(state.join(FILE)) {
+        Ok(bytes) => Ok(serde_json::from_slice::<Kept>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at_state(&state.join(FILE))(error)),
+    }
+}
+
+/// A copy has another inode or another time of change; a directory that was renamed has the same ones.
+fn directory(state: &Path) -> io::Result<String> {
+    let meta = fs::metadata(state.join(FILE))?;
+    Ok(format!("{}-{}.{:09}", meta.ino(), meta.ctime(), meta.ctime_nsec()))
+}
+
+/// One name for a folder that several sources may name differently.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The machine's name. In a debug build the environment variable `SCRIBED_TEST_HOST` says another one.
+fn host() -> String {
+    let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_HOST").ok() } else { None };
+    told.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+fn process() -> String {
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let pid = std::process::id();
+    let begun = fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| begun(&stat)).unwrap_or_default();
+    format!("{} {} {pid} {}", boot(), space.display(), begun.1)
+}
+
+fn life(pid: Pid, its_begin: &str) -> Life {
+    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+        return Life::Dead;
+    }
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok();
+    match stat.and_then(|stat| begun(&stat)) {
+        // Its number went to another one; or nobody has taken note of its end yet.
+        Some((state, now)) if now != its_begin || matches!(state.as_str(), "Z" | "X") => Life::Dead,
+        Some(_) => Life::Lives,
+        None => Life::Unknown,
+    }
+}
+
+/// The state of a process, and when it began. Its name, in brackets, may hold anything.
+fn begun(stat: &[u8]) -> Option<(String, String)> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.to_owned();
+    Some((state, fields.nth(18)?.to_owned()))
+}
+
+fn random() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn an_identity_is_made_once_and_moves_with_its_directory() {
+        let top = TempDir::new().unwrap();
+        let (one, moved) = (top.path().join("one"), top.path().join("moved"));
+        assert_eq!(Installation::observing(&one).state, None, "who only looks makes none");
+        let first = Installation::working(&one).unwrap();
+        assert!(first.state.is_some() && first.is_still_there());
+        let again = Installation::working(&one).unwrap();
+        assert_eq!((&again.state, &again.directory), (&first.state, &first.directory));
+        assert_ne!(again.run, first.run);
+        fs::rename(&one, &moved).unwrap();
+        assert!(!first.is_still_there());
+        let elsewhere = Installation::observing(&moved);
+        assert_eq!((&elsewhere.state, &elsewhere.directory), (&first.state, &first.directory));
+        let another = Installation::working(&one).unwrap();
+        assert!(another.state != first.state && !first.is_still_there(), "another one lies there");
+        fs::write(moved.join(FILE), "garbage").unwrap();
+        assert!(Installation::working(&moved).unwrap().state.is_some());
+    }
+
+    #[test]
+    fn a_copy_is_told_from_its_original() {
+        let top = TempDir::new().unwrap();
+        let (one, copy) = (top.path().join("one"), top.path().join("copy"));
+        let first = Installation::working(&one).unwrap();
+        fs::create_dir(&copy).unwrap();
+        fs::copy(one.join(FILE), copy.join(FILE)).unwrap();
+        let second = Installation::working(&copy).unwrap();
+        assert_eq!(second.state, first.state);
+        assert_ne!(second.directory, first.directory);
+    }
+
+    #[test]
+    fn a_process_of_this_machine_is_known_to_live_or_not() {
+        let top = TempDir::new().unwrap();
+        let this = Installation::working(top.path()).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let stat = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
+        let parts: Vec<&str> = this.process.split(' ').collect();
+        let (_, begin) = begun(&stat).unwrap();
+        let of = |host: &str, begin: &str| Owner {
+            host: host.to_owned(),
+            process: format!("{} {} {} {begin}", parts[0], parts[1], child.id()),
+            ..this.owner()
+        };
+        let (here, reused, elsewhere) = (of(&this.host, &begin), of(&this.host, "1"), of("elsewhere", &begin));
+        assert_eq!(this.life_of(&this.owner()), Life::Lives);
+        assert_eq!(this.life_of(&here), Life::Lives);
+        assert_eq!(this.life_of(&reused), Life::Dead, "its number went to another one");
+        assert_eq!(this.life_of(&elsewhere), Life::Unknown);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(this.life_of(&here), Life::Dead);
+        assert_eq!(this.life_of(&Owner { process: "nonsense".to_owned(), ..here }), Life::Unknown);
+    }
+}

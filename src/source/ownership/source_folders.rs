@@ -1,0 +1,48 @@
+//! Which folder each source had when the configuration was last taken up: a source that has another name since is known
+//! again by it.
+
+use crate::domain::names::SourceName;
+use crate::domain::path::RelPath;
+use crate::permission::at_state;
+use crate::source::saved_file;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// In the state directory.
+const FILE: &str = "sources.json";
+
+/// What is written down of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedFolder {
+    /// Its name.
+    pub source: SourceName,
+    /// Its folder, or the address of its bucket.
+    pub folder: RelPath,
+}
+
+/// What was written down; nothing where that is damaged.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(state: &Path) -> io::Result<Vec<RecordedFolder>> {
+    let file = state.join(FILE);
+    match fs::read(&file) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(at_state(&file)(error)),
+    }
+}
+
+/// Writes it down. Durable when it returns.
+///
+/// # Errors
+/// What the file system says; then it is as before.
+pub fn keep(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
+    if read(state)? == all {
+        return Ok(());
+    }
+    let file = state.join(FILE);
+    saved_file::name(&saved_file::half(&file, "json-tmp", &all, true)?, &file, true)
+}

@@ -1,0 +1,296 @@
+//! A folder as a source: finding its files and admitting them. Nothing is opened: the listing and one
+//! look at each file are enough.
+
+use crate::beneath::RootedPath;
+use crate::clock::Clock;
+use crate::crash::{self, Point};
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::path::RelPath;
+use crate::source::bucket::objects;
+use crate::source::mount::source_mount::Mount;
+pub use crate::source::place::full_path;
+use crate::source::scan::checkpoint::ScanCheckpoint;
+use crate::source::scan::traverse::{OnFolder, TraverseTarget, TraversedItem, walk};
+use crate::store::contract::{Store, StoreError};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// What a scan came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Files that the source takes.
+    pub files: u64,
+    /// Of these, how many were new or had changed after their end.
+    pub admitted: u64,
+    /// What could not be read, in words; at most [`TOLD`] of them.
+    pub troubles: Vec<String>,
+    /// Whether the folder itself was there, from the beginning to the end.
+    pub there: bool,
+    /// Folders in which a killed process left an output half-written.
+    pub leftovers: BTreeSet<RootedPath>,
+}
+
+/// So many unreadable folders are named; the rest is a number in the last line.
+pub const TOLD: usize = 20;
+
+/// So many files are admitted before others of the same task come to word.
+const TAKEN_AT_A_STRETCH: u32 = 32;
+
+/// So many portions of what was seen may wait to be taken.
+const WAITING: usize = 4;
+
+/// How a folder is looked through.
+pub struct FolderScan<'a> {
+    /// The source.
+    pub mount: &'a Arc<Mount>,
+    /// Where its files are admitted.
+    pub store: &'a dyn Store,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Told of each file that is new.
+    pub admitted: &'a (dyn Fn() + Sync),
+    /// Told of each folder before it is read.
+    pub on_folder: Option<OnFolder>,
+}
+
+impl FolderScan<'_> {
+    /// Looks through all of it. A folder that is away changes nothing. Where an earlier one was cut off, it
+    /// begins there and goes round: however often a share goes away, its last folder gets its turn.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn whole(&self) -> Result<Scanned, StoreError> {
+        let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
+        if by_slots && self.mount.there_now().await.is_err() {
+            return Ok(Scanned::default()); // the slot is not used up
+        }
+        let _scanning = scans.scanning();
+        scans.begins(self.clock.wall()).await;
+        let mut bookmark = self.mount.bookmark(self.clock);
+        let walked = TraverseTarget::Whole { behind: bookmark.behind() };
+        let scanned = self.run(walked, Some(&mut bookmark)).await?;
+        if scanned.there {
+            bookmark.remove();
+            scans.ends(self.clock.wall()).await;
+        }
+        Ok(scanned)
+    }
+
+    /// Tells of all folders, so that what comes from now on is heard of, and takes of their files only those that
+    /// came at this moment of the wall clock or later.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn folders(&self, since: Timestamp) -> Result<Scanned, StoreError> {
+        self.run(TraverseTarget::Folders { since }, None).await
+    }
+
+    /// Looks at files and through folders given by their paths below the source's folder.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn below(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
+        self.run(TraverseTarget::Below(paths), None).await
+    }
+
+    async fn run(
+        &self,
+        what: TraverseTarget,
+        mut bookmark: Option<&mut ScanCheckpoint>,
+    ) -> Result<Scanned, StoreError> {
+        let mut scanned = Scanned { there: self.mount.there_now().await.is_ok(), ..Scanned::default() };
+        if !scanned.there {
+            return Ok(scanned);
+        }
+        let (to, mut found) = mpsc::channel(WAITING);
+        let (source, disks, on_folder) = (Arc::clone(self.mount.source()), self.mount.disks(), self.on_folder.clone());
+        // On a thread or a task of its own: a slow mount must not hold up the rest.
+        match self.mount.bucket().cloned() {
+            Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
+            None => {
+                drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
+            }
+        }
+        let (mut has_files, mut is_marked) = (false, false);
+        loop {
+            let portion = tokio::select! {
+                portion = found.recv() => portion,
+                _ = self.mount.lost() => None,
+            };
+            let is_over = portion.is_none();
+            let mut seen = Portion::of(portion.unwrap_or_default());
+            has_files |= !seen.files.is_empty();
+            let all = seen.files.len();
+            seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
+            scanned.files += (all - seen.files.len()) as u64;
+            // What was seen may have been seen in the bare mount point of a share that has just gone. What is
+            // no news changes nothing, wherever it was seen. A bucket has none.
+            let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
+            let is_away = match self.mount.bucket() {
+                _ if !concludes => false,
+                Some(_) => self.mount.there().await.is_err(),
+                None => self.mount.there_now().await.is_err(),
+            };
+            if is_away {
+                return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
+            }
+            if is_over {
+                return Ok(scanned);
+            }
+            if has_files && !is_marked {
+                self.mark().await;
+                is_marked = true;
+            }
+            let through = seen.through.take();
+            self.take(seen, &mut scanned).await?;
+            if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
+                bookmark.put(&folder, self.clock).await;
+            }
+            // Where the next portion is there already, nobody else of this task would come to word.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn mark(&self) {
+        let mount = Arc::clone(self.mount);
+        // What it has to say it says itself.
+        tokio::task::spawn_blocking(move || mount.mark()).await.ok();
+    }
+
+    async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
+        for (n, (path, stamp)) in (1..).zip(seen.files) {
+            self.admit(path, stamp, scanned).await?;
+            // What comes meanwhile is taken in by the same task.
+            if n % TAKEN_AT_A_STRETCH == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let room = TOLD.saturating_sub(scanned.troubles.len());
+        scanned.troubles.extend(seen.troubles.into_iter().take(room));
+        scanned.leftovers.extend(seen.leftovers);
+        Ok(())
+    }
+
+    /// Admits a file that was seen in this state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+        let key = JobKey { source: self.mount.source().name.clone(), path };
+        if self.store.wrote(&key).await? {
+            return Ok(()); // an output of ours, whatever the patterns say
+        }
+        scanned.files += 1;
+        let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
+        let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
+        let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
+        crash::point(Point::Admitting);
+        let admission = self.store.admit(&key, stamp, now, due).await?;
+        crash::point(Point::Admitted);
+        scanned.admitted += u64::from(admission.begins());
+        if admission.is_news() {
+            (self.admitted)();
+        }
+        Ok(())
+    }
+}
+
+/// What is taken at once.
+#[derive(Default)]
+struct Portion {
+    files: Vec<(RelPath, Stamp)>,
+    troubles: Vec<String>,
+    leftovers: Vec<RootedPath>,
+    /// The last folder of which all was seen.
+    through: Option<PathBuf>,
+}
+
+impl Portion {
+    fn of(seen: Vec<TraversedItem>) -> Self {
+        let mut portion = Self { files: Vec::with_capacity(seen.len()), ..Self::default() };
+        for seen in seen {
+            match seen {
+                TraversedItem::File(path, stamp) => portion.files.push((path, stamp)),
+                TraversedItem::Trouble(trouble) => portion.troubles.push(trouble),
+                TraversedItem::Leftover(folder) => portion.leftovers.push(folder),
+                TraversedItem::Through(folder) => portion.through = Some(folder),
+            }
+        }
+        portion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{SystemClock, Uptime};
+    use crate::config::load::read;
+    use crate::store::contract::Filter;
+    use crate::store::memory;
+    use std::fs;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// A minute goes by with every look at it.
+    #[derive(Default)]
+    struct Swift(AtomicU64);
+
+    #[async_trait::async_trait]
+    impl Clock for Swift {
+        fn now(&self) -> Timestamp {
+            SystemClock.now()
+        }
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(60 * self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+        async fn sleep(&self, span: Duration) {
+            SystemClock.sleep(span).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_scan_that_was_cut_off_goes_on_where_it_was_and_then_goes_round() {
+        let (top, state, clock) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Swift::default());
+        let (share, away) = (top.path().join("share"), top.path().join("away"));
+        for folder in 10..50 {
+            fs::create_dir_all(share.join(folder.to_string())).unwrap();
+            for n in 0..200 {
+                fs::write(share.join(format!("{folder}/{n}.wav")), "x").unwrap();
+            }
+        }
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {share:?}\n");
+        let source = Arc::new(read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0));
+        let store = memory::empty();
+        let (left, count) = (std::sync::Once::new(), AtomicU64::new(0));
+        let goes = || {
+            if count.fetch_add(1, Ordering::Relaxed) > 4_000 {
+                left.call_once(|| fs::rename(&share, &away).unwrap());
+            }
+        };
+        // Another process each time: nothing is left of the first scan but what it has kept.
+        let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
+        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
+        assert!(!scan.whole().await.unwrap().there);
+        let before = store.counts().await.unwrap().total();
+        assert!(before > 4_000 && before < 8_000, "{before}");
+        let behind = mount().bookmark(&clock).behind().expect("a bookmark");
+
+        fs::rename(&away, &share).unwrap();
+        fs::write(share.join("10/late.wav"), "x").unwrap();
+        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
+        let scanned = scan.whole().await.unwrap();
+        assert!(
+            (scanned.there, scanned.files, mount().bookmark(&clock).behind()) == (true, 8_001, None),
+            "{scanned:?}"
+        );
+        let jobs = store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap();
+        let path = |job: &crate::domain::job::Job| job.key.path.lossy().into_owned();
+        let first = path(&jobs[usize::try_from(before).unwrap()]);
+        assert!(Path::new(&first) > behind.as_path(), "{first} was found next, behind {behind:?}");
+        assert_eq!(path(jobs.last().unwrap()), "10/late.wav", "then it went round");
+    }
+}

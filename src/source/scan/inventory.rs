@@ -1,0 +1,74 @@
+//! Everything that lies below a source's folder, with what the source makes of it. For those who want
+//! to know; it admits nothing.
+
+use crate::beneath::RootedPath;
+use crate::config::model::Source;
+use crate::domain::job::Stamp;
+use crate::domain::path::RelPath;
+use crate::permission::said;
+use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose_here};
+use crate::source::filter::scribedignore::IgnoreFiles;
+use crate::source::mount::disk::Disks;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use tokio::sync::mpsc;
+use walkdir::{DirEntry, WalkDir};
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sighting {
+    /// A file that the source takes.
+    Taken(RelPath, Stamp),
+    /// Something that it does not, with all below it.
+    PassedOver(RelPath, Rule),
+    /// What could not be looked at, in words.
+    Trouble(String),
+}
+
+/// Looks through the whole folder. Blocks; ends early when nobody listens any more.
+pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
+    let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
+    let mut ignoring = IgnoreFiles::new(&source.folder);
+    while let Some(entry) = entries.next() {
+        let sighting = match entry {
+            Ok(entry) => {
+                let seen = look_at(source, &mut ignoring, disks, &entry);
+                if entry.file_type().is_dir() && matches!(seen, Some(Sighting::PassedOver(..))) {
+                    entries.skip_current_dir();
+                }
+                seen
+            }
+            Err(error) => Some(Sighting::Trouble(words(&error))),
+        };
+        for trouble in ignoring.troubles() {
+            to.blocking_send(Sighting::Trouble(trouble)).ok();
+        }
+        if let Some(sighting) = sighting
+            && to.blocking_send(sighting).is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn words(error: &walkdir::Error) -> String {
+    match (error.path(), error.io_error()) {
+        (Some(path), Some(inner)) => format!("{}: {}", path.display(), said(inner, path)),
+        _ => error.to_string(),
+    }
+}
+
+/// `None` for a folder that is gone through.
+fn look_at(source: &Source, ignoring: &mut IgnoreFiles, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
+    let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
+    let shown = RelPath::new(path.as_os_str().as_bytes());
+    match choose_here(source, ignoring, path, EntryKind::from(entry.file_type())) {
+        FilterResult::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
+        FilterResult::Taken if entry.file_type().is_dir() => None,
+        // What was a folder on the way may be a link by now.
+        FilterResult::Taken => Some(match RootedPath::new(&source.folder, path).stat() {
+            Ok(stat) => Sighting::Taken(shown, disks.of(path).stamp_of(&stat)),
+            Err(error) => Sighting::Trouble(error.to_string()),
+        }),
+    }
+}

@@ -1,0 +1,148 @@
+//! One folder's entries as the system gives them, a piece at a time: neither the folder nor the tree is ever
+//! held in memory. Each is looked at by its name in the open folder, so that no path is resolved twice.
+
+use crate::beneath::RootedPath;
+use crate::source::filter::rules::EntryKind;
+use rustix::fs::{AtFlags, FileType, RawDir, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+
+/// What is read at a time, in bytes: some hundreds of names.
+const PIECE: usize = 64 * 1024;
+
+/// A folder that is open.
+pub struct OpenFolder(File);
+
+/// One of its entries.
+pub struct FolderEntry<'e> {
+    folder: &'e OpenFolder,
+    name: &'e CStr,
+    /// What it is, links not followed.
+    pub kind: EntryKind,
+}
+
+/// Where the pieces of listings go: one for a whole walk.
+#[derive(Default)]
+pub struct Buffer(Vec<u8>);
+
+impl OpenFolder {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What the file system says, and [`crate::beneath::LinkInPath`].
+    pub fn open(path: &RootedPath) -> io::Result<Self> {
+        path.open_folder().map(Self)
+    }
+
+    /// Shows every entry once, in the system's order, until it is told to stop.
+    ///
+    /// # Errors
+    /// What the file system says; what was shown before was there.
+    pub fn each(
+        &self,
+        buffer: &mut Buffer,
+        mut show: impl FnMut(&FolderEntry<'_>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        buffer.0.reserve(PIECE);
+        let mut listing = RawDir::new(&self.0, buffer.0.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Some(kind) = self.kind(entry.file_type(), entry.file_name())? else { continue };
+            if show(&FolderEntry { folder: self, name: entry.file_name(), kind }).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some file systems do not say it in the listing. `None`: it is gone again.
+    fn kind(&self, told: FileType, name: &CStr) -> io::Result<Option<EntryKind>> {
+        if told != FileType::Unknown {
+            return Ok(Some(told.into()));
+        }
+        Ok(self.look(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
+    }
+
+    /// Whether anything in it came, went or was renamed at this moment (milliseconds since 1970) or later.
+    pub fn has_changed_since(&self, moment: i64) -> bool {
+        rustix::fs::fstat(&self.0).is_ok_and(|stat| stat.st_mtime.saturating_add(1).saturating_mul(1000) > moment)
+    }
+
+    fn look(&self, name: &CStr) -> io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl FolderEntry<'_> {
+    /// Its name.
+    pub fn name(&self) -> &OsStr {
+        OsStr::from_bytes(self.name.to_bytes())
+    }
+
+    /// What the file system knows of it, links not followed; `None` where it is gone again.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn look(&self) -> io::Result<Option<Stat>> {
+        self.folder.look(self.name)
+    }
+}
+
+impl From<FileType> for EntryKind {
+    fn from(found: FileType) -> Self {
+        match found {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn more_entries_than_a_piece_holds_are_each_shown_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..3_000 {
+            std::fs::write(dir.path().join(format!("a long name of a file, number {n}.wav")), vec![0; n % 7]).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink("folder", dir.path().join("link")).unwrap();
+        let folder = OpenFolder::open(&RootedPath::new(dir.path(), "")).unwrap();
+        let mut seen = BTreeMap::new();
+        let show = |entry: &FolderEntry<'_>| {
+            let size = entry.look().unwrap().unwrap().st_size;
+            assert!(seen.insert(entry.name().to_owned(), (entry.kind, size)).is_none());
+            ControlFlow::Continue(())
+        };
+        folder.each(&mut Buffer::default(), show).unwrap();
+        assert_eq!(seen.len(), 3_002);
+        assert_eq!(seen[OsStr::new("a long name of a file, number 13.wav")], (EntryKind::File, 6));
+        assert_eq!((seen[OsStr::new("folder")].0, seen[OsStr::new("link")].0), (EntryKind::Folder, EntryKind::Link));
+    }
+
+    #[test]
+    fn a_link_is_opened_only_as_a_root() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        assert!(OpenFolder::open(&RootedPath::new(dir.path(), "link")).is_err());
+        assert!(OpenFolder::open(&RootedPath::new(dir.path().join("link"), "")).is_ok());
+    }
+}

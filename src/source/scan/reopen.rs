@@ -1,0 +1,135 @@
+//! Jobs that rest because of something which now is otherwise: a setting, a folder that was away.
+
+use crate::clock::Clock;
+use crate::config::model::{Existing, Source};
+use crate::domain::fault::FaultKind;
+use crate::domain::job::{Job, Stamp};
+use crate::domain::path::RelPath;
+use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::outputs_beside;
+use crate::store::contract::{Filter, JobSubset, Store, StoreError};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+/// So many jobs are looked at in one go.
+const PAGE: usize = 1_000;
+
+/// The folder is there: what waits for it is due now, also where its file is gone.
+///
+/// # Errors
+/// The store's.
+pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let jobs = store.those(JobSubset::Away, after, PAGE).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        after = Some(last.id);
+        for job in jobs.iter().filter(|job| job.key.source == source.name && !is_looked_for(job)) {
+            store.look_again(job.id, clock.now()).await?;
+        }
+    }
+}
+
+/// Whether each pass over its manifest looks for its file, and takes it up when it is there.
+fn is_looked_for(job: &Job) -> bool {
+    job.row.is_some() && job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited)
+}
+
+/// What waits for somebody to mend what lies beside it is looked at again: it may be mended.
+///
+/// # Errors
+/// The store's.
+pub async fn fixed(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    // Only there is anything made of it.
+    let stages = vec![StageKind::Settled, StageKind::Uploaded];
+    let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Sidecar);
+        for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
+            store.look_again(job.id, clock.now()).await?;
+        }
+    }
+}
+
+/// What was skipped for a subtitle by someone else is found anew where that subtitle is gone, or
+/// `existing` is "transcribe" now. A folder that is away changes nothing.
+///
+/// # Errors
+/// The store's.
+pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let source = mount.source();
+    if mount.there_now().await.is_err() {
+        return Ok(()); // it may be a bare mount point that has no subtitles in it
+    }
+    let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
+        for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
+            if source.existing == Existing::Skip && has_subtitle(mount, job).await {
+                continue;
+            }
+            // As if it had changed: it is looked at before anything is concluded.
+            let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
+            let now = clock.now();
+            store.admit(&job.key, seen, now, now).await?;
+        }
+    }
+}
+
+/// A subtitle whoever wrote it, or nobody knows.
+async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
+    if let Some(bucket) = mount.bucket() {
+        return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());
+    }
+    let (mount, of) = (Arc::clone(mount), job.clone());
+    let look = move || {
+        let beside = outputs_beside(mount.source(), &of);
+        let name = RelPath::new(beside.file_name().as_bytes());
+        mount.beside().subtitles(&beside.parent(), &name)
+    };
+    let found = tokio::task::spawn_blocking(look).await;
+    !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::config::load::read;
+    use crate::domain::job::JobKey;
+    use crate::store::contract::{ALL, Hold};
+    use crate::store::memory;
+    use std::path::Path;
+    use std::time::Duration;
+    use tempfile::TempDir;
+
+    #[tokio::test]
+    async fn what_was_skipped_is_found_anew_once_its_folder_is_there() {
+        let (top, clock, store) = (TempDir::new().unwrap(), SystemClock, memory::empty());
+        let folder = top.path().join("share");
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\nexisting = \"transcribe\"\n");
+        let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let key = JobKey { source: source.name.clone(), path: RelPath::new("talk.wav") };
+        let mount = Arc::new(Mount::new(Arc::new(source), top.path(), Arc::new(clock)));
+        let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
+        store.admit(&key, seen, now, now).await.unwrap();
+        let until = now.after(Duration::from_secs(60));
+        let claimed = store.claim(&[StageKind::Found], ALL, now, until, 1).await.unwrap().remove(0);
+        let skipped = Job { stage: Stage::Skipped { why: Skip::Subtitled }, ..claimed.job };
+        store.commit(&claimed.lease, &skipped, Hold::Release).await.unwrap();
+        for (is_there, kind) in [(false, StageKind::Skipped), (true, StageKind::Found)] {
+            if is_there {
+                std::fs::create_dir(&folder).unwrap();
+            }
+            subtitled(&mount, &store, &clock).await.unwrap();
+            assert_eq!(store.find(&key).await.unwrap().unwrap().stage.kind(), kind);
+        }
+    }
+}

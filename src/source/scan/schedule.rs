@@ -1,0 +1,208 @@
+//! When a source was scanned last, and when it is next: kept in the state directory, so that over restarts
+//! each slot of its cron line is run at most once.
+
+use crate::clock::Uptime;
+use crate::config::model::Source;
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::path::RelPath;
+use crate::domain::slots::{LastScan, ScanTurn, turn};
+use crate::source::saved_file;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of one source.
+pub struct ScanSchedule {
+    source: Arc<Source>,
+    file: PathBuf,
+    known: Mutex<Known>,
+    first: Mutex<FirstScan>,
+}
+
+/// How far the first scan of this process has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FirstScan {
+    /// It has not begun.
+    #[default]
+    Ahead,
+    /// It is under way.
+    Running,
+    /// It is over, or was broken off.
+    Over,
+}
+
+/// The first scan is over when this is dropped.
+pub struct FirstScanGuard<'s>(&'s ScanSchedule);
+
+impl Drop for FirstScanGuard<'_> {
+    fn drop(&mut self) {
+        *self.0.first.lock().unwrap_or_else(PoisonError::into_inner) = FirstScan::Over;
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    last: Option<LastScan>,
+    /// By the clock that nobody sets.
+    due: Option<Uptime>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Another folder under the same name of a source is another story …
+    folder: RelPath,
+    /// … and so is what else is looked for in it.
+    #[serde(default)]
+    selection_hash: Option<Hash>,
+    #[serde(flatten)]
+    last: LastScan,
+}
+
+impl ScanSchedule {
+    /// As kept in `file`. What cannot be read says nothing: one scan more is never wrong.
+    pub fn new(source: Arc<Source>, file: PathBuf) -> Self {
+        let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+        let is_of = |kept: &Kept| {
+            let is_same = kept.selection_hash.is_none_or(|selection_hash| selection_hash == source.selection_hash);
+            is_same && kept.folder.as_bytes() == source.folder.as_os_str().as_bytes()
+        };
+        let kept = kept.filter(is_of);
+        let known = Known { last: kept.map(|kept| kept.last), due: None };
+        Self { source, file, known: Mutex::new(known), first: Mutex::default() }
+    }
+
+    /// A scan of everything begins; it is under way until this is dropped.
+    #[must_use]
+    pub fn scanning(&self) -> FirstScanGuard<'_> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if *first == FirstScan::Ahead {
+            *first = FirstScan::Running;
+        }
+        FirstScanGuard(self)
+    }
+
+    /// How far the first scan of this process has come.
+    pub fn first(&self) -> FirstScan {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last one; `None` where nobody knows of one.
+    pub fn last(&self) -> Option<LastScan> {
+        self.known().last.clone()
+    }
+
+    /// When it is scanned by its cron line; `None` where it has none.
+    pub fn turn(&self, wall: Timestamp) -> Option<ScanTurn> {
+        let line = self.source.scan.line()?;
+        Some(turn(line, self.source.missed, self.known().last.as_ref(), wall))
+    }
+
+    /// When it is scanned next after a length of time, as a daemon has said by [`Scans::awaits`].
+    pub fn due(&self) -> Option<Uptime> {
+        self.known().due
+    }
+
+    /// It is scanned then, where nothing happens before.
+    pub fn awaits(&self, due: Option<Uptime>) {
+        self.known().due = due;
+    }
+
+    /// Slots count from now on where another cron line holds than before. Durable when it returns.
+    pub async fn taken_up(&self, wall: Timestamp) {
+        let line = self.source.scan.line();
+        let under = |last: LastScan| (!last.is_under(line)).then(|| last.under(line, wall));
+        if let Some(last) = self.last().and_then(under) {
+            self.note(last).await;
+        }
+    }
+
+    /// A scan begins: its slot is over, whatever becomes of this process. Durable when it returns.
+    pub async fn begins(&self, wall: Timestamp) {
+        let last = LastScan::begins(self.last().as_ref(), self.source.scan.line(), wall);
+        self.known().due = None;
+        match self.source.scan.line() {
+            Some(_) => self.note(last).await,
+            // Where a length of time is waited for, nothing hangs on it.
+            None => self.known().last = Some(last),
+        }
+    }
+
+    /// It has come to its end.
+    pub async fn ends(&self, wall: Timestamp) {
+        if let Some(last) = self.last() {
+            self.note(last.ends(wall)).await;
+        }
+    }
+
+    async fn note(&self, last: LastScan) {
+        self.known().last = Some(last.clone());
+        let folder = RelPath::new(self.source.folder.as_os_str().as_bytes());
+        let (file, by_slots) = (self.file.clone(), self.source.scan.line().is_some());
+        let kept = Kept { folder, selection_hash: Some(self.source.selection_hash), last };
+        let written = tokio::task::spawn_blocking(move || write(&file, &kept, by_slots)).await;
+        if let Ok(Err(error)) = written {
+            let words = "when the source was scanned cannot be kept: after a restart it may be scanned again";
+            tracing::warn!(source = %self.source.name, file = %self.file.display(), %error, "{words}");
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(file: &Path, kept: &Kept, is_durable: bool) -> io::Result<()> {
+    let half = saved_file::half(file, "scanned-tmp", kept, is_durable)?;
+    saved_file::name(&half, file, is_durable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::read;
+    use crate::domain::slots::Cause;
+
+    fn scans(state: &Path, lines: &str) -> ScanSchedule {
+        let text = format!("[[source]]\nname = \"s\"\n{lines}\n");
+        let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        ScanSchedule::new(Arc::new(source), state.join("folders/s.scanned"))
+    }
+
+    #[tokio::test]
+    async fn what_was_begun_is_known_after_a_restart_of_this_folder_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let cron = "folder = \"/srv\"\nscan = \"0 22 * * *\"";
+        let first = scans(state.path(), cron);
+        let (slot, day) = (Timestamp(22 * 3_600_000), 24 * 3_600_000);
+        assert_eq!(first.turn(slot), Some(ScanTurn::Now(Cause::First)));
+        first.begins(slot).await;
+        assert_eq!(scans(state.path(), cron).turn(slot), Some(ScanTurn::Now(Cause::CutOff)));
+        first.ends(Timestamp(slot.0 + 5)).await;
+        let next = ScanTurn::At { slot: Timestamp(slot.0 + day), left_out: None };
+        assert_eq!(scans(state.path(), cron).turn(slot), Some(next));
+        let elsewhere = scans(state.path(), "folder = \"/srv2\"\nscan = \"0 22 * * *\"");
+        assert_eq!(elsewhere.turn(slot), Some(ScanTurn::Now(Cause::First)));
+        let more = scans(state.path(), &format!("{cron}\ninclude = [\"**/*.dat\"]"));
+        assert_eq!(more.turn(slot), Some(ScanTurn::Now(Cause::First)), "what nobody has looked for yet");
+        assert_eq!(scans(state.path(), "folder = \"/srv\"").turn(slot), None);
+        fs::write(state.path().join("folders/s.scanned"), "half").unwrap();
+        assert_eq!(scans(state.path(), cron).turn(slot), Some(ScanTurn::Now(Cause::First)));
+    }
+
+    #[tokio::test]
+    async fn another_line_is_taken_up_without_a_scan() {
+        let state = tempfile::tempdir().unwrap();
+        let (evening, noon) = (Timestamp(22 * 3_600_000), Timestamp((24 + 12) * 3_600_000));
+        let nightly = scans(state.path(), "folder = \"/srv\"\nscan = \"0 22 * * *\"");
+        nightly.begins(evening).await;
+        nightly.ends(evening).await;
+        let daily = || scans(state.path(), "folder = \"/srv\"\nscan = \"0 12 * * *\"");
+        let after_noon = Timestamp(noon.0 + 3_600_000);
+        daily().taken_up(after_noon).await;
+        let next = ScanTurn::At { slot: Timestamp(noon.0 + 24 * 3_600_000), left_out: None };
+        assert_eq!(daily().turn(after_noon), Some(next));
+    }
+}

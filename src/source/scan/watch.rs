@@ -1,0 +1,316 @@
+//! Watching a folder for changes. A hint only: the system drops events, and some disks send none.
+
+use crate::config::model::Source;
+use crate::source::filter::builtin::is_leftover;
+use crate::source::filter::rules::{EntryKind, FilterResult, choose};
+use crate::source::filter::scribedignore::IGNORE_FILE;
+use crate::source::metadata::sidecars::is_sidecar;
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// So many changed paths are kept; with more the whole folder is looked through.
+const KEPT: usize = 1_024;
+
+/// What is known to have changed since it was last asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WatchChanges {
+    /// Files and folders, relative to the source's folder.
+    pub paths: BTreeSet<PathBuf>,
+    /// More than is known.
+    pub overflowed: bool,
+    /// The source's folder itself went away, or another took its place.
+    pub replaced: bool,
+    /// What lies beside recordings and says how they are made has changed.
+    pub settings: bool,
+    /// No more will be told, for this reason.
+    pub broken: Option<String>,
+}
+
+/// Changes as they come in, bounded.
+#[derive(Default)]
+pub struct WatchHints {
+    changed: Mutex<WatchChanges>,
+    some: Notify,
+    /// More had changed than was known when [`Hints::take_paths`] was asked last, or than could be looked at.
+    missed: AtomicBool,
+}
+
+impl WatchHints {
+    /// Returns when something has changed.
+    pub async fn some(&self) {
+        loop {
+            let notified = self.some.notified();
+            if self.missed.load(Ordering::Relaxed) || *self.changed() != WatchChanges::default() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// What was told of could not be looked at: more has changed than is known, and the next [`Hints::take`] says so.
+    pub fn miss(&self) {
+        self.missed.store(true, Ordering::Relaxed);
+        self.some.notify_one();
+    }
+
+    /// What has changed since the last call.
+    pub fn take(&self) -> WatchChanges {
+        let missed = self.missed.swap(false, Ordering::Relaxed);
+        let mut changed = std::mem::take(&mut *self.changed());
+        changed.overflowed |= missed;
+        changed
+    }
+
+    /// Returns when paths are known that have changed, or more has changed than is known.
+    pub async fn some_paths(&self) {
+        loop {
+            let notified = self.some.notified();
+            let is_some = {
+                let changed = self.changed();
+                !changed.paths.is_empty() || changed.overflowed
+            };
+            if is_some {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// The paths alone; what else is known is told by the next [`Hints::take`]. After more than is
+    /// remembered, what comes next is remembered again: while a hundred thousand files are copied into one
+    /// folder, another one gets its few.
+    pub fn take_paths(&self) -> BTreeSet<PathBuf> {
+        let mut changed = self.changed();
+        if std::mem::take(&mut changed.overflowed) {
+            self.missed.store(true, Ordering::Relaxed);
+        }
+        std::mem::take(&mut changed.paths)
+    }
+
+    fn add(&self, path: PathBuf) {
+        let mut changed = self.changed();
+        if changed.overflowed {
+            return;
+        }
+        if changed.paths.len() < KEPT {
+            changed.paths.insert(path);
+        } else {
+            changed.paths.clear();
+            changed.overflowed = true;
+        }
+        drop(changed);
+        self.some.notify_one();
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut WatchChanges)) {
+        what(&mut self.changed());
+        self.some.notify_one();
+    }
+
+    fn changed(&self) -> MutexGuard<'_, WatchChanges> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A watch over one source's folder.
+pub struct Watch {
+    watcher: Mutex<RecommendedWatcher>,
+    hints: Arc<WatchHints>,
+}
+
+impl Watch {
+    /// Over nothing yet: each folder is added by [`Watch::over`] before it is read, so that nothing
+    /// falls between.
+    ///
+    /// # Errors
+    /// What the system says, in words.
+    pub fn new(source: &Arc<Source>) -> Result<Self, String> {
+        let hints = Arc::<WatchHints>::default();
+        let (source, told) = (Arc::clone(source), Arc::clone(&hints));
+        let config = notify::Config::default().with_follow_symlinks(false);
+        let handler = move |event: notify::Result<Event>| match event {
+            Ok(event) => hear(&source, &told, &event),
+            Err(error) => told.tell(|changed| changed.broken = Some(words(&error))),
+        };
+        let watcher = RecommendedWatcher::new(handler, config).map_err(|error| words(&error))?;
+        Ok(Self { watcher: Mutex::new(watcher), hints })
+    }
+
+    /// Over this folder, too; not over what lies below it.
+    pub fn over(&self, folder: &Path) {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        match watcher.watch(folder, RecursiveMode::NonRecursive) {
+            Ok(()) => {}
+            // Gone again.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => self.hints.tell(|changed| changed.broken = Some(words(&error))),
+        }
+    }
+
+    /// What it has noticed.
+    pub fn hints(&self) -> &WatchHints {
+        &self.hints
+    }
+}
+
+fn is_gone(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::PathNotFound => true,
+        notify::ErrorKind::Io(error) => error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn words(error: &notify::Error) -> String {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
+            "the system's limit of watched folders is reached (sysctl fs.inotify.max_user_watches)".to_owned()
+        }
+        notify::ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
+            "the system's limit of watchers is reached (sysctl fs.inotify.max_user_instances)".to_owned()
+        }
+        _ => format!("the system does not watch it: {error}"),
+    }
+}
+
+/// Keeps what may be a file that has become whole, or a new folder.
+fn hear(source: &Source, hints: &WatchHints, event: &Event) {
+    if event.need_rescan() {
+        hints.tell(|changed| changed.overflowed = true);
+        return;
+    }
+    let is_an_end = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    if is_an_end && event.paths.contains(&source.folder) {
+        hints.tell(|changed| changed.replaced = true);
+    }
+    let kind = kind(&event.kind);
+    for path in &event.paths {
+        let Ok(path) = path.strip_prefix(&source.folder) else { continue };
+        if is_an_end || kind.is_some() {
+            hear_settings(hints, path);
+        }
+        let Some(kind) = kind else { continue };
+        if !path.as_os_str().is_empty() && is_wanted(source, path, kind) {
+            hints.add(path.to_owned());
+        }
+    }
+}
+
+/// What says how recordings are made, or which: also where it is taken away.
+fn hear_settings(hints: &WatchHints, path: &Path) {
+    let name = path.file_name().unwrap_or_default();
+    if name == IGNORE_FILE {
+        hints.add(path.parent().unwrap_or(Path::new("")).to_owned());
+    } else if is_sidecar(name) {
+        hints.tell(|changed| changed.settings = true);
+    }
+}
+
+/// What is worth a look: a name that is new, a file that its writer has closed, another mode or time.
+/// Not each write to a file: it is looked at when it is closed, or by its own quiet time. The inner
+/// `None`: a file or a folder, who knows.
+fn kind(event: &EventKind) -> Option<Option<EntryKind>> {
+    match event {
+        EventKind::Create(CreateKind::File) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
+            Some(Some(EntryKind::File))
+        }
+        EventKind::Create(CreateKind::Folder) => Some(Some(EntryKind::Folder)),
+        EventKind::Create(_)
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Any))
+        | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Any)
+        | EventKind::Any => Some(None),
+        _ => None,
+    }
+}
+
+fn is_wanted(source: &Source, path: &Path, kind: Option<EntryKind>) -> bool {
+    let takes = |kind| choose(source, path, kind) == FilterResult::Taken;
+    let is_ours = path.file_name().is_some_and(is_leftover);
+    !is_ours && kind.map_or_else(|| takes(EntryKind::Folder) || takes(EntryKind::File), takes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::read;
+    use notify::event::{DataChange, Flag, MetadataKind, RemoveKind};
+
+    fn source() -> Source {
+        let text = "[[source]]\nfolder = \"/srv/media\"\nexclude = [\"**/rushes/**\"]\n";
+        read::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    fn heard(kind: EventKind, path: &str) -> WatchChanges {
+        let hints = WatchHints::default();
+        hear(&source(), &hints, &Event::new(kind).add_path(PathBuf::from(path)));
+        hints.take()
+    }
+
+    #[test]
+    fn what_may_be_a_whole_file_or_a_new_folder_is_kept() {
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let to = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let kept = |kind, path: &str| !heard(kind, &format!("/srv/media/{path}")).paths.is_empty();
+        assert!(kept(EventKind::Create(CreateKind::Folder), "a"));
+        assert!(kept(EventKind::Create(CreateKind::File), "a/talk.wav"));
+        assert!(kept(closed, "talk.wav") && kept(to, "talk.wav") && kept(to, "folder"));
+        assert!(kept(EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)), "talk.wav"));
+        assert!(!kept(closed, "talk.en.srt") && !kept(closed, "rushes/talk.wav") && !kept(to, ".git"));
+        assert!(!kept(to, ".0123456789abcdef0123456789abcdef.scribed-tmp"));
+        assert!(!kept(EventKind::Remove(RemoveKind::File), "talk.wav"));
+        assert!(!kept(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "talk.wav"));
+    }
+
+    #[test]
+    fn what_says_how_recordings_are_made_is_heard_of_also_when_it_goes() {
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        for kind in [closed, EventKind::Remove(RemoveKind::File), EventKind::Modify(ModifyKind::Name(RenameMode::To))] {
+            assert!(heard(kind, "/srv/media/a/talk.toml").settings && heard(kind, "/srv/media/.scribed.toml").settings);
+            assert!(heard(kind, "/srv/media/a/.scribedignore").paths.contains(Path::new("a")));
+            assert!(heard(kind, "/srv/media/.scribedignore").paths.contains(Path::new("")));
+        }
+        assert!(!heard(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "/srv/media/a/talk.toml").settings);
+    }
+
+    #[test]
+    fn the_folders_own_end_and_a_queue_that_overflowed_are_told() {
+        assert!(heard(EventKind::Remove(RemoveKind::Folder), "/srv/media").replaced);
+        assert!(heard(EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/srv/media").replaced);
+        let hints = WatchHints::default();
+        hear(&source(), &hints, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
+        assert!(hints.take().overflowed);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_nothing_is_forgotten_in_silence() {
+        let hints = WatchHints::default();
+        for n in 0..KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        let all = hints.take();
+        assert!(all.paths.len() == KEPT && !all.overflowed);
+        for n in 0..=3 * KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        assert_eq!(hints.take(), WatchChanges { overflowed: true, ..WatchChanges::default() });
+    }
+    #[test]
+    fn what_is_taken_in_between_hides_nothing_else() {
+        let hints = WatchHints::default();
+        hints.tell(|changed| changed.replaced = true);
+        for n in 0..=KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        assert_eq!(hints.take_paths(), BTreeSet::new(), "more than is remembered");
+        hints.add(PathBuf::from("clip.wav"));
+        assert_eq!(hints.take_paths(), BTreeSet::from([PathBuf::from("clip.wav")]));
+        assert_eq!(hints.take(), WatchChanges { overflowed: true, replaced: true, ..WatchChanges::default() });
+        assert_eq!(hints.take(), WatchChanges::default());
+    }
+}

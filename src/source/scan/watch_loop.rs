@@ -1,0 +1,687 @@
+//! A source while the daemon runs: one full scan, then what changes, and a full scan now and again.
+//! What the system tells of changes is a hint; the scan is the truth. A cron line alone says when a source is
+//! scanned that has one: then there is none at the start but for a slot that is still to be run.
+
+use crate::beneath::RootedPath;
+use crate::clock::{Clock, Uptime};
+use crate::config::sections::schedule::Schedule;
+use crate::domain::names::Timestamp;
+use crate::domain::slots::{Cause, ScanTurn};
+use crate::source::mount::source_mount::Mount;
+use crate::source::mount::table;
+use crate::source::mount::table::Changes;
+use crate::source::scan::folder_scan::{FolderScan, Scanned};
+use crate::source::scan::reopen;
+use crate::source::scan::watch::Watch;
+use crate::store::contract::{Store, StoreError};
+use crate::wire::timestamps;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Changes that come within so long of each other are looked at together.
+const GATHERED: Duration = Duration::from_millis(100);
+
+/// Where no events come, the folder is looked through after so long, and not before it has rested four
+/// times as long as that took.
+const POLL: Duration = Duration::from_secs(30);
+
+/// A folder that is away is looked for after so long, and whenever something is mounted.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// What was told of within so long before may not have been looked at.
+pub const UNTOLD: Duration = Duration::from_secs(2);
+
+/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile.
+const NAP: Duration = Duration::from_secs(60);
+
+/// One source's intake.
+pub struct WatchLoop<'a> {
+    /// The source.
+    pub mount: Arc<Mount>,
+    /// Where its files are admitted.
+    pub store: &'a dyn Store,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Told of each file that is new.
+    pub admitted: &'a (dyn Fn() + Sync),
+    /// Told of the folders in which something of ours was left half-written.
+    pub leftovers: &'a (dyn Fn(BTreeSet<RootedPath>) + Sync),
+    /// From when on, by the wall clock, what comes is taken in whether or not it is time for a scan.
+    pub since: Timestamp,
+}
+
+/// What happened to a folder that is followed.
+enum Woken {
+    Changed,
+    Shares,
+    Mounts,
+    Away,
+    Time,
+}
+
+/// How a folder is followed.
+struct Followed {
+    /// `None`: by looking through it.
+    watch: Option<Arc<Watch>>,
+    /// The mounts around it when it was begun.
+    mounts: Vec<u8>,
+    /// What is mounted below it that tells of no changes, and when it is looked through next.
+    shares: Shares,
+    troubles: Vec<String>,
+}
+
+/// Shares in the middle of a folder that is watched.
+struct Shares {
+    at: Vec<PathBuf>,
+    due: Uptime,
+}
+
+impl WatchLoop<'_> {
+    /// Takes in what there is and what comes, for ever.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn run(&self) -> Result<(), StoreError> {
+        let mounts = Changes::open().ok();
+        let (mut unwatched, mut since) = (None, self.since);
+        loop {
+            self.until_there(mounts.as_ref()).await;
+            let mut followed = self.begin(&mut unwatched);
+            let took = self.opened(&mut followed, since).await?;
+            if self.mount.away().is_none() {
+                self.while_it_changes(&followed, self.reopened()).await?;
+                self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
+            }
+            since = self.clock.wall().before(UNTOLD);
+        }
+    }
+
+    /// The look that a start begins with, where nobody knows of a scan or a slot is still to be run. Returns how
+    /// long it took.
+    async fn opened(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
+        let scans = self.mount.scans();
+        scans.taken_up(self.clock.wall()).await;
+        if let (true, Some(ScanTurn::At { .. })) = (self.mount.is_known(), scans.turn(self.clock.wall())) {
+            if followed.watch.is_some() {
+                let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
+                self.looked(begun, followed);
+            }
+            self.fixed().await?;
+            return Ok(Duration::ZERO);
+        }
+        self.whole(followed).await
+    }
+
+    async fn reopened(&self) -> Result<(), StoreError> {
+        reopen::returned(self.mount.source(), self.store, self.clock).await?;
+        reopen::subtitled(&self.mount, self.store, self.clock).await?;
+        (self.admitted)();
+        Ok(())
+    }
+
+    async fn until_there(&self, mounts: Option<&Changes>) {
+        while self.mount.there_now().await.is_err() {
+            let mut away = self.mount.follow();
+            tokio::select! {
+                () = self.clock.sleep(AWAY) => {}
+                () = changes(mounts) => {}
+                _ = away.wait_for(Option::is_none) => {}
+            }
+        }
+    }
+
+    /// Watches, unless that is of no use here. Why it is not is said once.
+    fn begin(&self, unwatched: &mut Option<String>) -> Followed {
+        let source = self.mount.source();
+        let network = self.mount.disks().root().is_network();
+        let watch = match unwatched {
+            Some(_) => None,
+            // It tells of nothing, and each listing may cost: `scan` alone says how often.
+            None if self.mount.bucket().is_some() => None,
+            None if network => {
+                self.polls("it lies on a network mount, which tells of no changes".to_owned(), unwatched);
+                None
+            }
+            None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
+        };
+        // A cron line says when they are looked through, with all else.
+        let polls = self.mount.source().scan.line().is_none();
+        let at = if polls { self.mount.disks().shares() } else { Vec::new() };
+        let shares = Shares { at, due: self.clock.uptime().after(POLL) };
+        if watch.is_some() {
+            self.polls_shares(&shares.at);
+        }
+        Followed { watch: watch.map(Arc::new), mounts: self.around(), shares, troubles: Vec::new() }
+    }
+
+    fn polls_shares(&self, shares: &[PathBuf]) {
+        for share in shares {
+            let (folder, every) = (share.display(), humantime::format_duration(self.poll(Duration::ZERO)));
+            let words = "a network mount below the source tells of no changes: it is looked through every";
+            tracing::info!(source = %self.mount.source().name, %folder, "{words} {every}");
+        }
+    }
+
+    /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
+    fn around(&self) -> Vec<u8> {
+        if self.mount.bucket().is_some() {
+            return Vec::new();
+        }
+        let real = self.mount.real();
+        table::around(real.as_deref().unwrap_or(&self.mount.source().folder))
+    }
+
+    fn polls(&self, reason: String, unwatched: &mut Option<String>) {
+        let name = &self.mount.source().name;
+        if let Schedule::At(line) = &self.mount.source().scan {
+            let words = "the folder is looked through at the times of its cron line, and at no other";
+            tracing::info!(source = %name, %reason, scan = %line, "{words}");
+        } else {
+            let every = humantime::format_duration(self.poll(Duration::ZERO));
+            tracing::info!(source = %name, %reason, "the folder is looked through every {every}");
+        }
+        *unwatched = Some(reason);
+    }
+
+    fn poll(&self, took: Duration) -> Duration {
+        let rest = POLL.max(took * 4);
+        match self.mount.source().scan {
+            Schedule::Every(every) => rest.min(every),
+            Schedule::At(_) => rest,
+        }
+    }
+
+    /// Returns when it has to be begun anew: the folder went away, or another is mounted there.
+    async fn follow(
+        &self,
+        followed: &mut Followed,
+        mounts: Option<&Changes>,
+        took: Duration,
+        unwatched: &mut Option<String>,
+    ) -> Result<(), StoreError> {
+        // Put off by nothing but a look at the whole folder: changes may never end.
+        let mut due = self.due(followed, took);
+        loop {
+            match self.woken(followed, mounts, due).await {
+                Woken::Away => return Ok(()),
+                Woken::Mounts if self.around() != followed.mounts => return Ok(()),
+                Woken::Mounts => continue,
+                Woken::Time => due = self.looked_through(followed).await?,
+                Woken::Shares => self.shares(followed).await?,
+                Woken::Changed => {
+                    self.clock.sleep(GATHERED).await;
+                    let Some(changed) = followed.watch.as_ref().map(|watch| watch.hints().take()) else { continue };
+                    if let Some(words) = changed.broken {
+                        self.polls(words, unwatched);
+                        return Ok(());
+                    }
+                    if changed.replaced {
+                        return Ok(());
+                    }
+                    if changed.overflowed {
+                        due = self.overflowed(followed).await?;
+                    } else {
+                        if changed.settings {
+                            self.fixed().await?;
+                        }
+                        self.changed(changed.paths, followed).await?;
+                    }
+                }
+            }
+            if self.mount.away().is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn shares(&self, followed: &mut Followed) -> Result<(), StoreError> {
+        let begun = self.clock.uptime();
+        let paths = followed.shares.at.iter().cloned().collect();
+        self.while_it_changes(followed, self.changed(paths, followed)).await?;
+        let now = self.clock.uptime();
+        followed.shares.due = now.after(self.poll(now.since(begun)));
+        Ok(())
+    }
+
+    /// When the folder is looked through again, whatever is told of it meanwhile: by the clock that nobody sets.
+    /// `None`: by its cron line.
+    fn due(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
+        let polls = followed.watch.is_none() && self.mount.bucket().is_none();
+        let due = match self.mount.source().scan {
+            Schedule::At(_) => None,
+            Schedule::Every(_) if polls => Some(self.poll(took)),
+            Schedule::Every(every) => Some(every),
+        };
+        let due = due.map(|rest| self.clock.uptime().after(rest));
+        self.mount.scans().awaits(due);
+        due
+    }
+
+    /// What passed while something else was done is due at once.
+    fn left(&self, due: Option<Uptime>) -> Duration {
+        let slot = match self.mount.scans().turn(self.clock.wall()) {
+            Some(ScanTurn::Now(_)) => Some(Duration::ZERO),
+            Some(ScanTurn::At { slot, .. }) => Some(slot.since(self.clock.wall()).min(NAP)),
+            None => None,
+        };
+        let due = due.map(|due| due.since(self.clock.uptime()));
+        due.into_iter().chain(slot).min().unwrap_or(NAP)
+    }
+
+    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, due: Option<Uptime>) -> Woken {
+        let mut away = self.mount.follow();
+        let hints = async {
+            match &followed.watch {
+                Some(watch) => watch.hints().some().await,
+                None => std::future::pending().await,
+            }
+        };
+        let shares = async {
+            match &followed.watch {
+                Some(_) if !followed.shares.at.is_empty() => {
+                    self.wait(|| followed.shares.due.since(self.clock.uptime())).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = away.wait_for(Option::is_some) => Woken::Away,
+            // Before the changes, of which there may always be one.
+            () = self.wait(|| self.left(due)) => Woken::Time,
+            () = shares => Woken::Shares,
+            () = changes(mounts) => Woken::Mounts,
+            () = hints => Woken::Changed,
+        }
+    }
+
+    /// Until nothing is left to be waited for: clocks are set, and machines sleep.
+    async fn wait(&self, left: impl Fn() -> Duration) {
+        loop {
+            let left = left();
+            if left.is_zero() {
+                return;
+            }
+            self.clock.sleep(left).await;
+        }
+    }
+
+    async fn looked_through(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
+        let took = self.whole(followed).await?;
+        Ok(self.due(followed, took))
+    }
+
+    /// More has changed than is known.
+    async fn overflowed(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
+        let took = self.whole(followed).await?;
+        let due = self.due(followed, took);
+        // While a hundred thousand files come, not one scan right after the other.
+        self.clock.sleep(took.min(POLL)).await;
+        Ok(due)
+    }
+
+    /// Returns how long it took.
+    async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
+        let begun = self.clock.uptime();
+        self.tell_cause();
+        let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
+        let took = self.clock.uptime().since(begun);
+        self.looked(scanned, followed);
+        self.fixed().await?;
+        Ok(took)
+    }
+
+    /// What a look at all of the folder has left to do. What is wrong is told when it changes.
+    fn looked(&self, scanned: Scanned, followed: &mut Followed) {
+        self.not_forgotten(&scanned, followed);
+        if scanned.troubles != followed.troubles {
+            self.tell(&scanned.troubles);
+            followed.troubles.clone_from(&scanned.troubles);
+        }
+        self.leave(scanned);
+    }
+
+    /// Of what nobody would expect at this hour.
+    fn tell_cause(&self) {
+        let source = &self.mount.source().name;
+        match self.mount.scans().turn(self.clock.wall()) {
+            Some(ScanTurn::Now(Cause::Missed(slot))) => {
+                tracing::info!(%source, slot = timestamps::write(slot), "a scan was missed: it is made up for now, once");
+            }
+            Some(ScanTurn::Now(Cause::CutOff)) => tracing::info!(%source, "a scan was cut off: it goes on now"),
+            _ => {}
+        }
+    }
+
+    /// What waited for it goes on.
+    async fn fixed(&self) -> Result<(), StoreError> {
+        reopen::fixed(self.mount.source(), self.store, self.clock).await?;
+        (self.admitted)();
+        Ok(())
+    }
+
+    /// Does what takes its time, and takes in meanwhile what comes: a scan of a million files on a slow disk
+    /// must not hold up the clip that is dropped beside them.
+    async fn while_it_changes<T>(
+        &self,
+        followed: &Followed,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let Some(watch) = &followed.watch else { return work.await };
+        let done = CancellationToken::new();
+        let working = async {
+            let _ended = done.clone().drop_guard();
+            work.await
+        };
+        let taking_in = async {
+            // Never dropped in the middle: what is taken from the hints is known to nobody else.
+            while done.run_until_cancelled(watch.hints().some_paths()).await.is_some() {
+                self.clock.sleep(GATHERED).await;
+                self.changed(watch.hints().take_paths(), followed).await?;
+            }
+            Ok(())
+        };
+        let (worked, taken_in) = tokio::join!(working, taking_in);
+        taken_in.and(worked)
+    }
+
+    async fn changed(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
+        let scanned = self.scan(followed).below(topmost(paths)).await?;
+        self.not_forgotten(&scanned, followed);
+        self.tell(&scanned.troubles);
+        self.leave(scanned);
+        Ok(())
+    }
+
+    /// A folder that was away for a moment may be back before anybody but this look has noticed.
+    fn not_forgotten(&self, scanned: &Scanned, followed: &Followed) {
+        if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.there) {
+            watch.hints().miss();
+        }
+    }
+
+    fn scan(&self, followed: &Followed) -> FolderScan<'_> {
+        let on_folder = followed.watch.clone().map(|watch| {
+            let over: crate::source::scan::traverse::OnFolder = Arc::new(move |folder| watch.over(folder));
+            over
+        });
+        FolderScan { mount: &self.mount, store: self.store, clock: self.clock, admitted: self.admitted, on_folder }
+    }
+
+    fn tell(&self, troubles: &[String]) {
+        for trouble in troubles {
+            tracing::warn!(source = %self.mount.source().name, %trouble, "not everything could be looked at");
+        }
+    }
+
+    fn leave(&self, scanned: Scanned) {
+        if !scanned.leftovers.is_empty() {
+            (self.leftovers)(scanned.leftovers);
+        }
+    }
+}
+
+async fn changes(mounts: Option<&Changes>) {
+    match mounts {
+        Some(mounts) => mounts.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Without what lies below another one of them.
+fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if kept.last().is_none_or(|above| !path.starts_with(above)) {
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::read;
+    use crate::store::memory;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tempfile::TempDir;
+
+    #[test]
+    fn what_lies_below_is_looked_at_with_what_lies_above() {
+        let paths = ["a", "a/b.wav", "a/c/d", "ab.wav", "e/f"].map(PathBuf::from);
+        let top = topmost(paths.into_iter().collect());
+        assert_eq!(top, ["a", "ab.wav", "e/f"].map(PathBuf::from));
+    }
+
+    /// Ten minutes go by with each change that is gathered; nothing else makes time pass.
+    #[derive(Default)]
+    struct Slow(Mutex<(i64, u64)>);
+
+    impl Slow {
+        fn pass(&self, wall: i64, up: u64) {
+            let mut passed = self.0.lock().unwrap();
+            *passed = (passed.0 + wall, passed.1 + up);
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Clock for Slow {
+        fn now(&self) -> Timestamp {
+            Timestamp(self.0.lock().unwrap().0 * 1000)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(self.0.lock().unwrap().1))
+        }
+
+        async fn sleep(&self, span: Duration) {
+            let until = self.uptime().after(span);
+            if span == GATHERED {
+                self.pass(600, 600);
+            }
+            while self.uptime() < until {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changes_without_end_do_not_put_off_the_next_full_scan() {
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {:?}\nscan = \"15m\"\n", folder.path());
+        let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        // Told of at each full scan, and at no other.
+        let quiet = folder.path().join("quiet");
+        std::fs::create_dir(&quiet).unwrap();
+        std::fs::write(quiet.join(".0123456789abcdef0123456789abcdef.scribed-tmp"), "").unwrap();
+        let mount = Arc::new(Mount::new(Arc::new(source), state.path(), Arc::new(crate::clock::SystemClock)));
+        let (store, clock, scans) = (memory::empty(), Slow::default(), AtomicU32::new(0));
+        let leftovers = |_: BTreeSet<RootedPath>| {
+            scans.fetch_add(1, Ordering::Relaxed);
+        };
+        let intake = WatchLoop { leftovers: &leftovers, ..unheard(mount, &store, &clock) };
+        let changes = async {
+            while scans.load(Ordering::Relaxed) < 3 {
+                std::fs::write(folder.path().join("busy.wav"), "").unwrap();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = intake.run() => panic!("{ended:?}"),
+            ended = tokio::time::timeout(Duration::from_secs(60), changes) => ended.expect("no full scan comes"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slot_that_passed_is_due_and_a_wall_set_back_delays_no_length_of_time() {
+        let (folder, state, clock) = (TempDir::new().unwrap(), TempDir::new().unwrap(), Slow::default());
+        clock.pass(1_000_000_800, 0);
+        let store = memory::empty();
+        let mount = |lines: &str| {
+            let source = Arc::new(source_in(folder.path(), lines));
+            Arc::new(Mount::new(source, state.path(), Arc::new(crate::clock::SystemClock)))
+        };
+        let intake = |lines: &str| unheard(mount(lines), &store, &clock);
+        let (every, hourly) = (intake("scan = \"15m\"\n"), intake("scan = \"0 * * * *\"\n"));
+        hourly.mount.scans().begins(clock.wall()).await;
+        hourly.mount.scans().ends(clock.wall()).await;
+        let due = Some(clock.uptime().after(Duration::from_secs(900)));
+        let left = || (every.left(due).as_secs(), hourly.left(None).as_secs());
+        assert_eq!(left(), (900, 60));
+        clock.pass(-7200, 890);
+        assert_eq!(left(), (10, 60));
+        clock.pass(7200 + 3601, 0);
+        assert_eq!(left(), (10, 0));
+    }
+
+    /// One that tells nobody.
+    fn unheard<'i>(mount: Arc<Mount>, store: &'i dyn Store, clock: &'i dyn Clock) -> WatchLoop<'i> {
+        WatchLoop { mount, store, clock, admitted: &|| {}, leftovers: &|_| {}, since: Timestamp(0) }
+    }
+
+    /// So many times as fast as the real one. Where all of a machine is in use, what is swift finds a folder away that
+    /// answers a little late.
+    #[derive(Clone, Copy)]
+    struct Swift(u32);
+
+    #[async_trait::async_trait]
+    impl Clock for Swift {
+        fn now(&self) -> Timestamp {
+            crate::clock::SystemClock.now()
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(crate::clock::SystemClock.uptime().0 * self.0)
+        }
+
+        async fn sleep(&self, span: Duration) {
+            tokio::time::sleep(span / self.0).await;
+        }
+    }
+
+    fn source_in(folder: &Path, lines: &str) -> crate::config::model::Source {
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\n{lines}");
+        read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    /// Runs the intake until this comes true.
+    async fn run_until(intake: &WatchLoop<'_>, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let waiting = async {
+            while !holds().await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = intake.run() => panic!("{ended:?}"),
+            waited = tokio::time::timeout(Duration::from_secs(120), waiting) => waited.unwrap_or_else(|_| panic!("never: {what}")),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_clip_that_comes_during_a_scan_is_not_held_up_by_it() {
+        use futures_util::FutureExt;
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        for name in ["archive", "a"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for n in 0..3_000 {
+            std::fs::write(folder.path().join(format!("archive/{n}.wav")), "").unwrap();
+        }
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift(5)))), memory::empty());
+        let clip = crate::domain::job::JobKey {
+            source: mount.source().name.clone(),
+            path: crate::domain::path::RelPath::new("a/clip.wav"),
+        };
+        let (dropped, is_found) = (std::sync::Once::new(), std::sync::atomic::AtomicBool::new(false));
+        let admitted = || {
+            // The folder `a` is watched by now, and its files have been looked at.
+            dropped.call_once(|| std::fs::write(folder.path().join("a/clip.wav"), "").unwrap());
+            if !is_found.load(Ordering::Relaxed) {
+                let found = store.find(&clip).now_or_never().expect("at once").unwrap();
+                is_found.store(found.is_some(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(5)); // a slow disk, for as long as it takes
+            }
+        };
+        let intake = WatchLoop { admitted: &admitted, ..unheard(mount, &store, &Swift(5)) };
+        run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
+        let job = store.find(&clip).await.unwrap().unwrap();
+        assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_told_of_while_the_folder_was_away_for_one_look_is_not_forgotten() {
+        use crate::source::mount::marker::UnknownFolder;
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        for n in 0..2_000 {
+            std::fs::write(folder.path().join(format!("{n}.wav")), "").unwrap();
+        }
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let is_away = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let asked = Arc::clone(&is_away);
+        let look: crate::source::mount::source_mount::FolderLook =
+            Arc::new(move |_, _| match asked.swap(false, Ordering::Relaxed) {
+                true => Err(UnknownFolder::Away("is not there".to_owned())),
+                false => Ok(crate::source::mount::disk::Disk::Local),
+            });
+        let mount = Arc::new(Mount::with_look(source, state.path(), Arc::new(crate::clock::SystemClock), look));
+        let store = memory::empty();
+        let count = std::sync::atomic::AtomicU64::new(0);
+        let admitted = || {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            if n % 400 == 10 {
+                std::fs::write(folder.path().join(format!("clip{n}.wav")), "").unwrap();
+                is_away.store(true, Ordering::Relaxed);
+            }
+        };
+        let intake = WatchLoop { admitted: &admitted, ..unheard(mount, &store, &Swift(100)) };
+        let on_disk = || std::fs::read_dir(folder.path()).unwrap().count() as u64;
+        run_until(&intake, "all are found", async || {
+            let found = store.counts().await.unwrap().total();
+            found > 2_000 && found + u64::from(folder.path().join(".scribed").exists()) == on_disk()
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_share_in_a_local_folder_is_looked_through_and_settles_as_a_share_does() {
+        let (folder, state, server) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        let share = folder.path().join("nas");
+        std::fs::create_dir(&share).unwrap();
+        let mounted = std::process::Command::new("bindfs").arg(server.path()).arg(&share).status();
+        assert!(mounted.expect("the program `bindfs`").success(), "this test mounts a share, and needs root for it");
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift(100)))), memory::empty());
+        let key = |path: &str| crate::domain::job::JobKey {
+            source: mount.source().name.clone(),
+            path: crate::domain::path::RelPath::new(path),
+        };
+        std::fs::write(folder.path().join("first.wav"), "").unwrap();
+        let intake = unheard(Arc::clone(&mount), &store, &Swift(100));
+        let found = async |path: &str| store.find(&key(path)).await.unwrap().is_some();
+        let mut step = 0;
+        run_until(&intake, "both are found", async || {
+            // Once what was there is taken in: at the server, of which no event tells.
+            if step == 0 && found("first.wav").await {
+                std::fs::write(server.path().join("far.wav"), "").unwrap();
+                std::fs::write(folder.path().join("near.wav"), "").unwrap();
+                step = 1;
+            }
+            found("nas/far.wav").await && found("near.wav").await
+        })
+        .await;
+        std::process::Command::new("umount").arg("--lazy").arg(&share).status().unwrap();
+        let seen = |job: crate::domain::job::Job| job.seen;
+        let far = seen(store.find(&key("nas/far.wav")).await.unwrap().unwrap());
+        let near = seen(store.find(&key("near.wav")).await.unwrap().unwrap());
+        assert!(far.inode == 0 && far.ctime_ns == 0 && near.inode != 0, "{far:?} {near:?}");
+        let settle = |path: &str| mount.settle_at(&crate::domain::path::RelPath::new(path)).as_secs();
+        assert_eq!([settle("near.wav"), settle("nas/far.wav")], [10, 60]);
+    }
+}

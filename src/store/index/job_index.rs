@@ -1,0 +1,491 @@
+//! What a store of one process keeps in memory beside its rows: some 60 to 150 bytes a job, rebuilt by one
+//! scan when it is opened.
+
+use crate::domain::fault::FaultKind;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::reason::waits_for;
+use crate::domain::routing::RouteKey;
+use crate::domain::scheduling::{Lane, QueuePosition, SchedulingPolicies, SortKey, is_bought};
+use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::PurchaseKey;
+use crate::domain::wait_reason::WaitReason;
+use crate::store::contract::{GroupFilter, JobCounts, Lease};
+use crate::store::index::job_table::JobTable;
+use crate::store::index::ready_queue::ReadyQueue;
+use crate::store::index::spending::Spending;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The first of a group at a stage: its place among the firsts (the least comes first), its stage, its group.
+pub(crate) type GroupHead = ((Lane, Reverse<(u32, i16)>, u64, QueuePosition, JobId), StageKind, RouteKey);
+
+/// The lookups of a queue.
+#[derive(Debug, Default)]
+pub struct JobIndex {
+    /// Every job, briefly.
+    pub roll: JobTable,
+    /// Who wrote the files of a folder that have this name without its ending.
+    writers: HashMap<u64, JobId>,
+    pub(crate) parts: BTreeMap<RouteKey, GroupState>,
+    /// How many files are so large, by what stands for a size.
+    sizes: HashMap<u32, u32>,
+    waiting: HashMap<[u8; 16], JobId>,
+    owners: HashMap<[u8; 16], JobId>,
+    owned: HashMap<JobId, [u8; 16]>,
+    followers: BTreeMap<JobId, BTreeSet<JobId>>,
+    pub(crate) leases: BTreeMap<JobId, HeldLease>,
+    /// What jobs cost.
+    pub spending: Spending,
+    /// The groups that move by themselves, and since when they do.
+    pub(crate) moving: BTreeMap<RouteKey, Timestamp>,
+    /// Those that have something reserved.
+    pub(crate) reserved: BTreeSet<JobId>,
+    on_settings: BTreeSet<JobId>,
+    pub(crate) policies: SchedulingPolicies,
+    /// How many were claimed.
+    served: u64,
+    last_bump: Option<Timestamp>,
+    fence: u64,
+    last: u64,
+}
+
+/// What is known of one group.
+#[derive(Debug, Default)]
+pub(crate) struct GroupState {
+    pub(crate) due: BTreeMap<StageKind, ReadyQueue>,
+    counts: JobCounts,
+    waiting: BTreeMap<(StageKind, WaitReason), AlikeJobs>,
+}
+
+/// Those of a group that wait for the same at the same stage.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct AlikeJobs {
+    /// How many.
+    pub jobs: u64,
+    /// One of them, unless it waits for something else by now.
+    pub one: Option<JobId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    pub(crate) group: RouteKey,
+    fence: u64,
+    pub(crate) until: Timestamp,
+    pub(crate) kind: StageKind,
+    pub(crate) due: Option<Timestamp>,
+    hint: Option<Timestamp>,
+    /// It has asked for its reservation, or goes without one.
+    pub(crate) has_asked: bool,
+}
+
+impl JobIndex {
+    /// A number that no job has. It is used up by [`Index::add`] only: a row that could not be saved
+    /// leaves no gap, so that a gap in the numbers means that rows were lost.
+    pub fn next_id(&self) -> JobId {
+        JobId(self.last + 1)
+    }
+
+    /// Takes a job in.
+    pub fn add(&mut self, job: &Job) {
+        self.last = self.last.max(job.id.0);
+        self.last_bump = self.last_bump.max(job.bumped);
+        self.roll.put(job);
+        for output in job.outputs.iter().filter(|output| output.at.is_none()) {
+            let (folder, _) = split(job.key.path.as_bytes());
+            self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
+        }
+        let group = job.group();
+        self.count(&group, job, 1);
+        self.spending.add(job);
+        if job.held().is_some() {
+            self.reserved.insert(job.id);
+        }
+        if rests_on_settings(job) {
+            self.on_settings.insert(job.id);
+        }
+        *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
+        self.add_due(job.id, &group, job.stage.kind(), job.due);
+        match &job.stage {
+            Stage::Submitted { transcription, .. } => {
+                self.waiting.insert(id_hash(transcription), job.id);
+            }
+            Stage::Following { owner, .. } => {
+                self.followers.entry(*owner).or_default().insert(job.id);
+            }
+            _ => {}
+        }
+        if let Some(order) = in_flight(&job.stage) {
+            self.own(order, job.id);
+        }
+    }
+
+    /// Forgets a job as it was.
+    pub fn remove(&mut self, job: &Job) {
+        let group = job.group();
+        self.count(&group, job, -1);
+        self.spending.remove(job);
+        self.reserved.remove(&job.id);
+        self.on_settings.remove(&job.id);
+        let size = short_size(job.seen.size);
+        if let Some(count) = self.sizes.get_mut(&size) {
+            *count -= 1;
+            if *count == 0 {
+                self.sizes.remove(&size);
+            }
+        }
+        if let Some(due) = job.due {
+            let turn = SortKey::of(job).turn(self.policies.get(&group.source), job.stage.kind(), due);
+            let turns = self.parts.get_mut(&group).and_then(|part| part.due.get_mut(&job.stage.kind()));
+            turns.into_iter().for_each(|turns| turns.take_out(job.id, due, turn));
+        }
+        match &job.stage {
+            Stage::Submitted { transcription, .. } => {
+                // Two jobs may wait for one transcription; each takes away its own entry only.
+                let key = id_hash(transcription);
+                if self.waiting.get(&key) == Some(&job.id) {
+                    self.waiting.remove(&key);
+                }
+            }
+            Stage::Following { owner, .. } => {
+                if let Some(set) = self.followers.get_mut(owner) {
+                    set.remove(&job.id);
+                    if set.is_empty() {
+                        self.followers.remove(owner);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The job that may have written a file of this name: files of one folder that differ in their ending
+    /// only share an entry, and an entry is never forgotten.
+    pub fn writer(&self, key: &JobKey) -> Option<JobId> {
+        let (folder, name) = split(key.path.as_bytes());
+        self.writers.get(&written(&key.source, folder, name)).copied()
+    }
+
+    fn part(&mut self, group: &RouteKey) -> &mut GroupState {
+        self.parts.entry(group.clone()).or_default()
+    }
+
+    fn count(&mut self, group: &RouteKey, job: &Job, by: i64) {
+        if job.stage.is_forgotten() {
+            return;
+        }
+        let part = self.part(group);
+        let counted = part.counts.of_mut(job.stage.kind());
+        *counted = counted.saturating_add_signed(by);
+        if job.is_parked() {
+            part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
+        }
+        if job.is_unhandled_shortfall() {
+            part.counts.unhandled_incomplete = part.counts.unhandled_incomplete.saturating_add_signed(by);
+        }
+        if job.is_unhandled_failure() {
+            part.counts.unhandled_failures = part.counts.unhandled_failures.saturating_add_signed(by);
+        }
+        if job.is_incomplete() {
+            part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
+        }
+        if !job.stage.is_end() {
+            let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
+            waiting.jobs = waiting.jobs.saturating_add_signed(by);
+            waiting.one = if by > 0 { Some(job.id) } else { waiting.one.filter(|one| *one != job.id) };
+        }
+    }
+
+    /// What jobs that have not ended wait for, by group and stage.
+    pub fn waiting(&self) -> impl Iterator<Item = (&RouteKey, StageKind, WaitReason, AlikeJobs)> {
+        let all = self.parts.iter().flat_map(|(group, part)| part.waiting.iter().map(move |waiting| (group, waiting)));
+        all.map(|(group, ((kind, what), waiting))| (group, *kind, *what, *waiting))
+            .filter(|(.., waiting)| waiting.jobs > 0)
+    }
+
+    fn add_due(&mut self, id: JobId, group: &RouteKey, kind: StageKind, due: Option<Timestamp>) {
+        match self.leases.get_mut(&id) {
+            Some(held) => {
+                held.group.clone_from(group);
+                held.kind = kind;
+                held.due = due;
+            }
+            None => {
+                if let Some(due) = due {
+                    self.part(group).due.entry(kind).or_default().put(id, due);
+                }
+            }
+        }
+    }
+
+    /// From now on the sources stand so.
+    pub fn arrange(&mut self, policies: SchedulingPolicies) {
+        if self.policies == policies {
+            return;
+        }
+        for part in self.parts.values_mut() {
+            part.due.values_mut().for_each(ReadyQueue::sort_anew);
+        }
+        self.policies = policies;
+    }
+
+    /// Whose turn it is of these that are due and that nobody holds; held from now on until `until`.
+    /// `backlog`: those of the backlog too.
+    pub fn claim(
+        &mut self,
+        kinds: &[StageKind],
+        of: GroupFilter<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        backlog: bool,
+    ) -> Option<Lease> {
+        let (place, kind, group) = self.firsts(kinds, of, now, backlog).into_iter().min_by_key(|(place, ..)| *place)?;
+        let (.., turn, job) = place;
+        self.hold((turn, job), kind, group, until)
+    }
+
+    /// The first of each of these groups at each of these stages.
+    pub(crate) fn firsts(
+        &mut self,
+        kinds: &[StageKind],
+        of: GroupFilter<'_>,
+        now: Timestamp,
+        backlog: bool,
+    ) -> Vec<GroupHead> {
+        self.expire(now);
+        let Self { parts, policies, roll, .. } = self;
+        let mut firsts = Vec::new();
+        for (group, part) in parts.iter_mut().filter(|(group, _)| of(group)) {
+            let standing = policies.get(&group.source);
+            for (kind, turns) in part.due.iter_mut().filter(|(kind, _)| kinds.contains(kind)) {
+                turns.ripen(now, |id, due| roll.mark(id).turn(standing, *kind, due));
+                let Some((turn, job)) = turns.first() else { continue };
+                let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
+                if lane == Lane::Live || backlog {
+                    // Sources take turns, but for what is bought, and where nobody has said how they stand.
+                    let served = if standing.is_some() && !is_bought(*kind) { turns.served } else { 0 };
+                    firsts.push(((lane, turn.rank(), served, turn, job), *kind, group.clone()));
+                }
+            }
+        }
+        firsts
+    }
+
+    /// The moment of an order that comes before all earlier ones: turns go by whole seconds.
+    pub fn bump_at(&self, now: Timestamp) -> Timestamp {
+        self.last_bump.map_or(now, |last| now.max(Timestamp(last.0.saturating_add(1000))))
+    }
+
+    /// Whether a job is of the backlog, and nobody has put it before the others.
+    pub fn is_backlog(&self, job: &Job) -> bool {
+        let of_source = self.policies.get(&job.key.source).is_some_and(|standing| standing.lane == Lane::Backlog);
+        of_source && job.bumped.is_none()
+    }
+
+    /// Takes one that is due.
+    pub(crate) fn hold(
+        &mut self,
+        (turn, job): (QueuePosition, JobId),
+        kind: StageKind,
+        group: RouteKey,
+        until: Timestamp,
+    ) -> Option<Lease> {
+        let turns = self.parts.get_mut(&group)?.due.get_mut(&kind)?;
+        let due = turns.take(turn, job)?;
+        self.served += 1;
+        turns.served = self.served;
+        self.fence += 1;
+        self.leases.insert(
+            job,
+            HeldLease { group, fence: self.fence, until, kind, due: Some(due), hint: None, has_asked: false },
+        );
+        Some(Lease { job, fence: self.fence })
+    }
+
+    fn expire(&mut self, now: Timestamp) {
+        let over: Vec<JobId> = self.leases.iter().filter(|(_, held)| held.until <= now).map(|(id, _)| *id).collect();
+        for id in over {
+            self.release(id);
+        }
+    }
+
+    /// Whether somebody has the right to move it.
+    pub fn is_held(&self, id: JobId) -> bool {
+        self.leases.contains_key(&id)
+    }
+
+    /// How many jobs of each source are where.
+    pub fn sources(&self) -> BTreeMap<SourceName, JobCounts> {
+        let mut sources: BTreeMap<SourceName, JobCounts> = BTreeMap::new();
+        for (group, part) in self.parts.iter().filter(|(_, part)| part.counts.total() > 0) {
+            sources.entry(group.source.clone()).or_default().add(&part.counts);
+        }
+        sources
+    }
+
+    /// Whether this lease still counts.
+    pub fn holds(&self, lease: &Lease) -> bool {
+        self.leases.get(&lease.job).is_some_and(|held| held.fence == lease.fence)
+    }
+
+    /// Holds longer; `false` if the lease does not count any more.
+    pub fn renew(&mut self, lease: &Lease, until: Timestamp) -> bool {
+        match self.leases.get_mut(&lease.job) {
+            Some(held) if held.fence == lease.fence => {
+                held.until = until;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Something happened that its holder may have looked too early to see.
+    pub fn hint(&mut self, id: JobId, now: Timestamp) {
+        if let Some(held) = self.leases.get_mut(&id) {
+            held.hint = Some(now);
+        }
+    }
+
+    /// What [`Index::hint`] said since this was last asked.
+    pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
+        self.leases.get_mut(&id)?.hint.take()
+    }
+
+    /// Its holder has asked for its reservation, or goes without one.
+    pub fn has_asked(&mut self, id: JobId) {
+        if let Some(held) = self.leases.get_mut(&id) {
+            held.has_asked = true;
+        }
+    }
+
+    /// Whoever held it holds it no more.
+    pub fn release(&mut self, id: JobId) {
+        if let Some(held) = self.leases.remove(&id) {
+            self.add_due(id, &held.group, held.kind, held.due);
+        }
+    }
+
+    /// The one that buys this order, if any; `job` from now on, if none. A job buys one order at a time.
+    pub fn own(&mut self, order: &PurchaseKey, job: JobId) -> JobId {
+        let key = order_hash(order);
+        let owner = *self.owners.entry(key).or_insert(job);
+        if owner == job
+            && self.owned.get(&job) != Some(&key)
+            && let Some(earlier) = self.owned.insert(job, key)
+        {
+            self.owners.remove(&earlier);
+        }
+        owner
+    }
+
+    /// The job buys nothing any more.
+    pub fn disown(&mut self, job: JobId) {
+        if let Some(key) = self.owned.remove(&job) {
+            self.owners.remove(&key);
+        }
+    }
+
+    /// Those that follow a job.
+    pub fn followers(&self, owner: JobId) -> Vec<JobId> {
+        self.followers.get(&owner).map(|set| set.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Those that rest because they do not fit into a budget, or because their service is elsewhere now.
+    pub fn on_settings(&self) -> Vec<JobId> {
+        self.on_settings.iter().copied().collect()
+    }
+
+    /// The job that waits for a transcription.
+    pub fn waits_for(&self, transcription: &TranscriptionId) -> Option<JobId> {
+        self.waiting.get(&id_hash(transcription)).copied()
+    }
+
+    /// How many files are this large, and a few that are larger than 4 GiB by mistake.
+    pub fn of_size(&self, size: u64) -> u32 {
+        self.sizes.get(&short_size(size)).copied().unwrap_or(0)
+    }
+
+    /// How many jobs of these groups are where.
+    pub fn counts(&self, of: GroupFilter<'_>) -> JobCounts {
+        let mut counts = JobCounts::default();
+        let meant = self.parts.iter().filter(|(group, _)| of(group));
+        meant.for_each(|(_, part)| counts.add(&part.counts));
+        counts
+    }
+
+    /// When the next of these is due or its lease runs out.
+    pub fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Option<Timestamp> {
+        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
+        leased.map(|held| held.until).chain(self.turns(kinds, of).filter_map(ReadyQueue::next_due)).min()
+    }
+
+    /// When the next of these is due that is not yet, or the next lease runs out.
+    pub fn due_after(&self, kinds: &[StageKind], of: GroupFilter<'_>, now: Timestamp) -> Option<Timestamp> {
+        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
+        let ends = leased.map(|held| held.until).filter(|until| *until > now);
+        ends.chain(self.turns(kinds, of).filter_map(|turns| turns.due_after(now))).min()
+    }
+
+    fn turns(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> impl Iterator<Item = &ReadyQueue> {
+        let meant = self.parts.iter().filter(move |(group, _)| of(group));
+        meant.flat_map(move |(_, part)| kinds.iter().filter_map(|kind| part.due.get(kind)))
+    }
+}
+
+/// It goes on, or may, when a person has changed the configuration.
+fn rests_on_settings(job: &Job) -> bool {
+    use FaultKind as F;
+    let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
+    match (&fault.kind, job.stage.kind()) {
+        (F::Budget | F::NotAllowed, _) => true,
+        // Before its upload a job asks for nothing but what its source says.
+        (F::Asks, StageKind::Probed) => job.due.is_none(),
+        // Another key or address may be all that it takes.
+        (F::Barred { .. } | F::Unreachable | F::Broken, StageKind::Probed | StageKind::Uploaded) => true,
+        _ => job.asks_where(),
+    }
+}
+
+/// From the intent until the purchase is written down as such, the order has an owner by its row.
+fn in_flight(stage: &Stage) -> Option<&PurchaseKey> {
+    matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
+}
+
+/// Half the memory. Where two sizes have the same, content is hashed once too often.
+fn short_size(size: u64) -> u32 {
+    (size ^ (size >> 32)) as u32
+}
+
+/// An order in 16 bytes.
+pub fn order_hash(order: &PurchaseKey) -> [u8; 16] {
+    let mut bytes = order.content.0.to_vec();
+    bytes.extend_from_slice(&order.params.0);
+    bytes.extend_from_slice(order.service.as_str().as_bytes());
+    short(Hash::of(&bytes))
+}
+
+/// An id in 16 bytes.
+pub fn id_hash(id: &TranscriptionId) -> [u8; 16] {
+    short(Hash::of(id.as_str().as_bytes()))
+}
+
+fn short(hash: Hash) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.0[..16]);
+    short
+}
+
+/// A path's folder, with its last slash, and its name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    path.split_at(path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1))
+}
+
+/// Stands for a folder and a name without its ending. Small: there is one for each job, and the row
+/// tells whether it is right.
+fn written(source: &SourceName, folder: &[u8], name: &[u8]) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher};
+    let stem = name.iter().rposition(|byte| *byte == b'.').map_or(name, |point| &name[..point]);
+    let mut hasher = DefaultHasher::new();
+    (source.as_str(), folder, stem).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,204 @@
+//! What charges come to, by source and quarter of an hour: every zone's midnight falls on one, so that the
+//! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
+
+use crate::domain::budget::{Account, BudgetLimit, Period};
+use crate::domain::charge::{Charge, Sighted, State};
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
+use crate::domain::stage::Stage;
+use crate::store::contract::{Bought, NewestPurchase};
+use crate::store::index::job_index::id_hash;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+const QUARTER: i64 = 15 * 60 * 1000;
+
+/// All sums.
+#[derive(Debug, Default)]
+pub struct Spending {
+    spent: BTreeMap<SourceName, Sums>,
+    reserved: BTreeMap<SourceName, Sums>,
+    /// When this run began.
+    run: Option<Timestamp>,
+    /// The transcriptions that jobs of this queue paid for.
+    paid: HashSet<[u8; 16]>,
+    /// What was found again at a service and no job has yet: nobody knows whose it is.
+    sighted: HashMap<[u8; 16], (Timestamp, u64)>,
+    nobodys: Sums,
+    /// What was bought last at each service.
+    newest: BTreeMap<ServiceName, NewestPurchase>,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    quarters: BTreeMap<i64, u64>,
+    total: u64,
+    of_run: u64,
+}
+
+impl Spending {
+    /// From now on is a run, of which nothing is spent yet.
+    pub fn begin_run(&mut self, now: Timestamp) {
+        self.run = Some(now);
+        self.spent.values_mut().chain(self.reserved.values_mut()).for_each(|sums| sums.of_run = 0);
+    }
+
+    /// When this run began.
+    pub fn run(&self) -> Option<Timestamp> {
+        self.run
+    }
+
+    /// Counts a job's charges.
+    pub fn add(&mut self, job: &Job) {
+        self.change(job, u64::saturating_add);
+        self.note_newest(job);
+        for id in paid(job) {
+            self.paid.insert(id);
+            if let Some((at, amount)) = self.sighted.remove(&id) {
+                self.nobodys.change(at, amount, u64::saturating_sub);
+            }
+        }
+    }
+
+    /// What was bought last at a service, as far as this queue knows.
+    pub fn newest(&self, service: &ServiceName) -> NewestPurchase {
+        self.newest.get(service).cloned().unwrap_or_default()
+    }
+
+    /// Never taken back: what was given back since was about to be bought all the same.
+    fn note_newest(&mut self, job: &Job) {
+        let is_intent = matches!(job.stage, Stage::Submitting { .. });
+        for charge in &job.charges {
+            let is_bought = charge.state == State::Spent && charge.at != Charge::UNDATED;
+            let is_sent = is_intent && charge.state == State::Held;
+            if !(is_bought || is_sent) {
+                continue;
+            }
+            let newest = self.newest.entry(charge.service.clone()).or_default();
+            if newest.intent.is_none_or(|(at, _)| at <= charge.at) {
+                newest.intent = Some((charge.at, charge.service_date));
+            }
+            if let Some(transcription) = charge.transcription.as_ref().filter(|_| is_bought)
+                && newest.accepted.as_ref().is_none_or(|(at, ..)| *at <= charge.at)
+            {
+                newest.accepted = Some((charge.at, charge.service_date, transcription.clone()));
+            }
+        }
+    }
+
+    /// Counts them no more.
+    pub fn remove(&mut self, job: &Job) {
+        self.change(job, u64::saturating_sub);
+        for id in paid(job) {
+            self.paid.remove(&id);
+        }
+    }
+
+    /// Counts what a service's list has, unless a job has it.
+    pub fn sight(&mut self, bought: &Bought) {
+        let Some(Sighted { at, billed: Some(amount), is_uncounted: false }) = bought.sighted else { return };
+        let id = id_hash(&bought.transcription);
+        if !self.paid.contains(&id) && self.sighted.insert(id, (at, amount)).is_none() {
+            self.nobodys.change(at, amount, u64::saturating_add);
+        }
+    }
+
+    /// Whether a job has a charge for this.
+    pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
+        self.paid.contains(&id_hash(transcription))
+    }
+
+    /// The same of its hash.
+    pub fn has_paid_hash(&self, id: &[u8; 16]) -> bool {
+        self.paid.contains(id)
+    }
+
+    fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
+        let amounts = |charge: &'_ Charge| {
+            let is_reserved = charge.state == State::Held;
+            charge.amount().filter(|amount| *amount > 0).map(|amount| (is_reserved, amount, charge.at, charge.run))
+        };
+        for (is_reserved, amount, at, run) in job.charges.iter().filter_map(amounts) {
+            let by_source = if is_reserved { &mut self.reserved } else { &mut self.spent };
+            let sums = by_source.entry(job.key.source.clone()).or_default();
+            sums.change(at, amount, by);
+            if self.run == Some(run) {
+                sums.of_run = by(sums.of_run, amount);
+            }
+        }
+    }
+
+    /// How much is spent or reserved of this.
+    pub fn used(&self, limit: &BudgetLimit) -> u64 {
+        self.account(limit).used()
+    }
+
+    /// What is spent and what is reserved of this.
+    pub fn account(&self, limit: &BudgetLimit) -> Account {
+        let is_meant = |source: &SourceName| limit.source.as_ref().is_none_or(|own| own == source);
+        let of = |by_source: &BTreeMap<SourceName, Sums>| {
+            let meant = by_source.iter().filter(|(source, _)| is_meant(source));
+            meant.map(|(_, sums)| sums.used(limit)).fold(0, u64::saturating_add)
+        };
+        let unclaimed = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
+        let (spent, reserved) = (of(&self.spent).saturating_add(unclaimed), of(&self.reserved));
+        Account { limit: limit.clone(), spent, unclaimed, reserved }
+    }
+
+    /// What was found again at a service and no job has yet: when it was bought, and what it cost.
+    pub fn unclaimed(&self) -> Vec<(Timestamp, u64)> {
+        self.sighted.values().copied().collect()
+    }
+}
+
+impl Sums {
+    fn change(&mut self, at: Timestamp, amount: u64, by: fn(u64, u64) -> u64) {
+        let quarter = self.quarters.entry(quarter_of(at)).or_default();
+        *quarter = by(*quarter, amount);
+        if *quarter == 0 {
+            self.quarters.remove(&quarter_of(at));
+        }
+        self.total = by(self.total, amount);
+    }
+
+    fn used(&self, limit: &BudgetLimit) -> u64 {
+        match limit.period {
+            Period::Run => self.of_run,
+            Period::Total => self.total,
+            Period::Day | Period::Month => {
+                // What is dated ahead counts, too: either the clock was ahead then, or it is behind now.
+                let quarters = self.quarters.range(quarter_of(limit.span.from)..);
+                quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
+            }
+        }
+    }
+}
+
+fn paid(job: &Job) -> impl Iterator<Item = [u8; 16]> {
+    job.charges.iter().filter_map(|charge| charge.transcription.as_ref()).map(id_hash)
+}
+
+fn quarter_of(at: Timestamp) -> i64 {
+    at.0.div_euclid(QUARTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::budget::Span;
+
+    #[test]
+    fn what_is_dated_ahead_counts_in_the_day_and_month_of_now() {
+        const DAY: i64 = 86_400_000;
+        let mut sums = Sums::default();
+        for (day, amount) in [(9, 1), (10, 2), (400, 4)] {
+            sums.change(Timestamp(day * DAY), amount, u64::saturating_add);
+        }
+        let used = |period, from, until| {
+            let span = Span { from: Timestamp(from * DAY), until: Timestamp(until * DAY) };
+            sums.used(&BudgetLimit { source: None, period, span, allowed: 0 })
+        };
+        assert_eq!(used(Period::Day, 10, 11), 6);
+        assert_eq!(used(Period::Month, 0, 31), 7);
+        assert_eq!(used(Period::Day, 0, 1), 7, "the clock is behind");
+    }
+}

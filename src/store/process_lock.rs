@@ -1,0 +1,105 @@
+//! Who may open the queue of a state directory: one process at a time. sled has a lock of its own, and
+//! reads and writes its settings before it takes that one: of two that make a queue at the same moment
+//! one could call the other's half of it damaged.
+
+use crate::permission::at_state;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Beside the queue and not in it: it stays where it is while a queue is set aside. Never removed, for
+/// who removes it may take away another's lock.
+const NAME: &str = "queue.lock";
+
+/// The way to the queue, for as long as this lives. The kernel lets go of a killed process's.
+#[derive(Debug)]
+pub struct ProcessLock {
+    held: File,
+}
+
+/// Why nobody may pass now.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process has it, of this number where it has said so.
+    Held(Option<u32>),
+    /// The disk's or the administrator's doing.
+    Io(io::Error),
+}
+
+impl ProcessLock {
+    /// Passes, or says at once who is inside.
+    ///
+    /// # Errors
+    /// See [`Shut`].
+    pub fn enter(state: &Path) -> Result<Self, LockError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let path = state.join(NAME);
+        let mut held = lock(options.open(&path).map_err(at_state(&path)).map_err(LockError::Io)?)?;
+        // For people. On a full disk nobody is told, and the lock holds all the same.
+        let _ = held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id()));
+        Ok(Self { held })
+    }
+
+    /// Keeps everybody out for as long as what is returned lives, and changes nothing: for who only
+    /// looks. `None` where nobody has passed yet but releases that know no gate.
+    ///
+    /// # Errors
+    /// See [`Shut`].
+    pub fn keep_shut(state: &Path) -> Result<Option<File>, LockError> {
+        let path = state.join(NAME);
+        match File::open(&path) {
+            Ok(file) => lock(file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LockError::Io(at_state(&path)(error))),
+        }
+    }
+}
+
+impl Drop for ProcessLock {
+    fn drop(&mut self) {
+        // Nobody's number is told for another's.
+        let _ = self.held.set_len(0);
+    }
+}
+
+fn lock(file: File) -> Result<File, LockError> {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LockError::Held(named(file))),
+        Err(TryLockError::Error(error)) => Err(LockError::Io(error)),
+    }
+}
+
+fn named(file: File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.strip_suffix('\n')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_passes_at_a_time_and_the_others_are_told_who() {
+        let state = tempfile::tempdir().unwrap();
+        // Of one that was killed, whose number was longer.
+        std::fs::write(state.path().join(NAME), "99999999999\n").unwrap();
+        let inside = ProcessLock::enter(state.path()).unwrap();
+        let Err(LockError::Held(pid)) = ProcessLock::enter(state.path()) else { panic!("two passed") };
+        assert_eq!(pid, Some(std::process::id()));
+        let Err(LockError::Held(_)) = ProcessLock::keep_shut(state.path()) else { panic!("somebody is inside") };
+        drop(inside);
+        assert_eq!(std::fs::read(state.path().join(NAME)).unwrap(), b"");
+        let looking = ProcessLock::keep_shut(state.path()).unwrap();
+        assert!(matches!(ProcessLock::enter(state.path()), Err(LockError::Held(None))));
+        drop(looking);
+        ProcessLock::enter(state.path()).unwrap();
+        let nowhere = state.path().join("nowhere");
+        assert!(
+            matches!(ProcessLock::enter(&nowhere), Err(LockError::Io(error)) if error.kind() == io::ErrorKind::NotFound)
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! The service's interface: the bodies of requests and answers, for the client and for the embedded service.
+
+pub mod address;
+pub mod bounded_value;
+pub mod configs;
+pub mod delivered;
+pub mod enrichment;
+pub mod error;
+pub mod event;
+pub mod fields;
+pub mod languages;
+pub mod live;
+pub mod network;
+pub mod page;
+pub mod params;
+pub mod published;
+pub mod record;
+pub mod requested;
+pub mod result;
+pub mod result_out;
+pub mod schema;
+pub mod shorthand;
+pub mod table;
+pub mod timestamps;
+pub mod transcript_reader;
+pub mod upload;
+pub mod v1;
+pub mod v1_params;
+pub mod v1_result;

@@ -1,0 +1,544 @@
+//! What was said, read from a result as it streams by. Nothing is kept that no output is made from: no copy of the
+//! interface's own form, no utterance without words. What is null, of another type or unknown costs what it held.
+//!
+//! A result is somebody else's text: it has limits, far above what any recording comes to.
+
+use crate::domain::format::Format;
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::result::Subtitles;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Words and utterances of one result: some 300 hours of speech.
+const MOST_WORDS: usize = 3_000_000;
+
+/// Bytes of text of one utterance.
+const LONGEST_UTTERANCE: usize = 4 << 20;
+
+/// Bytes of text of all utterances and words.
+const LONGEST_TEXT: usize = 128 << 20;
+
+/// As much of a transcription as outputs are made from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReadTranscript {
+    transcript: Transcript,
+    subtitles: Vec<(Format, String)>,
+    unread: UnreadFields,
+}
+
+/// Fields that outputs are made from and that could not be read, with how often: null, absent or of another type. What
+/// is empty was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnreadFields(BTreeMap<&'static str, u64>);
+
+impl UnreadFields {
+    /// For people: `languages, utterances.start (3)`; `None` where all was read.
+    pub fn words(&self) -> Option<String> {
+        let one = |(name, count): (&&str, &u64)| match count {
+            1 => (*name).to_owned(),
+            count => format!("{name} ({count})"),
+        };
+        (!self.0.is_empty()).then(|| self.0.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl ReadTranscript {
+    /// What was said. A text without utterances is one utterance without times.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// What could not be read of it.
+    pub fn unread(&self) -> &UnreadFields {
+        &self.unread
+    }
+
+    /// The subtitles that came with it, by format.
+    pub fn own_subtitles(&self) -> &[(Format, String)] {
+        &self.subtitles
+    }
+}
+
+/// What may still come.
+#[derive(Default)]
+struct Used {
+    words: Cell<usize>,
+    bytes: Cell<usize>,
+    unread: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+/// The fields of an object that outputs are made from.
+struct Fields<'u, const N: usize> {
+    used: &'u Used,
+    names: [&'static str; N],
+    is_read: [bool; N],
+}
+
+impl<'u, const N: usize> Fields<'u, N> {
+    fn new(used: &'u Used, names: [&'static str; N]) -> Self {
+        Self { used, names, is_read: [false; N] }
+    }
+
+    /// The value of the n-th of them; of one that comes twice the last one counts.
+    fn take<T: Default>(&mut self, n: usize, value: Option<T>) -> T {
+        self.is_read[n] = value.is_some();
+        value.unwrap_or_default()
+    }
+
+    /// Nothing more comes.
+    fn end(self) {
+        let unread = self.names.iter().zip(self.is_read).filter(|(_, is_read)| !is_read);
+        unread.for_each(|(name, _)| self.used.unread(name));
+    }
+}
+
+impl Used {
+    fn unread(&self, name: &'static str) {
+        *self.unread.borrow_mut().entry(name).or_default() += 1;
+    }
+
+    fn word<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        self.words.set(self.words.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+        if self.words.get() > MOST_WORDS {
+            return Err(E::custom(format!("it has more than {MOST_WORDS} words and utterances")));
+        }
+        if self.bytes.get() > LONGEST_TEXT {
+            return Err(E::custom(format!("it has more than {LONGEST_TEXT} bytes of text")));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for ReadTranscript {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Lax(Transcription(Used::default()))).map(Option::unwrap_or_default)
+    }
+}
+
+/// Reads an object by its fields, or a list by its elements.
+trait Reads<'de>: Sized {
+    type Value;
+
+    /// An object.
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Self::Value>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    /// A list.
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Self::Value>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    /// A text.
+    fn text(self, _text: &str) -> Option<Self::Value> {
+        None
+    }
+
+    /// A number.
+    fn number(self, _number: f64) -> Option<Self::Value> {
+        None
+    }
+}
+
+/// What is of another type says nothing.
+struct Lax<R>(R);
+
+impl<'de, R: Reads<'de>> DeserializeSeed<'de> for Lax<R> {
+    type Value = Option<R::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de, R: Reads<'de>> Visitor<'de> for Lax<R> {
+    type Value = Option<R::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a result")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.0.text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        self.0.list(seq)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        self.0.object(map)
+    }
+}
+
+struct Text;
+
+impl Reads<'_> for Text {
+    type Value = String;
+
+    fn text(self, text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+}
+
+struct Number;
+
+impl Reads<'_> for Number {
+    type Value = f64;
+
+    fn number(self, number: f64) -> Option<f64> {
+        Some(number)
+    }
+}
+
+/// A number that counts something; not a fraction and not below 0.
+struct Count;
+
+impl Reads<'_> for Count {
+    type Value = u32;
+
+    fn number(self, number: f64) -> Option<u32> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating, and compared")]
+        let count = number as u32;
+        (f64::from(count) == number).then_some(count)
+    }
+}
+
+struct Texts;
+
+impl<'de> Reads<'de> for Texts {
+    type Value = Vec<String>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = seq.next_element_seed(Lax(Text))? {
+            // More languages are spoken in no recording.
+            texts.extend(text.filter(|_| texts.len() < 1_000));
+        }
+        Ok(Some(texts))
+    }
+}
+
+struct Transcription(Used);
+
+impl<'de> Reads<'de> for Transcription {
+    type Value = ReadTranscript;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<ReadTranscript>, A::Error> {
+        let (mut said, mut whole) = (ReadTranscript::default(), String::new());
+        let mut fields = Fields::new(&self.0, ["full_transcript", "languages", "utterances"]);
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("full_transcript") => whole = fields.take(0, map.next_value_seed(Lax(Text))?),
+                Some("languages") => {
+                    said.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
+                }
+                Some("utterances") => {
+                    said.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
+                }
+                Some("subtitles") => {
+                    let files = map.next_value_seed(Lax(Files))?.unwrap_or_default();
+                    said.subtitles = files.into_iter().filter_map(Subtitles::known).collect();
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        fields.end();
+        said.unread = UnreadFields(self.0.unread.take());
+        let text = whole.trim();
+        if said.transcript.utterances.is_empty() && !text.is_empty() {
+            let text = text.to_owned();
+            fits(text.len())?;
+            said.transcript.utterances.push(Utterance { text, ..empty() });
+        }
+        Ok(Some(said))
+    }
+}
+
+struct Utterances<'u>(&'u Used);
+
+impl<'de> Reads<'de> for Utterances<'_> {
+    type Value = Vec<Utterance>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Utterance>>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(utterance) = seq.next_element_seed(Lax(One(self.0)))? {
+            match utterance {
+                Some(utterance) => all.extend((!utterance.text.is_empty()).then_some(utterance)),
+                None => self.0.unread("utterances"),
+            }
+        }
+        Ok(Some(all))
+    }
+}
+
+struct One<'u>(&'u Used);
+
+impl<'de> Reads<'de> for One<'_> {
+    type Value = Utterance;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
+        let mut one = empty();
+        let names =
+            ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
+        let mut fields = Fields::new(self.0, names);
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("start") => one.start = fields.take(0, map.next_value_seed(Lax(Number))?),
+                Some("end") => one.end = fields.take(1, map.next_value_seed(Lax(Number))?),
+                Some("confidence") => one.confidence = number(&mut map)?,
+                Some("channel") => one.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
+                Some("speaker") => one.speaker = map.next_value_seed(Lax(Count))?,
+                Some("text") => one.text = fields.take(2, map.next_value_seed(Lax(Text))?).trim().to_owned(),
+                Some("language") => one.language = fields.take(3, map.next_value_seed(Lax(Text))?),
+                Some("words") => one.words = fields.take(4, map.next_value_seed(Lax(Words(self.0)))?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        fields.end();
+        if one.text.is_empty() {
+            one.text = joined(&one.words);
+        }
+        if one.text.is_empty() {
+            return Ok(Some(one));
+        }
+        fits(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
+        self.0.word(one.text.len())?;
+        Ok(Some(one))
+    }
+}
+
+struct Words<'u>(&'u Used);
+
+impl<'de> Reads<'de> for Words<'_> {
+    type Value = Vec<Word>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Word>>, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = seq.next_element_seed(Lax(OneWord(self.0)))? {
+            match word {
+                Some(word) if word.text.is_empty() => {}
+                Some(word) => {
+                    self.0.word(word.text.len())?;
+                    words.push(word);
+                }
+                None => self.0.unread("words"),
+            }
+        }
+        Ok(Some(words))
+    }
+}
+
+struct OneWord<'u>(&'u Used);
+
+impl<'de> Reads<'de> for OneWord<'_> {
+    type Value = Word;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Word>, A::Error> {
+        let mut word = Word { text: String::new(), start: 0.0, end: 0.0, confidence: 0.0 };
+        let mut fields = Fields::new(self.0, ["words.word", "words.start", "words.end"]);
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("word") => word.text = fields.take(0, map.next_value_seed(Lax(Text))?),
+                Some("start") => word.start = fields.take(1, map.next_value_seed(Lax(Number))?),
+                Some("end") => word.end = fields.take(2, map.next_value_seed(Lax(Number))?),
+                Some("confidence") => word.confidence = number(&mut map)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        fields.end();
+        Ok(Some(word))
+    }
+}
+
+struct Files;
+
+impl<'de> Reads<'de> for Files {
+    type Value = Vec<Subtitles>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Subtitles>>, A::Error> {
+        let mut files: Vec<Subtitles> = Vec::new();
+        while let Some(file) = seq.next_element_seed(Lax(OneFile))? {
+            // There are two formats; the first of each counts.
+            files.extend(file.filter(|file| files.len() < 100 && Subtitles::is_known(&file.format)));
+        }
+        Ok(Some(files))
+    }
+}
+
+struct OneFile;
+
+impl<'de> Reads<'de> for OneFile {
+    type Value = Subtitles;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Subtitles>, A::Error> {
+        let mut file = Subtitles::default();
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("format") => file.format = text(&mut map)?,
+                Some("subtitles") => file.subtitles = text(&mut map)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(file))
+    }
+}
+
+/// A key that may be one of ours: longer ones are not kept.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((key.len() <= 20).then(|| key.to_owned()))
+    }
+}
+
+/// The text of an utterance that says its words alone. Some services put the blanks between words into the words.
+fn joined(words: &[Word]) -> String {
+    let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
+    Ok(map.next_value_seed(Lax(Text))?.unwrap_or_default())
+}
+
+fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
+    Ok(map.next_value_seed(Lax(Number))?.unwrap_or_default())
+}
+
+fn fits<E: Error>(bytes: usize) -> Result<(), E> {
+    match bytes > LONGEST_UTTERANCE {
+        true => Err(E::custom(format!("an utterance has more than {LONGEST_UTTERANCE} bytes of text"))),
+        false => Ok(()),
+    }
+}
+
+fn empty() -> Utterance {
+    Utterance {
+        text: String::new(),
+        start: 0.0,
+        end: 0.0,
+        confidence: 0.0,
+        channel: 0,
+        speaker: None,
+        language: String::new(),
+        words: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::record::Record;
+    use crate::wire::result::Spoken;
+    use crate::wire::result::Transcription as Whole;
+
+    const CAPTURED: &str = include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
+    const FIXTURE: &str = include_str!("../../tests/data/service/job_done.vercel_fixture_2025.json");
+
+    #[test]
+    fn it_reads_what_the_interfaces_own_form_reads() {
+        for sample in [CAPTURED, FIXTURE] {
+            let record: serde_json::Value = serde_json::from_str(sample).unwrap();
+            let json = record["result"]["transcription"].to_string();
+            let (said, whole): (ReadTranscript, Whole) =
+                (serde_json::from_str(&json).unwrap(), serde_json::from_str(&json).unwrap());
+            assert_eq!(*said.transcript(), whole.transcript());
+            assert_eq!(said.own_subtitles(), whole.own_subtitles());
+            assert_eq!(said.unread().words(), None, "all of it is read");
+        }
+    }
+
+    #[test]
+    fn what_is_empty_null_or_of_another_type_costs_only_what_it_held() {
+        let json = r#"{"full_transcript":null,"languages":["en",null,7],"sentences":[[[]]],"x":{"y":[1]},
+            "utterances":[{},null,7,"x",[1],{"text":"  "},{"words":[{},null,{"word":""}]},
+                {"start":null,"end":"2","text":"Hello.","speaker":"none","channel":-1,"words":[{"word":"Hello.","start":1},{}]}],
+            "subtitles":[null,{"format":"srt","subtitles":"1"},{"format":"odd","subtitles":"2"}]}"#;
+        let said: ReadTranscript = serde_json::from_str(json).unwrap();
+        let word = Word { text: "Hello.".into(), start: 1.0, end: 0.0, confidence: 0.0 };
+        let utterance = Utterance { text: "Hello.".into(), words: vec![word], ..empty() };
+        assert_eq!(*said.transcript(), Transcript { languages: vec!["en".into()], utterances: vec![utterance] });
+        assert_eq!(said.own_subtitles(), [(Format::Srt, "1".to_owned())]);
+        for other in ["null", "7", "[]", "\"text\"", "{}", r#"{"utterances":{}}"#] {
+            assert_eq!(
+                *serde_json::from_str::<ReadTranscript>(other).unwrap().transcript(),
+                Transcript::default(),
+                "{other}"
+            );
+        }
+        let text: ReadTranscript = serde_json::from_str(r#"{"full_transcript":" Hello. "}"#).unwrap();
+        assert_eq!(text.transcript().utterances[0].text, "Hello.");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_counted_and_what_is_empty_was_read() {
+        let unread = |json: &str| {
+            let record = format!(r#"{{"id":"t","status":"done","result":{{"transcription":{json}}}}}"#);
+            let record: Record<Spoken, IgnoredAny> = serde_json::from_str(&record).unwrap();
+            record.result.unwrap().transcription.unwrap_or_default().unread.words().unwrap_or_default()
+        };
+        assert_eq!(unread(r#"{"full_transcript":"","languages":[],"utterances":[]}"#), "");
+        assert_eq!(unread(r#"{"full_transcript":null,"languages":"en"}"#), "full_transcript, languages, utterances");
+        let utterances = r#"{"full_transcript":"a","languages":["en"],"utterances":[
+            {"start":null,"end":1,"text":"a","language":"","words":[{"word":"a","start":"0","end":1},null]},
+            {"start":[],"end":1,"text":"b","language":null,"words":null},7]}"#;
+        let named = "utterances, utterances.language, utterances.start (2), utterances.words, words, words.start";
+        assert_eq!(unread(utterances), named);
+    }
+
+    #[test]
+    fn it_has_limits_and_says_which() {
+        let many = format!(r#"{{"utterances":[{{"words":[{}{{}}]}}]}}"#, r#"{"word":"a"},"#.repeat(MOST_WORDS + 1));
+        let long = format!(r#"{{"utterances":[{{"text":"{}"}}]}}"#, "a".repeat(LONGEST_UTTERANCE + 1));
+        for (json, words) in [(many, "words and utterances"), (long, "an utterance has more than")] {
+            let error = serde_json::from_str::<ReadTranscript>(&json).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let empty = format!(r#"{{"utterances":[{}{{}}]}}"#, "{},".repeat(5_000_000));
+        assert_eq!(*serde_json::from_str::<ReadTranscript>(&empty).unwrap().transcript(), Transcript::default());
+        let deep = format!(r#"{{"x":{}"#, "[".repeat(1_000_000));
+        assert!(serde_json::from_str::<ReadTranscript>(&deep).is_err());
+    }
+}
