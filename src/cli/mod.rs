@@ -7,7 +7,7 @@
 pub mod args;
 pub mod commands;
 
-pub mod plan;
-pub mod render;
+mod plan;
+mod render;
 pub mod runtime;
-pub mod unsupported;
+mod unsupported;

@@ -4,8 +4,8 @@
 pub mod answer;
 pub mod contract;
 pub mod http;
-pub mod rate_limiter;
-pub mod retry;
-pub mod stall_detector;
-pub mod status_class;
-pub mod upload_body;
+mod rate_limiter;
+mod retry;
+mod stall_detector;
+mod status_class;
+mod upload_body;

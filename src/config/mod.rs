@@ -8,11 +8,11 @@ pub mod load;
 #[cfg(test)]
 mod mistakes_tests;
 pub mod model;
-pub mod paths;
-pub mod redact;
-pub mod secret;
-pub mod sections;
-pub mod starter;
-pub mod template;
+pub(crate) mod paths;
+mod redact;
+mod secret;
+pub(crate) mod sections;
+pub(crate) mod starter;
+pub(crate) mod template;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,15 @@
 //! `commands/` has one file for each request, `explain/` says why a file is where it is, `plan/` has plan files, `transport/`
 //! carries requests. Start reading at `transport/handler.rs`.
 
-pub mod commands;
-pub mod comparison;
-pub mod explain;
-pub mod health;
-pub mod job_names;
-pub mod last_lists;
-pub mod last_pass;
-pub mod place;
-pub mod plan;
-pub mod scan_times;
-pub mod state_file;
-pub mod transport;
+pub(crate) mod commands;
+pub(crate) mod comparison;
+pub(crate) mod explain;
+pub(crate) mod health;
+mod job_names;
+pub(crate) mod last_lists;
+pub(crate) mod last_pass;
+pub(crate) mod place;
+pub(crate) mod plan;
+mod scan_times;
+mod state_file;
+pub(crate) mod transport;

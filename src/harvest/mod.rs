@@ -2,5 +2,5 @@
 
 pub mod folder;
 pub mod gather;
-pub mod naming;
-pub mod pages;
+mod naming;
+pub(crate) mod pages;

@@ -1,5 +1,5 @@
 //! Manifests: lists of recordings in CSV, TSV or JSON. `format/` reads them, `passes/` makes jobs of their rows and writes
 //! receipts.
 
-pub mod format;
-pub mod passes;
+pub(crate) mod format;
+pub(crate) mod passes;

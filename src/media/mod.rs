@@ -2,13 +2,13 @@
 
 pub mod decode;
 pub mod extract;
-pub mod ffmpeg;
-pub mod header;
+mod ffmpeg;
+pub(crate) mod header;
 pub mod length;
-pub mod length_boxes;
-pub mod length_cache;
-pub mod length_streams;
-pub mod native;
-pub mod resample;
-pub mod sandbox;
+mod length_boxes;
+pub(crate) mod length_cache;
+mod length_streams;
+mod native;
+mod resample;
+mod sandbox;
 pub mod tags;

@@ -3,13 +3,13 @@
 //! sent to a service; `budget/` limits what is bought. Start reading at `engine/mod.rs`.
 
 pub mod backpressure;
-pub mod blocking;
+pub(crate) mod blocking;
 pub mod budget;
 pub mod engine;
-pub mod engines;
-pub mod log_limit;
-pub mod media_file;
+pub(crate) mod engines;
+mod log_limit;
+pub(crate) mod media_file;
 pub mod recovery;
 pub mod request;
 pub mod stages;
-pub mod windows;
+pub(crate) mod windows;

@@ -3,11 +3,11 @@
 //! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/` turns it
 //! into text, `webhooks/` tells others of an end, `status_page/` shows it to people. Start reading at `service.rs`.
 
-pub mod fair_share;
+mod fair_share;
 pub mod fetch;
 pub mod http;
 pub mod recognition;
 pub mod service;
-pub mod status_page;
+mod status_page;
 pub mod storage;
 pub mod webhooks;

@@ -4,12 +4,12 @@
 //! this installation, `bucket/` speaks S3, `metadata/` reads what lies beside a recording. Start reading at
 //! `scan/folder_scan.rs`.
 
-pub mod bucket;
-pub mod filter;
+pub(crate) mod bucket;
+pub(crate) mod filter;
 pub mod metadata;
 pub mod mount;
-pub mod ownership;
-pub mod path_policy;
-pub mod place;
-pub mod saved_file;
+pub(crate) mod ownership;
+pub(crate) mod path_policy;
+pub(crate) mod place;
+mod saved_file;
 pub mod scan;

@@ -2,15 +2,15 @@
 //! with the lookups of `index/`.
 
 pub mod contract;
-pub mod decode;
-pub mod index;
-pub mod journal;
-pub mod large;
+mod decode;
+mod index;
+mod journal;
+mod large;
 pub mod memory;
 pub mod params;
-pub mod parts;
-pub mod process_lock;
+mod parts;
+mod process_lock;
 pub mod queue;
-pub mod row_change;
+pub(crate) mod row_change;
 pub mod sled;
-pub mod snapshot;
+pub(crate) mod snapshot;

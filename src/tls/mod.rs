@@ -1,5 +1,5 @@
 //! Certificates: a listener's own, and those that are trusted.
 
-pub mod pair;
-pub mod trust;
-pub mod validity;
+pub(crate) mod pair;
+pub(crate) mod trust;
+mod validity;

@@ -103,8 +103,10 @@ fn uses(file: &File, known: &BTreeSet<String>) -> BTreeSet<String> {
     let one = |rest: &str| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
         let parts: Vec<&str> = rest[..end].split("::").filter(|part| !part.is_empty()).collect();
-        let starts = (1..=parts.len()).rev().map(|many| parts[..many].join("/"));
-        starts.clone().find(|start| known.contains(start)).or_else(|| starts.last()).unwrap_or_default()
+        let mut starts = (1..=parts.len()).rev().map(|many| parts[..many].join("/"));
+        starts
+            .find(|start| known.contains(start))
+            .unwrap_or_else(|| parts.first().copied().unwrap_or_default().to_owned())
     };
     names.map(one).collect()
 }

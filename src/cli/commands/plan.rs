@@ -96,7 +96,7 @@ pub enum KnownFiles {
     /// What the daemon says.
     Daemon(QueueAccess),
     /// What a copy says, which is removed with it: opening the queue itself would write to it.
-    Copy(QueueAccess, SnapshotFolder),
+    Copy(QueueAccess, #[expect(dead_code, reason = "held: dropped, it removes the copy")] SnapshotFolder),
 }
 
 impl KnownFiles {

@@ -12,7 +12,6 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp};
-use crate::domain::path::RelPath;
 use crate::domain::stage::AudioAmount;
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
@@ -76,11 +75,6 @@ impl Candidate {
     /// Whether only the service reads it.
     pub fn is_remote(&self) -> bool {
         self.row.as_deref().is_some_and(ManifestRow::is_remote)
-    }
-
-    /// The manifest and the number of its row.
-    pub fn place(&self) -> Option<(&RelPath, u64)> {
-        self.row.as_ref().map(|row| (&row.manifest, row.number))
     }
 }
 

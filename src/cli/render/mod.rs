@@ -1,6 +1,6 @@
 //! What people and programs read: the terminal, progress, a job as JSON, the next step of a job.
 
-pub mod job_json;
-pub mod next_step;
-pub mod progress;
-pub mod terminal;
+pub(crate) mod job_json;
+pub(crate) mod next_step;
+pub(crate) mod progress;
+pub(crate) mod terminal;

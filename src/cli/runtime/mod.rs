@@ -1,10 +1,10 @@
 //! What every command needs: its start, its end with an exit code, signals, the service manager, and access to the queue
 //! and to the services. Start reading at `entry.rs`.
 
-pub mod batch_result;
+pub(crate) mod batch_result;
 pub mod entry;
-pub mod exit;
-pub mod queue_access;
-pub mod service_session;
-pub mod signals;
-pub mod supervisor;
+pub(crate) mod exit;
+pub(crate) mod queue_access;
+pub(crate) mod service_session;
+pub(crate) mod signals;
+pub(crate) mod supervisor;

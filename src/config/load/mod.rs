@@ -1,12 +1,12 @@
 //! Reading the file: TOML, its errors with line and caret, the known keys, and the schema made from them.
 
-pub mod diagnostics;
+pub(crate) mod diagnostics;
 pub mod keys;
-pub mod quantities;
+pub(crate) mod quantities;
 pub mod read;
 pub mod schema;
 pub mod shape;
-pub mod syntax;
-pub mod table_forms;
-pub mod toml_reader;
-pub mod values;
+mod syntax;
+mod table_forms;
+pub(crate) mod toml_reader;
+pub(crate) mod values;

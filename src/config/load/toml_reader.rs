@@ -252,15 +252,7 @@ pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Durati
     }
 }
 
-/// A duration that is not zero.
-///
-/// # Errors
-/// As [`duration`], and zero.
-pub fn some_time(value: &DeValue<'_>) -> Result<Duration, ValueError> {
-    some_time_in("m")(value)
-}
-
-/// As [`some_time`], with the unit as [`duration_in`] has it.
+/// A duration that is not zero, with the unit as [`duration_in`] has it: its errors, and zero.
 pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
     move |value| match duration_in(unit)(value)? {
         Duration::ZERO => Err(refusal("must be more than no time, found zero", format!("write \"1{unit}\" or more"))),

@@ -1,17 +1,17 @@
 //! One file for each table or group of settings: from TOML values to the checked model.
 
-pub mod bucket;
-pub mod budget;
-pub mod callback;
-pub mod certificates;
-pub mod manifests;
-pub mod patterns;
-pub mod schedule;
-pub mod scheduling;
-pub mod serve;
-pub mod service_keys;
-pub mod services;
-pub mod sources;
-pub mod timezone;
-pub mod timing;
-pub mod track_selection;
+pub(crate) mod bucket;
+pub(crate) mod budget;
+pub(crate) mod callback;
+mod certificates;
+pub(crate) mod manifests;
+pub(crate) mod patterns;
+pub(crate) mod schedule;
+pub(crate) mod scheduling;
+pub(crate) mod serve;
+pub(crate) mod service_keys;
+pub(crate) mod services;
+pub(crate) mod sources;
+pub(crate) mod timezone;
+mod timing;
+pub(crate) mod track_selection;

@@ -1,10 +1,10 @@
 //! Request templates: their text, the variables in it, and the settings that lie over them.
 
-pub mod capture;
-pub mod name_as;
-pub mod overlay;
-pub mod parameters;
-pub mod scoping;
-pub mod sidecar;
-pub mod text;
-pub mod variables;
+pub(crate) mod capture;
+pub(crate) mod name_as;
+pub(crate) mod overlay;
+mod parameters;
+pub(crate) mod scoping;
+pub(crate) mod sidecar;
+pub(crate) mod text;
+pub(crate) mod variables;

@@ -1,15 +1,15 @@
 //! One file for each request: what it changes in the queue, or reads from it.
 
-pub mod acknowledge;
-pub mod add;
-pub mod add_url;
-pub mod cost;
-pub mod delete;
-pub mod forget;
-pub mod list;
-pub mod pause;
-pub mod reload;
-pub mod rerender;
-pub mod status;
-pub mod steer;
-pub mod verify;
+pub(crate) mod acknowledge;
+pub(crate) mod add;
+pub(crate) mod add_url;
+pub(crate) mod cost;
+pub(crate) mod delete;
+pub(crate) mod forget;
+pub(crate) mod list;
+pub(crate) mod pause;
+pub(crate) mod reload;
+pub(crate) mod rerender;
+pub(crate) mod status;
+pub(crate) mod steer;
+pub(crate) mod verify;

@@ -1,6 +1,6 @@
 //! Why a file is where it is and what happens next, also for files that have no job.
 
-pub mod facts;
-pub mod forecast;
-pub mod path;
-pub mod row_lookup;
+pub(crate) mod facts;
+pub(crate) mod forecast;
+pub(crate) mod path;
+pub(crate) mod row_lookup;

@@ -1,5 +1,5 @@
 //! Plan files: their format, carrying one out, and when a backlog would be done.
 
-pub mod apply;
-pub mod eta;
-pub mod format;
+pub(crate) mod apply;
+pub(crate) mod eta;
+pub(crate) mod format;

@@ -1,7 +1,7 @@
 //! Requests on their way: the protocol, the daemon's socket, its client and its server, and the handler that dispatches.
 
-pub mod client;
-pub mod handler;
-pub mod protocol;
-pub mod server;
-pub mod socket;
+pub(crate) mod client;
+pub(crate) mod handler;
+pub(crate) mod protocol;
+pub(crate) mod server;
+pub(crate) mod socket;

@@ -1,11 +1,11 @@
 //! Reading manifests: encodings, tables, JSON, columns and cells.
 
-pub mod cells;
-pub mod columns;
-pub mod find;
-pub mod kind;
-pub mod objects;
-pub mod quotes;
-pub mod record;
-pub mod table;
-pub mod text;
+pub(crate) mod cells;
+pub(crate) mod columns;
+pub(crate) mod find;
+pub(crate) mod kind;
+mod objects;
+mod quotes;
+pub(crate) mod record;
+mod table;
+pub(crate) mod text;

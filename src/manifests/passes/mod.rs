@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub mod keys;
+pub(crate) mod keys;
 mod memory;
-pub mod naming;
+pub(crate) mod naming;
 mod pass;
 mod receipt;
 mod removed;
-pub mod repeats;
-pub mod rows;
+pub(crate) mod repeats;
+pub(crate) mod rows;
 
 /// How often it is looked for manifests, at the most; a look that lasts is rested from twenty times as long.
 const LOOK: Duration = Duration::from_secs(2);

@@ -40,11 +40,6 @@ impl LearnedLimit {
         self.found as usize
     }
 
-    /// Whether it is less than what was agreed.
-    pub fn is_lowered(&self) -> bool {
-        self.now() < self.most as usize
-    }
-
     /// One got through while so many, it included, were under way. The limit grows by one for each time
     /// that it was used up, and only then: what was never tried is not known to be borne.
     pub fn got_through(&mut self, under_way: usize) {
@@ -138,13 +133,13 @@ mod tests {
     fn it_grows_only_while_it_is_used_up() {
         let mut limit = LearnedLimit::new(25);
         limit.pushed_back(10, PushBack::Said, at(1));
-        assert_eq!((limit.now(), limit.is_lowered()), (7, true));
+        assert_eq!(limit.now(), 7);
         (0..1000).for_each(|_| limit.got_through(6));
         assert_eq!(limit.now(), 7);
         (0..8).for_each(|_| limit.got_through(8));
         assert_eq!(limit.now(), 8);
         (0..1000).for_each(|_| limit.got_through(25));
-        assert_eq!((limit.now(), limit.is_lowered()), (25, false));
+        assert_eq!(limit.now(), 25);
     }
 
     #[test]

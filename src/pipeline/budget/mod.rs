@@ -1,5 +1,5 @@
 //! What may be bought: reservations from the budgets, the recordings of a plan, and bills beyond what was reserved.
 
-pub mod excess;
+mod excess;
 pub mod gate;
-pub mod plan_allowlist;
+pub(crate) mod plan_allowlist;

@@ -1,7 +1,7 @@
 //! The create request of a job: built from its template, its sidecars and its row.
 
-pub mod build;
+pub(crate) mod build;
 pub mod callback_address;
-pub mod refresh;
-pub mod row_overrides;
-pub mod template_vars;
+pub(crate) mod refresh;
+mod row_overrides;
+pub(crate) mod template_vars;

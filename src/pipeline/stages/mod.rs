@@ -1,17 +1,17 @@
 //! One file for each stage of a job, and what a stage needs. A stage handler says what came of it; the engine commits it.
 
-pub mod bucket_output;
-pub mod checksum;
-pub mod completeness;
-pub mod extract_audio;
+mod bucket_output;
+mod checksum;
+mod completeness;
+pub(crate) mod extract_audio;
 pub mod in_progress;
-pub mod outcome;
+pub(crate) mod outcome;
 pub mod output_folders;
-pub mod probe;
-pub mod remote_audio;
-pub mod settle;
-pub mod share_result;
-pub mod submit;
+pub(crate) mod probe;
+pub(crate) mod remote_audio;
+pub(crate) mod settle;
+pub(crate) mod share_result;
+pub(crate) mod submit;
 pub mod upload;
-pub mod wait;
-pub mod write;
+pub(crate) mod wait;
+pub(crate) mod write;

@@ -1,20 +1,20 @@
 //! From a recording to the result of its transcription. `dispatcher` decides whose turn it is, `run` does one transcription,
 //! `transcribe` decodes and recognises, `result` writes.
 
-pub mod channel_dedup;
+mod channel_dedup;
 pub mod confidence;
 pub mod dispatcher;
 pub mod lazy;
-pub mod letter_to_sound;
-pub mod model;
+mod letter_to_sound;
+mod model;
 pub mod pocketsphinx;
-pub mod pool;
-pub mod pronunciation;
+mod pool;
+mod pronunciation;
 pub mod recogniser;
-pub mod result;
+mod result;
 pub mod run;
-pub mod speech_segments;
-pub mod text_formatting;
+mod speech_segments;
+mod text_formatting;
 pub mod transcribe;
-pub mod turn;
+mod turn;
 pub mod unsupported;

@@ -24,17 +24,8 @@ impl<T> Pool<T> {
         Self { size: size.max(1), state, freed: Condvar::new() }
     }
 
-    /// An idle item, or a new one from `make`, or, when all are leased, the next that is given
-    /// back: then this blocks.
-    ///
-    /// # Errors
-    /// Those of `make`; the room is free again.
-    pub fn checkout<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<PoolItem<'_, T>, E> {
-        self.checkout_fitting(|_| true, make)
-    }
-
-    /// As [`Pool::checkout`]; of several idle items one that `fits`, if there is one. The caller looks
-    /// whether what it got does.
+    /// An idle item, one that `fits` if there is one (the caller looks whether what it got does); or a new one from
+    /// `make`; or, when all are leased, the next that is given back: then this blocks.
     ///
     /// # Errors
     /// Those of `make`; the room is free again.
@@ -121,7 +112,7 @@ mod tests {
     fn never_more_than_its_size() {
         let (pool, made, busy) = (Pool::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
-            let lease = pool.checkout(|| Ok::<_, ()>(made.fetch_add(1, Ordering::SeqCst))).unwrap();
+            let lease = pool.checkout_fitting(|_| true, || Ok::<_, ()>(made.fetch_add(1, Ordering::SeqCst))).unwrap();
             assert!(busy.fetch_add(1, Ordering::SeqCst) < 2);
             thread::sleep(Duration::from_millis(2));
             busy.fetch_sub(1, Ordering::SeqCst);
@@ -134,15 +125,15 @@ mod tests {
     #[test]
     fn a_failed_making_leaves_the_room_free() {
         let pool = Pool::new(1);
-        assert!(pool.checkout(|| Err::<u8, _>("no memory")).is_err());
-        assert_eq!(*pool.checkout(|| Ok::<_, ()>(7)).unwrap(), 7);
+        assert!(pool.checkout_fitting(|_| true, || Err::<u8, _>("no memory")).is_err());
+        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(7)).unwrap(), 7);
     }
 
     #[test]
     fn what_was_discarded_is_made_again() {
         let pool = Pool::new(1);
-        pool.checkout(|| Ok::<_, ()>(1)).unwrap().discard();
-        assert_eq!(*pool.checkout(|| Ok::<_, ()>(2)).unwrap(), 2);
+        pool.checkout_fitting(|_| true, || Ok::<_, ()>(1)).unwrap().discard();
+        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
     }
 
     #[test]
@@ -151,12 +142,12 @@ mod tests {
         let used = thread::scope(|scope| {
             scope
                 .spawn(|| {
-                    let _lease = pool.checkout(|| Ok::<_, ()>(1));
+                    let _lease = pool.checkout_fitting(|_| true, || Ok::<_, ()>(1));
                     panic!("in use")
                 })
                 .join()
         });
         assert!(used.is_err());
-        assert_eq!(*pool.checkout(|| Ok::<_, ()>(2)).unwrap(), 2);
+        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
     }
 }

@@ -3,16 +3,12 @@
 
 use crate::media::decode::SAMPLE_RATE;
 
-/// The longest segment, in samples (30 s): a recogniser's time and memory for one segment grow
-/// with its length.
-pub const MAX_SAMPLES: usize = MAX_FRAMES * FRAME;
-
 /// A stretch of speech with a little of the silence around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Place of the first sample in the stream, counted from 0.
     pub start_sample: u64,
-    /// 16 kHz mono, at most [`MAX_SAMPLES`].
+    /// 16 kHz mono, at most 30 s: a recogniser's time and memory for one segment grow with its length.
     pub samples: Vec<i16>,
 }
 
@@ -307,12 +303,12 @@ mod tests {
             piece in 1..20_000_usize,
         ) {
             let (segments, most) = cut(&stream, piece);
-            prop_assert!(most < MAX_SAMPLES + FRAME);
+            prop_assert!(most < MAX_FRAMES * FRAME + FRAME);
             let mut before = 0;
             for segment in &segments {
                 let begin = segment.start_sample as usize;
                 let end = begin + segment.samples.len();
-                prop_assert!(before <= begin && begin < end && end - begin <= MAX_SAMPLES);
+                prop_assert!(before <= begin && begin < end && end - begin <= MAX_FRAMES * FRAME);
                 prop_assert_eq!(&segment.samples[..], &stream[begin..end]);
                 before = end;
             }

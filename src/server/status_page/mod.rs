@@ -1,5 +1,5 @@
 //! The page for people at `GET /`.
 
-pub mod page;
-pub mod statistics;
-pub mod view;
+pub(crate) mod page;
+pub(crate) mod statistics;
+mod view;

@@ -1,20 +1,20 @@
 //! Transcriptions, uploads and live records on disk, and what is kept of them in memory. Start reading at
 //! `transcriptions.rs`.
 
-pub mod accept;
+mod accept;
 pub mod disk_quota;
-pub mod fair_queue;
-pub mod files;
+mod fair_queue;
+pub(crate) mod files;
 pub mod index;
 pub mod live;
 pub mod log;
-pub mod open;
-pub mod owners;
+mod open;
+pub(crate) mod owners;
 pub mod record_meta;
-pub mod records;
-pub mod response_cache;
-pub mod retention;
+pub(crate) mod records;
+pub(crate) mod response_cache;
+mod retention;
 pub mod starts;
 pub mod transcriptions;
-pub mod upload_writer;
+mod upload_writer;
 pub mod uploads;

@@ -1,7 +1,7 @@
 //! Deliveries of events to callbacks and to the webhook.
 
 pub mod dispatcher;
-pub mod pending;
+pub(crate) mod pending;
 pub mod policy;
-pub mod queue;
+pub(crate) mod queue;
 pub mod signature;

@@ -1,6 +1,6 @@
 //! Buckets that speak S3.
 
-pub mod bucket_view;
-pub mod objects;
-pub mod pages;
-pub mod s3;
+pub(crate) mod bucket_view;
+pub(crate) mod objects;
+mod pages;
+mod s3;

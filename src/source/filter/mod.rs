@@ -1,7 +1,7 @@
 //! Which files of a source are taken.
 
-pub mod builtin;
-pub mod existing_subtitles;
-pub mod own_outputs;
-pub mod rules;
-pub mod scribedignore;
+pub(crate) mod builtin;
+pub(crate) mod existing_subtitles;
+pub(crate) mod own_outputs;
+pub(crate) mod rules;
+pub(crate) mod scribedignore;

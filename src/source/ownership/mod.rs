@@ -1,7 +1,7 @@
 //! Which installation works in a folder: claims, leases and markers.
 
-pub mod claim;
-pub mod installation;
-pub mod lease;
-pub mod owner;
-pub mod source_folders;
+pub(crate) mod claim;
+pub(crate) mod installation;
+mod lease;
+pub(crate) mod owner;
+pub(crate) mod source_folders;

@@ -4,5 +4,5 @@ pub mod framing;
 pub mod group_commit;
 pub mod ledger;
 pub mod recovery;
-pub mod segment_index;
-pub mod writer;
+mod segment_index;
+mod writer;
