@@ -56,6 +56,7 @@ struct Kept {
     folder: RelPath,
     /// … and so is what else is looked for in it.
     #[serde(default)]
+    #[serde(rename = "sought")]
     selection_hash: Option<Hash>,
     #[serde(flatten)]
     last: LastScan,
