@@ -51,7 +51,7 @@ fn outside_its_window_a_source_waits_and_the_others_go_on() {
     assert_eq!(status["waiting_for"], json!({ "window": 1 }));
     let windowed = &status["windows"][0];
     assert_eq!((&windowed["source"], &windowed["open"]), (&json!("inbox"), &json!(false)));
-    assert!(bed.run(["status"]).stdout.contains("the window of the source inbox is shut"));
+    assert!(bed.run(["status"]).stdout.contains("the window of the source inbox is closed"));
     let job = &bed.jobs()["a.wav"];
     assert_eq!((&job["fault"]["kind"], &job["due"]), (&json!("window"), &windowed["until"]));
     let told = bed.run(["explain", "inbox/a.wav"]).stdout;
