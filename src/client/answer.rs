@@ -191,7 +191,7 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 }
 
 /// From the answer to a read of `id`. A word that the interface does not have, and `done` without a
-/// transcription, are [`Reading::Pending`], named: looked at again, never trusted into an end, and
+/// transcription, are [`RecordState::Pending`], named: looked at again, never trusted into an end, and
 /// no reason to stop the line.
 ///
 /// # Errors

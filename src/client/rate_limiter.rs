@@ -129,7 +129,7 @@ impl RateLimiter {
         }
     }
 
-    /// See [`Pace::pushed_back`].
+    /// See [`RateLimit::pushed_back`].
     pub fn pushed_back(&self, nothing_for: Duration) {
         self.pace().pushed_back(self.clock.uptime(), nothing_for);
     }
@@ -141,17 +141,17 @@ impl RateLimiter {
         pace.held = pace.held.max(until);
     }
 
-    /// See [`Pace::got_through`].
+    /// See [`RateLimit::got_through`].
     pub fn got_through(&self) {
         self.pace().got_through();
     }
 
-    /// See [`Pace::held`].
+    /// See [`RateLimit::held`].
     pub fn held(&self) -> Duration {
         self.pace().held(self.clock.uptime())
     }
 
-    /// See [`Pace::rate`].
+    /// See [`RateLimit::rate`].
     pub fn rate(&self) -> f64 {
         self.pace().rate()
     }

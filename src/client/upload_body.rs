@@ -127,7 +127,7 @@ impl UploadProgress {
 }
 
 /// The bytes of a file, exactly as many as were promised: a file that grows, shrinks or cannot be
-/// read ends the request, and [`Progress::wrong`] says why.
+/// read ends the request, and [`UploadProgress::wrong`] says why.
 pub struct CountedBody {
     inner: BoxStream<'static, io::Result<Bytes>>,
     left: u64,

@@ -138,7 +138,7 @@ impl Setup {
     }
 }
 
-/// What stays whatever is configured: every [`Parts`] is made of it and of a [`Setup`].
+/// What stays whatever is configured: every [`EngineParts`] is made of it and of a [`Setup`].
 struct Ground {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -209,7 +209,7 @@ impl Daemon {
     /// Opens the store, starts what has to run, and puts the engine together.
     ///
     /// # Errors
-    /// See [`OpenError`]; nothing is left running.
+    /// See [`DaemonError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, DaemonError> {
         let system: Arc<dyn Clock> = Arc::new(SystemClock);
         // One for all: whoever admits and whoever settles compare each other's dates.
@@ -382,7 +382,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
+    /// A job as it is told: see [`BudgetGate::told`] and [`windows::told`].
     ///
     /// # Errors
     /// The store's.
@@ -504,7 +504,7 @@ fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
 /// What a person enters at the service as its webhook; `None` where none is wanted. A secret.
 ///
 /// # Errors
-/// [`OpenError::Io`].
+/// [`DaemonError::Io`].
 pub fn webhook_address(config: &Config) -> Result<Option<String>, DaemonError> {
     let Some(callback) = config.callback.as_ref().filter(|callback| callback.webhook) else { return Ok(None) };
     let callbacks = CallbackAddresses::new(seals(config)?, callback.public_url.clone(), callback.method);
@@ -519,7 +519,7 @@ pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
     Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
 }
 
-/// As [`hands`], on a copy of the queue that is removed with the room that is returned; `None` where
+/// As [`handler()`], on a copy of the queue that is removed with the room that is returned; `None` where
 /// there is no queue. Nothing is changed by it.
 ///
 /// # Errors

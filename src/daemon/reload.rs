@@ -36,7 +36,7 @@ impl Daemon {
     /// what waited for another configuration is looked at again.
     ///
     /// # Errors
-    /// See [`Refused`]; nothing is changed then.
+    /// See [`ReloadError`]; nothing is changed then.
     pub async fn take_up(&self, config: &Config) -> Result<Reloaded, ReloadError> {
         // One after the other.
         let mut embedded = self.embedded.lock().await;

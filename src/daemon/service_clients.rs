@@ -91,7 +91,7 @@ pub(super) fn store(config: &Config) -> PathBuf {
 /// one is reached by its own daemon only.
 ///
 /// # Errors
-/// [`OpenError::Client`].
+/// [`DaemonError::Client`].
 pub fn visitors(config: &Config) -> Result<Vec<Arc<dyn Client>>, DaemonError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let each = config.hosted_services();

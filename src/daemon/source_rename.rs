@@ -109,7 +109,7 @@ struct Found {
 /// The renamed sources of a configuration, as far as this queue knows them; and those that are gone.
 ///
 /// # Errors
-/// The store's; [`OpenError::Names`].
+/// The store's; [`DaemonError::Names`].
 async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, DaemonError> {
     let written = source_folders::read(&config.state).map_err(|error| {
         let words = format!("which folders the sources had cannot be read: {error}. Nothing was begun");
@@ -168,7 +168,7 @@ async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
 /// What `scribed check` says of it: what would be carried over, and to which name.
 ///
 /// # Errors
-/// The store's; [`OpenError::Names`].
+/// The store's; [`DaemonError::Names`].
 pub async fn renamed_sources(
     config: &Config,
     store: &dyn Store,

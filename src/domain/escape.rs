@@ -17,7 +17,7 @@ pub fn styled_line(text: &str) -> Cow<'_, str> {
     Escape { lines: false, styles: true }.of(text)
 }
 
-/// Text of our own that has lines: their ends and tabs stay. What others wrote in it must be a [`line`] each.
+/// Text of our own that has lines: their ends and tabs stay. What others wrote in it must be a [`line()`] each.
 pub fn lines(text: &str) -> Cow<'_, str> {
     Escape { lines: true, styles: false }.of(text)
 }
@@ -46,7 +46,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A cell of a table for spreadsheets: a [`line`] that none of them takes for a formula.
+/// A cell of a table for spreadsheets: a [`line()`] that none of them takes for a formula.
 pub fn cell(text: &str) -> Cow<'_, str> {
     match line(text) {
         formula if formula.starts_with(['=', '+', '-', '@']) => Cow::Owned(format!("'{formula}")),

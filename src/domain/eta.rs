@@ -93,7 +93,7 @@ pub struct EtaInputs<'w> {
     pub opening: &'w dyn Fn(&SourceName, Timestamp) -> SubmitOpening,
     /// Every limit as it is at a moment.
     pub limits: &'w dyn Fn(Timestamp) -> Vec<BudgetLimit>,
-    /// What of these limits is used now; in the order of [`World::limits`] now.
+    /// What of these limits is used now; in the order of [`EtaInputs::limits`] now.
     pub used: &'w [u64],
 }
 

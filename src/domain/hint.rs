@@ -48,7 +48,7 @@ impl AddressSeal {
         format!("{name}.{}", hex(&self.seal(&name)))
     }
 
-    /// Whose callback has this address; `None` for anything that [`Seals::callback`] did not make.
+    /// Whose callback has this address; `None` for anything that [`AddressSeal::callback`] did not make.
     pub fn open(&self, text: &str) -> Option<Hint> {
         let (name, seal) = text.rsplit_once('.')?;
         let (job, round) = name.split_once('.')?;
@@ -61,7 +61,7 @@ impl AddressSeal {
         hex(&self.seal("webhook"))
     }
 
-    /// Whether this is [`Seals::webhook`].
+    /// Whether this is [`AddressSeal::webhook`].
     pub fn is_webhook(&self, text: &str) -> bool {
         self.fits("webhook", text)
     }
@@ -81,7 +81,7 @@ impl AddressSeal {
 /// What stands for a seal that was taken out.
 const UNTOLD: &[u8] = b"[callback]";
 
-/// A service's answer without the last part of any address that [`Seals::callback`] makes, with whatever key;
+/// A service's answer without the last part of any address that [`AddressSeal::callback`] makes, with whatever key;
 /// otherwise as it came, byte for byte. What was JSON stays JSON.
 pub fn without_seals(answer: Vec<u8>) -> Vec<u8> {
     let (mut told, mut kept) = (Vec::new(), 0);

@@ -192,7 +192,7 @@ impl Job {
     /// unless it has ended.
     ///
     /// # Errors
-    /// [`IllegalMove`] where the stage does not know the event; the job is given up with it.
+    /// [`IllegalTransition`] where the stage does not know the event; the job is given up with it.
     pub fn on(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         match &event {
             JobEvent::Grew { stamp } => {

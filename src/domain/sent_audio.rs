@@ -110,7 +110,7 @@ impl ExtractedPart {
     /// Raised when the same file and the same cut would give another sound.
     const RECIPE: &'static str = "1";
 
-    /// From [`Cut::to_string`]; `None` for anything else.
+    /// From its own `Display`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('_').collect();
         let [Self::RECIPE, codec, track, start] = parts.as_slice() else { return None };

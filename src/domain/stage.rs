@@ -404,7 +404,7 @@ impl Stage {
     /// The stage after `event`. Pure and total; nothing else makes a stage out of a stage.
     ///
     /// # Errors
-    /// [`IllegalMove`] for every pair that is not an arrow of the machine.
+    /// [`IllegalTransition`] for every pair that is not an arrow of the machine.
     pub fn on(self, event: JobEvent) -> Result<Self, IllegalTransition> {
         use JobEvent as E;
         use Stage as S;

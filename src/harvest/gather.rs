@@ -85,7 +85,7 @@ impl Harvester<'_> {
     /// Until the list's end.
     ///
     /// # Errors
-    /// See [`GatherError`]; what was written stays, and the next call goes on from there.
+    /// See [`HarvestError`]; what was written stays, and the next call goes on from there.
     pub async fn run(&self, tell: OnRecord<'_>) -> Result<(), HarvestError> {
         let to = self.folder.to.clone();
         // What a killed one left half-written. What cannot be removed does no harm.

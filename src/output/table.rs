@@ -39,7 +39,7 @@ pub struct TableKeeper<'a> {
 /// Writes a table into `folder`, for those of `access`; `None` where it was given up, or is there already. Blocks.
 ///
 /// # Errors
-/// As [`place`](super::placing::place): nothing half-done is left.
+/// As [`place`](super::publish::place): nothing half-done is left.
 pub fn write_table(
     folder: &RootedPath,
     access: Option<Access>,

@@ -94,7 +94,7 @@ pub struct ServiceOptions {
     pub shapes: Shapes,
     /// The longest recording that is taken.
     pub length_limit: Duration,
-    /// How long a transcription holds its place while another key has none; usually [`recognition::SLICE`].
+    /// How long a transcription holds its place while another key has none; usually [`SLICE`](crate::server::recognition::dispatcher::SLICE).
     pub slice: Duration,
     /// How many connections there may be, and how long they may wait.
     pub manners: ListenerLimits,

@@ -76,7 +76,7 @@ impl Admission {
     }
 }
 
-/// What [`Store::twin`] answers.
+/// What [`Store::duplicate`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateCheck {
     /// The asking job buys.

@@ -17,7 +17,7 @@ pub struct ParamFiles {
     known: Mutex<HashMap<Hash, Arc<StoredParams>>>,
 }
 
-/// Rendered parameters: as they are sent, but for the [`Pick`] among them.
+/// Rendered parameters: as they are sent, but for the [`TrackSelection`] among them.
 pub type StoredParams = Map<String, Value>;
 
 /// The beginning of every temporary name.

@@ -31,7 +31,7 @@ impl ProcessLock {
     /// Passes, or says at once who is inside.
     ///
     /// # Errors
-    /// See [`Shut`].
+    /// See [`LockError`].
     pub fn enter(state: &Path) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -46,7 +46,7 @@ impl ProcessLock {
     /// looks. `None` where nobody has passed yet but releases that know no gate.
     ///
     /// # Errors
-    /// See [`Shut`].
+    /// See [`LockError`].
     pub fn keep_shut(state: &Path) -> Result<Option<File>, LockError> {
         let path = state.join(NAME);
         match File::open(&path) {

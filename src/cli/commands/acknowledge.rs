@@ -15,7 +15,7 @@ use std::path::Path;
 /// Each of those that were named, or all that failed or are incomplete.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are acknowledged.
+/// See [`CommandError`]; what is refused is said, and the others are acknowledged.
 pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let selections = selections(&config, args)?;

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Each of those that were named.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are taken.
+/// See [`CommandError`]; what is refused is said, and the others are taken.
 pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let urls = args.paths.iter().filter(|typed| is_address(typed)).count();

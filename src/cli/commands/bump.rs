@@ -12,7 +12,7 @@ use crate::domain::reason::reason;
 /// Each of those that were named. The last order comes first in the line, so they are given from the last on.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are brought forward.
+/// See [`CommandError`]; what is refused is said, and the others are brought forward.
 pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError> {
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
     let mut each = BatchResult::default();

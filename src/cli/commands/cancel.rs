@@ -14,7 +14,7 @@ use crate::domain::reason::reason;
 /// Each of those that were named.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are cancelled.
+/// See [`CommandError`]; what is refused is said, and the others are cancelled.
 pub async fn run(context: &Context, args: &CancelArgs) -> Result<u8, CommandError> {
     if args.delete {
         return delete(context, args).await;

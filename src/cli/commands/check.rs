@@ -83,7 +83,7 @@ impl Grade {
 /// Looks at everything and says what it found.
 ///
 /// # Errors
-/// See [`Failure`]; what is found wrong is no error but a verdict.
+/// See [`CommandError`]; what is found wrong is no error but a verdict.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();

@@ -19,7 +19,7 @@ use std::io;
 /// a million.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let mut query = CostQuery {

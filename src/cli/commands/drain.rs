@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Nothing new is uploaded or submitted from now on; returns when nothing is at the service any more.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError> {
     let stop = on_signal()?;
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;

@@ -30,7 +30,7 @@ const DONE: &str = "done";
 /// Explains a path, whatever is there.
 ///
 /// # Errors
-/// See [`Failure`]; a path that nobody transcribes is none.
+/// See [`CommandError`]; a path that nobody transcribes is none.
 pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let way = QueueAccess::find(&config).await?;

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Those that were named, or all whose files are gone. Nothing is asked.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are forgotten.
+/// See [`CommandError`]; what is refused is said, and the others are forgotten.
 pub async fn run(context: &Context, args: &ForgetArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Everything that is asked for and not there yet.
 ///
 /// # Errors
-/// See [`Failure`]; what was written stays.
+/// See [`CommandError`]; what was written stays.
 pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandError> {
     let visit = ServiceSession::to(&context.config()?, args.service.as_deref()).await?;
     let mut sum = Sum::default();

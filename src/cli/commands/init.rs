@@ -19,7 +19,7 @@ const INBOX: &str = "inbox";
 /// Writes the file of `--config`, unless something is there. What else it makes is made only where nothing is there.
 ///
 /// # Errors
-/// [`Failure::Usage`] where something is there.
+/// [`CommandError::Usage`] where something is there.
 pub fn run(context: &Context, args: &Init) -> Result<u8, CommandError> {
     let path = &context.common.config;
     write_new(path, if args.full { example() } else { starter() }).map_err(|error| refused(&error, path))?;

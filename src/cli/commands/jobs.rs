@@ -27,7 +27,7 @@ const WIDEST: usize = 48;
 /// headings, a limit and totals; elsewhere one a line, and nothing else.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);

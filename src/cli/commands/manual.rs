@@ -83,7 +83,7 @@ impl Page {
 /// Prints a page, or the list of topics.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a topic that there is not; of stdout.
+/// [`CommandError::Usage`] for a topic that there is not; of stdout.
 pub fn run(context: &Context, args: &ManualArgs) -> Result<u8, CommandError> {
     match &args.topic {
         Some(topic) => print(context, find(topic)?)?,

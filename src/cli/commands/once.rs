@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 /// Finds everything, sees every job to its end, says how it went.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let (started, began) = (Instant::now(), SystemClock.now());

@@ -16,7 +16,7 @@ use std::io;
 /// Nothing new is uploaded or submitted from now on. Holds over restarts.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandError> {
     let millis = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
     let request = ControlRequest::Pause { whose: whose(args.source.as_deref()), millis };
@@ -26,7 +26,7 @@ pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandErr
 /// Everything, or a source, goes on.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, CommandError> {
     let request = ControlRequest::Resume { whose: whose(args.source.as_deref()) };
     tell(context, &ordered(context, request).await?)

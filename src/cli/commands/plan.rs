@@ -26,7 +26,7 @@ use crate::store::snapshot::SnapshotFolder;
 /// Looks at every source, asks the queue about each file, and says what would happen.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     if let Some(path) = &args.explain {
@@ -103,7 +103,7 @@ impl KnownFiles {
     /// Through the daemon where one listens; else by a copy.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
         Ok(match daemon_or(config, async || daemon::copied_hands(config)).await? {
             QueueHolder::Daemon(caller) => Self::Daemon(QueueAccess::Daemon(caller)),
@@ -131,7 +131,7 @@ impl KnownFiles {
     /// What is known of these files, of these sizes.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn known(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
         let Some(way) = self.way() else { return Ok(vec![KnownName::default(); keys.len()]) };
         match way.ask(ControlRequest::LookUp { keys, sizes }).await? {
@@ -143,7 +143,7 @@ impl KnownFiles {
     /// The jobs on their way that a row of a manifest, or a command, ordered: those of a page, and where the next begins.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn ordered(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
         let Some(way) = self.way() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
         let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
@@ -156,7 +156,7 @@ impl KnownFiles {
     /// Whether these were bought already.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
         let Some(way) = self.way().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
         match way.ask(ControlRequest::Bought { orders }).await? {

@@ -26,7 +26,7 @@ const RESTARTS: u32 = 5;
 /// Lists first, then the queue: what is bought meanwhile is on neither side's account.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
     let config = context.config()?;
     let visit = ServiceSession::to(&config, args.service.as_deref()).await?;

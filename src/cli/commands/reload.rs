@@ -26,7 +26,7 @@ const WAITING: usize = 4;
 /// the other one from it.
 ///
 /// # Errors
-/// [`Failure::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
+/// [`CommandError::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
 /// goes on with the old one then.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
     let served = ask_served(context).await;

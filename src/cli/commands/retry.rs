@@ -18,7 +18,7 @@ use std::path::Path;
 /// Each of those that were named, or all that have failed, or that are done.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others go on.
+/// See [`CommandError`]; what is refused is said, and the others go on.
 pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;

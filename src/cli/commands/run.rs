@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 /// Works until told to stop.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let stop = on_signal()?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Serves until a signal comes, or carries out an order.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
     let meant = load_to_serve(&context.common.config)?;
     // Before anything is made below it: a key of its own is.

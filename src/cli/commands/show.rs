@@ -21,7 +21,7 @@ use std::io;
 /// Where a job is, why, what happens next, and how it came there.
 ///
 /// # Errors
-/// [`Failure::Usage`] where there is no such job; see [`Failure`].
+/// [`CommandError::Usage`] where there is no such job; see [`CommandError`].
 pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError> {
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: wanted(&args.job)? };

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Counts by stage, what waits for what, and how the daemon fares.
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandError`].
 pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandError> {
     if args.check {
         return status_check::run(context, args.max_pass_age).await;

@@ -19,7 +19,7 @@ use std::io;
 /// All of them, or some; page by page, so that memory stays the same for a million.
 ///
 /// # Errors
-/// See [`Failure`]; what is refused is said, and the others are looked at.
+/// See [`CommandError`]; what is refused is said, and the others are looked at.
 pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     if args.repair && DaemonClient::find(&config.state)?.is_none() {

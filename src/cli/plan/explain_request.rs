@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// manifest that names it. Submits nothing, changes nothing.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what lies in no source and is named by no row, or is no file; see [`Failure`].
+/// [`CommandError::Usage`] for what lies in no source and is named by no row, or is no file; see [`CommandError`].
 pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, CommandError> {
     let rows = rows(config, place(typed)?.path()).await;
     let mut code = 0;

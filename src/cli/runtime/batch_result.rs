@@ -15,7 +15,7 @@ const AT_ONCE: usize = 16;
 /// Makes a request for each job of a selection, page by page, and hands on what came of it, in the order of the jobs.
 ///
 /// # Errors
-/// See [`Failure`]; those of `count`.
+/// See [`CommandError`]; those of `count`.
 pub async fn for_each_selected(
     way: &QueueAccess,
     mut selection: Selection,
@@ -56,7 +56,7 @@ impl BatchResult {
     /// Counts a refusal and says it: on stdout for machines, on stderr for people.
     ///
     /// # Errors
-    /// [`Failure::Store`] where the queue could not do it: then the rest is of no use. Of stdout.
+    /// [`CommandError::Store`] where the queue could not do it: then the rest is of no use. Of stdout.
     pub fn refused(&mut self, context: &Context, asked: &Path, refusal: CommandRefusal) -> Result<(), CommandError> {
         match &refusal {
             CommandRefusal::Usage(_) => self.unknown += 1,

@@ -31,7 +31,7 @@ impl QueueAccess {
     /// The daemon where one listens; else the store is opened here.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another command has it; see [`Failure`].
+    /// [`StoreError::Locked`] where another command has it; see [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
         Ok(match daemon_or(config, async || daemon::handler(config)).await? {
             QueueHolder::Daemon(caller) => Self::Daemon(caller),
@@ -43,7 +43,7 @@ impl QueueAccess {
     /// at it when it took up its configuration.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where one has.
+    /// [`CommandError::Usage`] where one has.
     pub async fn names_are_clear(&self, config: &Config) -> Result<(), CommandError> {
         match self {
             Self::Daemon(_) => Ok(()),
@@ -61,12 +61,12 @@ impl QueueAccess {
     /// Has a request carried out.
     ///
     /// # Errors
-    /// See [`Failure`]; a refusal is one, too.
+    /// See [`CommandError`]; a refusal is one, too.
     pub async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, CommandError> {
         Ok(self.put(request).await??)
     }
 
-    /// As [`Way::ask`], for those who go on after a refusal.
+    /// As [`QueueAccess::ask`], for those who go on after a refusal.
     ///
     /// # Errors
     /// Where nobody could be asked; within, what is refused.
@@ -86,7 +86,7 @@ pub fn strange() -> CommandError {
 /// A number, the path of a recording, or what `scribed jobs` calls it.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an empty path.
+/// [`CommandError::Usage`] for an empty path.
 pub fn wanted(typed: &Path) -> Result<JobSelector, CommandError> {
     match typed.to_str().and_then(|text| text.parse().ok()) {
         Some(number) => Ok(JobSelector::Number(JobId(number))),
@@ -97,7 +97,7 @@ pub fn wanted(typed: &Path) -> Result<JobSelector, CommandError> {
 /// The path of a recording.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an empty path.
+/// [`CommandError::Usage`] for an empty path.
 pub fn place(typed: &Path) -> Result<MediaAddress, CommandError> {
     MediaAddress::typed(typed).map_err(|error| CommandError::Usage(format!("{typed:?} is no path: {error}")))
 }
@@ -105,7 +105,7 @@ pub fn place(typed: &Path) -> Result<MediaAddress, CommandError> {
 /// A source that the configuration has.
 ///
 /// # Errors
-/// [`Failure::Usage`] where it has none of this name.
+/// [`CommandError::Usage`] where it has none of this name.
 pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
     let named = config.sources.iter().find(|source| source.name.as_str() == name);
     named.map(|source| source.name.clone()).ok_or_else(|| {
@@ -147,7 +147,7 @@ pub enum QueueHolder<T> {
 /// The daemon where one listens; else what `open` opens.
 ///
 /// # Errors
-/// As [`Way::find`].
+/// As [`QueueAccess::find`].
 pub async fn daemon_or<T>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, StoreError>,
@@ -168,7 +168,7 @@ pub async fn daemon_or<T>(
 /// Opens everything, for who does the work: nobody else may be doing it.
 ///
 /// # Errors
-/// See [`Failure`]; where a daemon or a pass has the queue, which.
+/// See [`CommandError`]; where a daemon or a pass has the queue, which.
 pub async fn house(config: &Config, rebuild: bool) -> Result<Daemon, CommandError> {
     match when_free(config, async || Daemon::open(config, rebuild).await?.owning().await).await {
         Ok(house) => Ok(house),

@@ -22,7 +22,7 @@ impl ServiceSession {
     /// To the service of this name; without one, to all there are.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where there is none of this name; [`Failure::Store`] where the embedded one is in
+    /// [`CommandError::Usage`] where there is none of this name; [`CommandError::Store`] where the embedded one is in
     /// the hands of a daemon.
     pub async fn to(config: &Config, name: Option<&str>) -> Result<Self, CommandError> {
         let wanted: Vec<ServiceName> = match name {
@@ -47,7 +47,7 @@ impl ServiceSession {
     /// To the queue while the visit lasts: the house's own where one was opened for it.
     ///
     /// # Errors
-    /// As [`Way::find`].
+    /// As [`QueueAccess::find`].
     pub async fn way(&self, config: &Config) -> Result<QueueAccess, CommandError> {
         match &self.house {
             Some(house) => Ok(QueueAccess::Here(Box::new(house.handler(std::process::id(), None)))),

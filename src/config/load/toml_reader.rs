@@ -28,7 +28,7 @@ pub struct ValueError {
     pub fix: String,
 }
 
-/// Makes a [`Refusal`].
+/// Makes a [`ValueError`].
 pub fn refusal(why: impl Into<String>, fix: impl Into<String>) -> ValueError {
     ValueError { why: why.into(), fix: fix.into() }
 }

@@ -37,7 +37,7 @@ fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
     base_url(value, "https://hook.example.org", "each callback has a secret of its own in its path")
 }
 
-/// As [`address`], with a port that a service can be told.
+/// An address whose port a service can be told: not 0.
 fn listen(value: &DeValue<'_>) -> Result<SocketAddr, ValueError> {
     let fix = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
     let written = text(value)?;

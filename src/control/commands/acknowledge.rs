@@ -7,7 +7,7 @@ use crate::domain::job::Job;
 /// Acknowledges a job that failed, or was written without something. Another time it changes nothing.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where it did not end so.
+/// [`CommandRefusal::Declined`] where it did not end so.
 pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
     if !handler.store.acknowledge(job.id, handler.clock.now()).await? {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where it lies in no source, or is no regular file.
+/// [`CommandRefusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added, CommandRefusal> {
     let Some((mount, key)) = handler.key(place.path()).await else {
         return Err(CommandRefusal::Usage(handler.outside(place)));

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Takes the audio at an address. Nothing of it is read here: the service says what it is.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where no source can have it, or its outputs have no place.
+/// [`CommandRefusal::Usage`] where no source can have it, or its outputs have no place.
 pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added, CommandRefusal> {
     let mount = mount_for(handler, order)?;
     let source = mount.source();

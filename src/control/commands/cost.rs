@@ -18,7 +18,7 @@ const LINES: usize = 1_000;
 /// The next piece of the answer: its lines are sums over the jobs of this piece only.
 ///
 /// # Errors
-/// [`Refusal::Usage`] for a time zone that this build does not have; the store's.
+/// [`CommandRefusal::Usage`] for a time zone that this build does not have; the store's.
 pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPiece, CommandRefusal> {
     let unknown = |_| CommandRefusal::Usage(format!("no time zone is named {:?} here", query.timezone));
     let zone = Zone::parse(&query.timezone).map_err(unknown)?;

@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 /// other job has it.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where it is written, or a create of it may be on its way; the service's.
+/// [`CommandRefusal::Declined`] where it is written, or a create of it may be on its way; the service's.
 pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<Deleted, CommandRefusal> {
     let job = given_up(handler, handler.job(wanted).await?).await?;
     let told = |job: Job, is_gone, words: String| {

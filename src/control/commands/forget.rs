@@ -33,7 +33,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Forgets what is asked for, or tells what that would be.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where there is no such job, [`Refusal::Declined`] where it cannot be forgotten; the store's.
+/// [`CommandRefusal::Usage`] where there is no such job, [`CommandRefusal::Declined`] where it cannot be forgotten; the store's.
 pub async fn forget(handler: &CommandHandler, query: &ForgetQuery) -> Result<ForgetPiece, CommandRefusal> {
     match &query.which {
         Forgettable::One(wanted) => one(handler, wanted, query.dry_run).await,

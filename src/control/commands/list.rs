@@ -57,7 +57,7 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
 /// One job and its history.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where there is none; the store's.
+/// [`CommandRefusal::Usage`] where there is none; the store's.
 pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Shown, CommandRefusal> {
     let job = handler.job(wanted).await?;
     let history = handler.store.history(job.id).await?;

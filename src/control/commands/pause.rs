@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Everything, or a source, rests; for so many milliseconds, or until it is taken back. Returns what holds now.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where there is no such source; the store's.
+/// [`CommandRefusal::Usage`] where there is no such source; the store's.
 pub async fn pause(
     handler: &CommandHandler,
     whose: &PauseScope,

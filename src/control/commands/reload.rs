@@ -14,7 +14,7 @@ pub type ReloadOrders = mpsc::Sender<ReloadOrder>;
 /// Has the daemon read its configuration anew.
 ///
 /// # Errors
-/// [`Refusal::Usage`] where the configuration is wrong or cannot be taken up, and where no daemon runs.
+/// [`CommandRefusal::Usage`] where the configuration is wrong or cannot be taken up, and where no daemon runs.
 pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefusal> {
     let orders = handler.running.as_ref().and_then(|running| running.orders.as_ref());
     let none = "no daemon runs here that could read its configuration again";

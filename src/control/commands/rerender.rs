@@ -10,7 +10,7 @@ use crate::domain::stage::{JobEvent, Stage};
 /// so.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where it might be paid for twice, or what is paid for is about to come.
+/// [`CommandRefusal::Declined`] where it might be paid for twice, or what is paid for is about to come.
 pub async fn fresh(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
     if pay_again {
         forget(handler, &handler.job(wanted).await?).await?;

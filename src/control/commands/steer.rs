@@ -26,7 +26,7 @@ const TRIES: u32 = 100;
 /// A job goes on now.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
+/// [`CommandRefusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
 pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
     let (job, cost) = told(handler, wanted, &|job| compare_retry(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
@@ -35,7 +35,7 @@ pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bo
 /// A job is given up.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where it has ended, or a create of it may be on its way.
+/// [`CommandRefusal::Declined`] where it has ended, or a create of it may be on its way.
 pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let (job, _) = told(handler, wanted, &|job| weigh_cancel(job)).await?;
     Ok(job)
@@ -44,7 +44,7 @@ pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Jo
 /// A job comes before all others, also over restarts. What it waits for beside its turn it goes on to wait for.
 ///
 /// # Errors
-/// [`Refusal::Declined`] where it has ended.
+/// [`CommandRefusal::Declined`] where it has ended.
 pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
     if !handler.store.bump(job.id, handler.clock.now()).await? {

@@ -41,7 +41,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// Looks at the outputs of the next jobs, and restores what is missing if that is asked for.
 ///
 /// # Errors
-/// [`Refusal`] where the one job that is asked for is none, or is not written; the store's.
+/// [`CommandRefusal`] where the one job that is asked for is none, or is not written; the store's.
 pub async fn verify(handler: &CommandHandler, query: &VerifyQuery) -> Result<VerifyPiece, CommandRefusal> {
     let mut piece = VerifyPiece::default();
     let jobs = match &query.job {

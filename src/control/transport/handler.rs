@@ -86,7 +86,7 @@ impl CommandHandler {
     /// Carries a request out.
     ///
     /// # Errors
-    /// See [`Refusal`]; nothing was changed then.
+    /// See [`CommandRefusal`]; nothing was changed then.
     pub async fn carry_out(&self, request: ControlRequest) -> Result<ControlAnswer, CommandRefusal> {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
@@ -140,7 +140,7 @@ impl CommandHandler {
     /// The job that a person means.
     ///
     /// # Errors
-    /// [`Refusal::Usage`] where there is none.
+    /// [`CommandRefusal::Usage`] where there is none.
     pub async fn job(&self, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
         let found = match wanted {
             JobSelector::Number(id) => self.store.job(*id).await?,

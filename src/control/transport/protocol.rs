@@ -23,28 +23,28 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlRequest {
-    /// How it stands. Answered by [`Answer::Status`].
+    /// How it stands. Answered by [`ControlAnswer::Status`].
     Status,
-    /// How the queue fares, for monitoring. Answered by [`Answer::Health`].
+    /// How the queue fares, for monitoring. Answered by [`ControlAnswer::Health`].
     Health,
-    /// What waits for what, piece by piece. Answered by [`Answer::Waiting`].
+    /// What waits for what, piece by piece. Answered by [`ControlAnswer::Waiting`].
     Waiting {
         /// Only jobs with a number above this.
         after: Option<JobId>,
     },
-    /// Jobs by number, page by page. Answered by [`Answer::Jobs`].
+    /// Jobs by number, page by page. Answered by [`ControlAnswer::Jobs`].
     Jobs(Selection),
-    /// One job and its history. Answered by [`Answer::Shown`].
+    /// One job and its history. Answered by [`ControlAnswer::Shown`].
     Show {
         /// Which.
         job: JobSelector,
     },
-    /// What there is to say of a path. Answered by [`Answer::Explained`].
+    /// What there is to say of a path. Answered by [`ControlAnswer::Explained`].
     Explain {
         /// Which.
         path: MediaAddress,
     },
-    /// The jobs of these names. Answered by [`Answer::LookedUp`].
+    /// The jobs of these names. Answered by [`ControlAnswer::LookedUp`].
     LookUp {
         /// At most [`LOOKED_UP_AT_ONCE`].
         keys: Vec<JobKey>,
@@ -52,19 +52,19 @@ pub enum ControlRequest {
         #[serde(default)]
         sizes: Vec<u64>,
     },
-    /// Whether these were bought already. Answered by [`Answer::Bought`].
+    /// Whether these were bought already. Answered by [`ControlAnswer::Bought`].
     Bought {
         /// At most [`LOOKED_UP_AT_ONCE`].
         orders: Vec<PurchaseKey>,
     },
-    /// A file is taken, whatever the patterns say. Answered by [`Answer::Added`].
+    /// A file is taken, whatever the patterns say. Answered by [`ControlAnswer::Added`].
     Add {
         /// Where it lies.
         path: MediaAddress,
     },
-    /// What lies elsewhere is taken. Answered by [`Answer::Added`].
+    /// What lies elsewhere is taken. Answered by [`ControlAnswer::Added`].
     AddUrl(UrlOrder),
-    /// A job goes on now. Answered by [`Answer::Retried`].
+    /// A job goes on now. Answered by [`ControlAnswer::Retried`].
     Retry {
         /// Which.
         job: JobSelector,
@@ -74,32 +74,32 @@ pub enum ControlRequest {
         #[serde(default)]
         fresh: bool,
     },
-    /// A job comes before all others. Answered by [`Answer::Bumped`].
+    /// A job comes before all others. Answered by [`ControlAnswer::Bumped`].
     Bump {
         /// Which.
         job: JobSelector,
     },
-    /// A person takes note of how a job ended. Answered by [`Answer::Acknowledged`].
+    /// A person takes note of how a job ended. Answered by [`ControlAnswer::Acknowledged`].
     Acknowledge {
         /// Which.
         job: JobSelector,
     },
-    /// A job is given up. Answered by [`Answer::Cancelled`].
+    /// A job is given up. Answered by [`ControlAnswer::Cancelled`].
     Cancel {
         /// Which.
         job: JobSelector,
     },
     /// A job is given up, and what was bought for it is deleted at the service. Answered by
-    /// [`Answer::Deleted`].
+    /// [`ControlAnswer::Deleted`].
     Delete {
         /// Which.
         job: JobSelector,
     },
-    /// What was spent, piece by piece. Answered by [`Answer::Cost`].
+    /// What was spent, piece by piece. Answered by [`ControlAnswer::Cost`].
     Cost(CostQuery),
-    /// What is paused. Answered by [`Answer::Paused`].
+    /// What is paused. Answered by [`ControlAnswer::Paused`].
     Paused,
-    /// No new uploads and creates. Answered by [`Answer::Paused`].
+    /// No new uploads and creates. Answered by [`ControlAnswer::Paused`].
     Pause {
         /// Of everything, or of a source.
         whose: PauseScope,
@@ -107,18 +107,18 @@ pub enum ControlRequest {
         millis: Option<u64>,
     },
     /// A person's word that the queue knows all that was bought at a service: its list need not be scanned. Answered
-    /// by [`Answer::Trusted`].
+    /// by [`ControlAnswer::Trusted`].
     Trust {
         /// Which.
         service: ServiceName,
     },
-    /// Jobs that have ended are forgotten, piece by piece. Answered by [`Answer::Forgotten`].
+    /// Jobs that have ended are forgotten, piece by piece. Answered by [`ControlAnswer::Forgotten`].
     Forget(ForgetQuery),
-    /// The outputs of written jobs are looked at, piece by piece. Answered by [`Answer::Verified`].
+    /// The outputs of written jobs are looked at, piece by piece. Answered by [`ControlAnswer::Verified`].
     Verify(VerifyQuery),
-    /// The daemon reads its configuration anew. Answered by [`Answer::Reloaded`].
+    /// The daemon reads its configuration anew. Answered by [`ControlAnswer::Reloaded`].
     Reload,
-    /// The end of a pause. Answered by [`Answer::Paused`].
+    /// The end of a pause. Answered by [`ControlAnswer::Paused`].
     Resume {
         /// Of everything, or of a source.
         whose: PauseScope,
@@ -138,7 +138,7 @@ pub struct UrlOrder {
     pub billed: Option<u64>,
 }
 
-/// Names in one [`Request::LookUp`]: memory stays the same for a million.
+/// Names in one [`ControlRequest::LookUp`]: memory stays the same for a million.
 pub const LOOKED_UP_AT_ONCE: usize = 256;
 
 /// A job as a person names it.
@@ -187,49 +187,49 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAnswer {
-    /// See [`Request::Status`].
+    /// See [`ControlRequest::Status`].
     Status(Box<QueueStatus>),
-    /// See [`Request::Health`].
+    /// See [`ControlRequest::Health`].
     Health(Box<QueueFacts>),
-    /// See [`Request::Waiting`].
+    /// See [`ControlRequest::Waiting`].
     Waiting(Waiting),
-    /// See [`Request::Jobs`].
+    /// See [`ControlRequest::Jobs`].
     Jobs(JobPage),
-    /// See [`Request::Show`].
+    /// See [`ControlRequest::Show`].
     Shown(Box<Shown>),
-    /// See [`Request::Explain`].
+    /// See [`ControlRequest::Explain`].
     Explained(Box<Explained>),
-    /// See [`Request::LookUp`]; in the order of the names.
+    /// See [`ControlRequest::LookUp`]; in the order of the names.
     LookedUp(Vec<KnownName>),
-    /// See [`Request::Bought`]; in the same order.
+    /// See [`ControlRequest::Bought`]; in the same order.
     Bought(Vec<bool>),
-    /// See [`Request::Add`].
+    /// See [`ControlRequest::Add`].
     Added(Box<Added>),
-    /// See [`Request::Retry`].
+    /// See [`ControlRequest::Retry`].
     Retried(Retried),
-    /// See [`Request::Bump`].
+    /// See [`ControlRequest::Bump`].
     Bumped(Box<Job>),
-    /// See [`Request::Acknowledge`].
+    /// See [`ControlRequest::Acknowledge`].
     Acknowledged(Box<Job>),
-    /// See [`Request::Cancel`].
+    /// See [`ControlRequest::Cancel`].
     Cancelled(Box<Job>),
-    /// See [`Request::Delete`].
+    /// See [`ControlRequest::Delete`].
     Deleted(Box<Deleted>),
-    /// See [`Request::Cost`].
+    /// See [`ControlRequest::Cost`].
     Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),
-    /// See [`Request::Trust`].
+    /// See [`ControlRequest::Trust`].
     Trusted,
-    /// See [`Request::Forget`].
+    /// See [`ControlRequest::Forget`].
     Forgotten(ForgetPiece),
-    /// See [`Request::Verify`].
+    /// See [`ControlRequest::Verify`].
     Verified(VerifyPiece),
     /// What became of the configuration, in words, one thing each.
     Reloaded(Vec<String>),
 }
 
-/// What [`Request::Forget`] asks for.
+/// What [`ControlRequest::Forget`] asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgetQuery {
     /// Which.
@@ -270,7 +270,7 @@ pub struct ForgetPiece {
     pub next: Option<JobId>,
 }
 
-/// What [`Request::Verify`] asks for.
+/// What [`ControlRequest::Verify`] asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyQuery {
     /// Only this job.
@@ -347,7 +347,7 @@ impl OutputState {
     }
 }
 
-/// What [`Request::Cost`] asks for.
+/// What [`ControlRequest::Cost`] asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostQuery {
     /// What the sums are over.
@@ -906,7 +906,7 @@ pub enum PathRole {
     Listed,
 }
 
-/// What came of [`Request::Add`].
+/// What came of [`ControlRequest::Add`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Added {
     /// Its job.
@@ -915,7 +915,7 @@ pub struct Added {
     pub known: bool,
 }
 
-/// What came of [`Request::Retry`].
+/// What came of [`ControlRequest::Retry`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retried {
     /// The job as it is now.
@@ -938,7 +938,7 @@ pub enum RetryCost {
     PerhapsTwice,
 }
 
-/// What came of [`Request::Delete`].
+/// What came of [`ControlRequest::Delete`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
     /// The job as it is now: given up.

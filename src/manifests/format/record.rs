@@ -17,7 +17,7 @@ pub struct RawRow {
 /// Something wrong with one row, at one column where it is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
-    /// As [`Record::number`].
+    /// As [`RawRow::number`].
     pub row: u64,
     /// As the manifest writes it.
     pub column: Option<String>,

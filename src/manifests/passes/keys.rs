@@ -48,7 +48,7 @@ impl<'r> OwnName<'r> {
 }
 
 impl AssignedNames {
-    /// The number of the row before that ordered the same. Of rows that are not named by [`Given::name`].
+    /// The number of the row before that ordered the same. Of rows that are not named by [`AssignedNames::name`].
     pub fn earlier(&mut self, row: &ManifestRow) -> Option<u64> {
         let first = *self.ordered.entry((recording(row), order(row))).or_insert(row.number);
         (first != row.number).then_some(first)

@@ -22,7 +22,7 @@ const MOST: usize = 20;
 pub struct NamingRow {
     /// The manifest, below its source's folder.
     pub manifest: RelPath,
-    /// As [`Row::number`].
+    /// As [`ManifestRow::number`].
     pub number: u64,
     /// What it orders, or everything that is wrong with it.
     pub order: Result<ManifestRow, Vec<RowError>>,

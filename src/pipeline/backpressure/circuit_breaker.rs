@@ -124,7 +124,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// A create was accepted. `true` as for [`Line::heard_good`].
+    /// A create was accepted. `true` as for [`CircuitBreaker::heard_good`].
     pub fn accepted(&mut self, now: Uptime) -> bool {
         self.careful = false;
         let was_barred = std::mem::take(&mut self.barred) > 0;

@@ -121,7 +121,7 @@ impl BudgetGate {
         };
     }
 
-    /// See [`Purse::set_served`].
+    /// See [`BudgetGate::set_served`].
     pub fn is_served(&self, service: &ServiceName) -> bool {
         !self.unserved.lock().unwrap_or_else(PoisonError::into_inner).contains(service)
     }

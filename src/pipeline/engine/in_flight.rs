@@ -34,7 +34,7 @@ impl InFlightCreates {
     /// It was answered, given up or dropped at `now`.
     ///
     /// What ended longer ago than `lag` is forgotten: a list that is walked now shows all that it brought,
-    /// which is also what is said of a job that nothing is known of ([`Creates::ripe_from`]).
+    /// which is also what is said of a job that nothing is known of ([`InFlightCreates::ripe_from`]).
     pub(super) fn end(&mut self, job: JobId, now: Uptime, lag: Duration) {
         self.known.insert(job, Create::Ended(now));
         if self.known.len() > self.most.max(FEW) {

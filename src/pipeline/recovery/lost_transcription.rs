@@ -25,7 +25,7 @@ pub enum LostTranscription {
 /// finds it under another id. `gone` is what the read said.
 ///
 /// # Errors
-/// [`Missed`].
+/// [`LostTranscription`].
 pub fn selection_hash(
     job: &Job,
     bought: (&PurchaseKey, &TranscriptionId),

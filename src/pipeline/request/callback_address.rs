@@ -5,10 +5,10 @@ use crate::domain::job::Job;
 use crate::wire::params::{CallbackConfig, CallbackMethod};
 use reqwest::Url;
 
-/// Path of the receiver for callbacks; behind it comes what [`Seals::callback`] makes.
+/// Path of the receiver for callbacks; behind it comes what [`AddressSeal::callback`] makes.
 pub const CALLBACK_PATH: &str = "callback";
 
-/// Path of the receiver for the webhook; behind it comes [`Seals::webhook`].
+/// Path of the receiver for the webhook; behind it comes [`AddressSeal::webhook`].
 pub const WEBHOOK_PATH: &str = "webhook";
 
 /// Where a service reaches us.

@@ -64,7 +64,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
 /// `answer` is handed each request and who sent it. The request's extensions have the connection's
-/// [`Place`](crate::server::http::connections::Place), or why there is none: then it is to be refused. With `tls` only over
+/// [`ConnectionSlot`](crate::server::http::connections::ConnectionSlot), or why there is none: then it is to be refused. With `tls` only over
 /// that.
 pub async fn serve<A, F>(
     listener: TcpListener,

@@ -204,7 +204,7 @@ impl Front {
         Ok((begun, working))
     }
 
-    /// Answers a request whose [`Caller`] is known.
+    /// Answers a request whose [`RequestOwner`] is known.
     pub async fn ask(self, request: Request) -> Response {
         call(self.all, &self.service, request).await
     }

@@ -89,7 +89,7 @@ pub struct RecognisedSpeech {
 /// still: ffmpeg and the thread keep what they have and compute nothing.
 ///
 /// # Errors
-/// See [`HearingError`].
+/// See [`TranscribeError`].
 pub async fn transcribe(
     path: &Path,
     recogniser: Arc<dyn Recogniser>,

@@ -31,7 +31,7 @@ impl TurnSignal {
         let _ = self.0.subscribe().wait_for(|goes_on| *goes_on).await;
     }
 
-    /// As [`Turn::wait`], on a thread that may block; returns also when nobody wants the work any more.
+    /// As [`TurnSignal::wait`], on a thread that may block; returns also when nobody wants the work any more.
     pub fn wait_blocking(&self, dropped: &CancellationToken) {
         if *self.0.borrow() {
             return;

@@ -19,7 +19,7 @@ impl FairQueue {
         self.waiting.entry(owner).or_default().insert((false, created));
     }
 
-    /// As [`Line::push`], of what was tried in vain: behind what was not yet tried.
+    /// As [`FairQueue::push`], of what was tried in vain: behind what was not yet tried.
     pub fn push_again(&mut self, owner: Hash, created: Timestamp) {
         self.waiting.entry(owner).or_default().insert((true, created));
     }

@@ -316,7 +316,7 @@ impl TranscriptionIndex {
         }
     }
 
-    /// As [`Index::put_back`], of what could not be done on this machine: it is not tried again before `until`.
+    /// As [`TranscriptionIndex::put_back`], of what could not be done on this machine: it is not tried again before `until`.
     pub fn rest(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
         if let Some(owner) = self.give_up(created) {
             self.resting.insert(created, Resting { owner, waits, until });

@@ -88,7 +88,7 @@ struct Identity {
 /// has the records that say nothing of an owner.
 ///
 /// # Errors
-/// See [`DeskError`].
+/// See [`StoreOpenError`].
 pub fn open(
     root: &Path,
     rules: &mut StoreRules,

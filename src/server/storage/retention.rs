@@ -40,8 +40,8 @@ impl TranscriptionStore {
         Ok(DeleteResult::Removed)
     }
 
-    /// As [`Desk::delete`], of one that has not ended too: what waits ends and is deleted at once; what is in
-    /// progress is told to stop and is still [`Removal::Open`]: this is to be repeated when it has ended.
+    /// As [`TranscriptionStore::delete`], of one that has not ended too: what waits ends and is deleted at once; what is in
+    /// progress is told to stop and is still [`DeleteResult::Open`]: this is to be repeated when it has ended.
     ///
     /// # Errors
     /// Those of the file system; it may be repeated.

@@ -120,7 +120,7 @@ impl TranscriptionStore {
     /// Opens the desk in a directory, made if it is not there, and takes up what had not ended.
     ///
     /// # Errors
-    /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
+    /// See [`StoreOpenError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: StoreRules, clock: Arc<dyn Clock>) -> Result<Self, StoreOpenError> {
         Self::open_for(root, rules, (&[], &BTreeSet::new()), clock).map(|(store, _)| store)
@@ -185,7 +185,7 @@ impl TranscriptionStore {
         index.take_to_hear(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// As [`Desk::take`], of this owner.
+    /// As [`TranscriptionStore::take`], of this owner.
     pub fn take_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.take_to_hear(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
@@ -197,7 +197,7 @@ impl TranscriptionStore {
         index.take_to_fetch(None).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// As [`Desk::take_to_fetch`], of this owner.
+    /// As [`TranscriptionStore::take_to_fetch`], of this owner.
     pub fn take_to_fetch_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.take_to_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
@@ -226,7 +226,7 @@ impl TranscriptionStore {
         self.ends.notify_waiters();
     }
 
-    /// As [`Desk::put_back`], of what could not be done on this machine: it is not tried again before `span` has
+    /// As [`TranscriptionStore::put_back`], of what could not be done on this machine: it is not tried again before `span` has
     /// gone by, and holds nothing meanwhile.
     pub fn rest(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
         let until = self.clock.uptime().after(span);

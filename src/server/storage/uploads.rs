@@ -87,7 +87,7 @@ impl UploadRetention {
     /// No longer than they are needed: for a client that uploads each recording for one create.
     pub const UNTIL_TRANSCRIBED: Self = Self { unnamed: A_DAY, named: Duration::ZERO };
 
-    /// So long after their last use; no time at all is [`Keeping::UNTIL_TRANSCRIBED`].
+    /// So long after their last use; no time at all is [`UploadRetention::UNTIL_TRANSCRIBED`].
     pub const fn for_span(span: Duration) -> Self {
         if span.is_zero() { Self::UNTIL_TRANSCRIBED } else { Self { unnamed: span, named: span } }
     }

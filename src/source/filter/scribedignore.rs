@@ -66,7 +66,7 @@ impl IgnoreFiles {
         None
     }
 
-    /// As [`Ignoring::rule`], of an entry of which nobody has looked at the folders above.
+    /// As [`IgnoreFiles::rule`], of an entry of which nobody has looked at the folders above.
     pub fn rule_anywhere(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
         let above: Vec<&Path> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
         for folder in above.into_iter().rev() {

@@ -155,7 +155,7 @@ pub enum UnknownFolder {
 /// Whether this is the folder that is known. An empty marker is a person's word that it is.
 ///
 /// # Errors
-/// [`Stranger`].
+/// [`UnknownFolder`].
 pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), UnknownFolder> {
     let away = |error: io::Error| UnknownFolder::Away(words(&explained(error, &folder.join(MARKER))));
     let meta = fs::metadata(folder).map_err(away)?;

@@ -141,7 +141,7 @@ impl Claim {
     /// Whether the folder may be worked in. Who works there claims it, and gives its signs of life. Blocks.
     ///
     /// # Errors
-    /// [`Stranger`].
+    /// [`UnknownFolder`].
     pub fn look(&self, known: Option<&FolderIdentity>, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
         for _ in 0..OVERTAKEN {
             if let Some(answer) = self.decide(known, at, self.terms.is_some())? {
@@ -155,7 +155,7 @@ impl Claim {
     /// Whether another installation works in the folder, which is not the one that is known. Blocks.
     ///
     /// # Errors
-    /// [`Stranger`].
+    /// [`UnknownFolder`].
     pub fn peek(&self, at: ClaimMoment) -> Result<(), UnknownFolder> {
         self.decide(None, at, false).map(drop)
     }

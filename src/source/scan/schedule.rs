@@ -101,7 +101,7 @@ impl ScanSchedule {
         Some(turn(line, self.source.missed, self.known().last.as_ref(), wall))
     }
 
-    /// When it is scanned next after a length of time, as a daemon has said by [`Scans::awaits`].
+    /// When it is scanned next after a length of time, as a daemon has said by [`ScanSchedule::awaits`].
     pub fn due(&self) -> Option<Uptime> {
         self.known().due
     }

@@ -37,7 +37,7 @@ pub struct WatchChanges {
 pub struct WatchHints {
     changed: Mutex<WatchChanges>,
     some: Notify,
-    /// More had changed than was known when [`Hints::take_paths`] was asked last, or than could be looked at.
+    /// More had changed than was known when [`WatchHints::take_paths`] was asked last, or than could be looked at.
     missed: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl WatchHints {
         }
     }
 
-    /// What was told of could not be looked at: more has changed than is known, and the next [`Hints::take`] says so.
+    /// What was told of could not be looked at: more has changed than is known, and the next [`WatchHints::take`] says so.
     pub fn miss(&self) {
         self.missed.store(true, Ordering::Relaxed);
         self.some.notify_one();
@@ -82,7 +82,7 @@ impl WatchHints {
         }
     }
 
-    /// The paths alone; what else is known is told by the next [`Hints::take`]. After more than is
+    /// The paths alone; what else is known is told by the next [`WatchHints::take`]. After more than is
     /// remembered, what comes next is remembered again: while a hundred thousand files are copied into one
     /// folder, another one gets its few.
     pub fn take_paths(&self) -> BTreeSet<PathBuf> {

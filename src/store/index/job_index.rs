@@ -80,7 +80,7 @@ pub(crate) struct HeldLease {
 }
 
 impl JobIndex {
-    /// A number that no job has. It is used up by [`Index::add`] only: a row that could not be saved
+    /// A number that no job has. It is used up by [`JobIndex::add`] only: a row that could not be saved
     /// leaves no gap, so that a gap in the numbers means that rows were lost.
     pub fn next_id(&self) -> JobId {
         JobId(self.last + 1)
@@ -346,7 +346,7 @@ impl JobIndex {
         }
     }
 
-    /// What [`Index::hint`] said since this was last asked.
+    /// What [`JobIndex::hint`] said since this was last asked.
     pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
         self.leases.get_mut(&id)?.hint.take()
     }

@@ -111,7 +111,7 @@ impl<'a> Planner<'a> {
     /// Counts the files of all sources, and which of them have the same size as others.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn count(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut sizes = Sizes::default();
         for mount in mounts.values() {
@@ -142,7 +142,7 @@ impl<'a> Planner<'a> {
     /// Plans a source.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
         if let Err(away) = mount.there_now().await {
             self.sum.away.push(away.to_string());

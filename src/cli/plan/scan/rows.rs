@@ -251,7 +251,7 @@ impl Planner<'_> {
     /// taken out of its list since, and what a command ordered.
     ///
     /// # Errors
-    /// See [`Failure`].
+    /// See [`CommandError`].
     pub async fn left(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut after = None;
         loop {

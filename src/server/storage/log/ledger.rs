@@ -21,7 +21,7 @@ use uuid::Uuid;
 /// Its folder in the desk's directory.
 pub const LEDGER: &str = "ledger";
 
-/// The ledger of one desk. Read by everybody, written with a [`Pen`](crate::server::storage::log::writer::Pen).
+/// The ledger of one desk. Read by everybody, written with a [`Pen`](crate::server::storage::log::writer::LogWriter).
 pub struct TranscriptionLog {
     pub(crate) folder: PathBuf,
     /// Bytes from which on another volume is begun.
