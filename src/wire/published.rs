@@ -48,6 +48,21 @@ pub fn rows() -> Vec<PublishedParameter> {
     found
 }
 
+/// The default of the parameter at this path, as JSON; empty without one, and where there is no such parameter.
+pub fn default_of(path: &str) -> &'static str {
+    find(FIELDS, path).and_then(|field| field.default).unwrap_or_default()
+}
+
+fn find(fields: &'static [Field], path: &str) -> Option<&'static Field> {
+    let (name, inner) = path.split_once('.').map_or((path, None), |(name, inner)| (name, Some(inner)));
+    let field = fields.iter().find(|field| field.name == name.trim_end_matches("[]"))?;
+    let Some(inner) = inner else { return Some(field) };
+    match &field.kind {
+        FieldKind::Object(fields) | FieldKind::List(_, FieldKind::TextOr(fields)) => find(fields, inner),
+        _ => None,
+    }
+}
+
 fn list(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
     for field in fields {
         let path = join(path, field.name);

@@ -209,7 +209,6 @@ impl UnsupportedParts {
 fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
     let all = request.value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
-    let defaults = published::rows();
     let why = |path: &str, ability: Ability| match ability {
         Ability::NoEffect(why) | Ability::InPart(why) => Some(why.to_owned()),
         // Of its parts nothing more is to be said.
@@ -217,12 +216,11 @@ fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
         _ => None,
     };
     let is_requested = |path: &str| {
-        let default = defaults.iter().find(|row| row.path == path).map(|row| row.default.as_str());
         // The language that is recognised anyway asks for nothing.
         let is_known =
             |value: &Value| path.ends_with(".language") && value.as_str().is_some_and(|one| languages.contains(&one));
         let mut values = values(&all, path).into_iter();
-        values.any(|value| requests(value, default.unwrap_or_default()) && !is_known(value))
+        values.any(|value| requests(value, published::default_of(path)) && !is_known(value))
     };
     // What hangs on a toggle that is off is told with its object.
     let is_idle = |path: &str| {
@@ -404,6 +402,14 @@ mod tests {
     fn every_parameter_is_in_the_table() {
         let known: Vec<String> = published::rows().into_iter().map(|row| row.path).collect();
         assert_eq!(PARAMETERS.map(|(path, _)| path).to_vec(), known);
+    }
+
+    #[test]
+    fn the_default_of_each_parameter_is_found_by_its_path() {
+        for row in published::rows() {
+            assert_eq!(published::default_of(&row.path), row.default, "{}", row.path);
+        }
+        assert_eq!(published::default_of("translation_config.none.such"), "");
     }
 
     fn without_effect_of(request: &Value) -> Vec<String> {
