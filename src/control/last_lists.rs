@@ -1,7 +1,6 @@
 //! What was last known of the sources' lists: kept in the state directory when a pass or a daemon ends, for `scribed
 //! status` while nobody runs. Of a list that was changed or removed since then nothing is known.
 
-use super::state_file;
 use super::transport::protocol::ManifestStatus;
 use crate::config::model::Config;
 use crate::domain::job::Stamp;
@@ -10,6 +9,7 @@ use crate::manifests::passes::SourceManifests;
 use crate::source::metadata::stamp::{FileLook, look};
 use crate::source::mount::disk::Disk;
 use crate::source::place::below;
+use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -32,10 +32,11 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     });
     let all: Vec<Kept> =
         each.map(|(source, told)| Kept { stamp: told.stamp, manifest: ManifestStatus::of(source, told) }).collect();
-    if all.is_empty() && !state.join(NAME).exists() {
+    let file = state.join(NAME);
+    if all.is_empty() && !file.exists() {
         return;
     }
-    if let Err(error) = state_file::write(state, NAME, &all) {
+    if let Err(error) = saved_file::put(&file, "json-tmp", &all, false) {
         let state = state.display();
         tracing::warn!(%error, "what is known of the lists cannot be kept in {state}: `scribed status` does not know of it without a daemon");
     }
@@ -44,7 +45,7 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
 /// What is known of the lists that are as they were then. Sources that are `away` are not looked at. Blocks on their
 /// disks.
 pub fn known(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
-    let all: Vec<Kept> = state_file::read(&config.state, NAME).unwrap_or_default();
+    let all: Vec<Kept> = saved_file::load(&config.state.join(NAME)).unwrap_or_default();
     let here = all.into_iter().filter(|kept| !away.contains(&kept.manifest.source));
     here.filter(|kept| is_unchanged(config, kept)).map(|kept| kept.manifest).collect()
 }

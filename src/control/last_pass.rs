@@ -1,9 +1,9 @@
 //! When the last pass of `scribed once` ended, and how: kept in the state directory for `scribed status --check`.
 
-use super::state_file;
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
 use crate::permission::at_state;
+use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -28,13 +28,13 @@ pub struct LastPass {
 impl LastPass {
     /// The one that this state directory knows of. What cannot be read says nothing.
     pub fn of(state: &Path) -> Option<Self> {
-        state_file::read(state, NAME)
+        saved_file::load(&state.join(NAME))
     }
 
     /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
     pub fn keep(&self, state: &Path) {
-        if let Err(error) = state_file::write(state, NAME, self) {
-            let (error, state) = (at_state(&state.join(NAME))(error), state.display());
+        if let Err(error) = saved_file::put(&state.join(NAME), "json-tmp", self, false) {
+            let state = state.display();
             tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
         }
     }

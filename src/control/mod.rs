@@ -14,5 +14,4 @@ pub(crate) mod last_pass;
 pub(crate) mod place;
 pub(crate) mod plan;
 mod scan_times;
-mod state_file;
 pub(crate) mod transport;

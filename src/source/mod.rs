@@ -11,5 +11,5 @@ pub mod mount;
 pub(crate) mod ownership;
 pub(crate) mod path_policy;
 pub(crate) mod place;
-mod saved_file;
+pub(crate) mod saved_file;
 pub mod scan;

@@ -511,7 +511,7 @@ impl Claim {
     fn keep(&self, kept: &Kept) -> io::Result<()> {
         let folder = Some(RelPath::new(self.folder.as_os_str().as_bytes()));
         let kept = Kept { folder, ..kept.clone() };
-        saved_file::name(&saved_file::half(&self.file, "claim-tmp", &kept, true)?, &self.file, true)
+        saved_file::put(&self.file, "claim-tmp", &kept, true)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -50,7 +50,7 @@ impl Installation {
         if read(state)?.is_none() {
             let kept = Kept { state: random() };
             let file = state.join(FILE);
-            saved_file::name(&saved_file::half(&file, "identity-tmp", &kept, true)?, &file, true)?;
+            saved_file::put(&file, "identity-tmp", &kept, true)?;
         }
         Ok(Self::at(state, random()))
     }

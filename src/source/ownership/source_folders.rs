@@ -43,6 +43,5 @@ pub fn keep(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
     if read(state)? == all {
         return Ok(());
     }
-    let file = state.join(FILE);
-    saved_file::name(&saved_file::half(&file, "json-tmp", &all, true)?, &file, true)
+    saved_file::put(&state.join(FILE), "json-tmp", &all, true)
 }

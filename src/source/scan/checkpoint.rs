@@ -67,8 +67,7 @@ impl ScanCheckpoint {
 
 /// Not synced: what power loss takes costs a scan from the beginning.
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    let half = saved_file::half(file, "scan-tmp", kept, false)?;
-    saved_file::name(&half, file, false)
+    saved_file::put(file, "scan-tmp", kept, false)
 }
 
 #[cfg(test)]

@@ -156,8 +156,7 @@ impl ScanSchedule {
 }
 
 fn write(file: &Path, kept: &Kept, is_durable: bool) -> io::Result<()> {
-    let half = saved_file::half(file, "scanned-tmp", kept, is_durable)?;
-    saved_file::name(&half, file, is_durable)
+    saved_file::put(file, "scanned-tmp", kept, is_durable)
 }
 
 #[cfg(test)]
