@@ -8,6 +8,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// What stands between what is wrong and what to do about it.
+const FIX: &str = ". To fix it, ";
+
+/// What is wrong, and what to do about it where these words say so.
+pub fn without_fix(words: &str) -> (&str, Option<&str>) {
+    words.split_once(FIX).map_or((words, None), |(wrong, fix)| (wrong, Some(fix)))
+}
+
 /// An error in words. Where the operating system denied access to `path`, they name it, the user, the owner and the
 /// fix; any other error is told as it is.
 pub fn said(error: &io::Error, path: &Path) -> String {
@@ -89,14 +97,14 @@ fn denied_with(path: &Path, culprit: Option<(PathBuf, Metadata)>, fix: &dyn Fn(&
     if there == path && is_open(path) {
         return format!(
             "permission denied: {place} belongs to {owner}, mode {mode:04o}, which allows it to {user}: something else \
-             denies it. To fix it, look at its attributes (lsattr {place}) and at the rules of SELinux, AppArmor or systemd"
+             denies it{FIX}look at its attributes (lsattr {place}) and at the rules of SELinux, AppArmor or systemd"
         );
     }
     let fix = match meta.uid() == geteuid().as_raw() {
         true => format!("give the owner the right: chmod u+rwX {place}"),
         false => fix(&there, meta.uid()),
     };
-    format!("permission denied: {subject}{place} belongs to {owner}, mode {mode:04o}{object}. To fix it, {fix}")
+    format!("permission denied: {subject}{place} belongs to {owner}, mode {mode:04o}{object}{FIX}{fix}")
 }
 
 /// What keeps this user from `path`: the first folder on the way that is closed; else the closed folder of a file that
@@ -150,7 +158,7 @@ fn is_open(path: &Path) -> bool {
 /// A file system that takes no writes, and who makes it take them.
 fn read_only(path: &Path) -> String {
     format!(
-        "the file system of {} is mounted read-only. To fix it, mount it for writing; in a systemd unit name the folder \
+        "the file system of {} is mounted read-only{FIX}mount it for writing; in a systemd unit name the folder \
          in ReadWritePaths=, in a container mount it without :ro",
         path.display()
     )

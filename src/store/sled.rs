@@ -23,7 +23,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
-use crate::permission::at_state;
+use crate::permission::{at_state, without_fix};
 use crate::store::contract::{Bought, StoreError};
 use crate::store::decode::in_order;
 use crate::store::index::job_index::order_hash;
@@ -419,7 +419,7 @@ fn unwritable(path: &Path, error: io::Error) -> StoreError {
         io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
         _ => "Look at that disk and at the system's log",
     };
-    let is_explained = error.raw_os_error().is_none() && error.to_string().contains("To fix it");
+    let is_explained = error.raw_os_error().is_none() && without_fix(&error.to_string()).1.is_some();
     let (dir, fix) = (path.display(), if is_explained { "Fix that" } else { fix });
     StoreError::Unwritable(format!(
         "the queue in {dir} cannot be written: {error}. {fix}, then start scribed again. Nothing that was \

@@ -15,7 +15,7 @@ use crate::daemon::{Daemon, DaemonError, mounts_of, recogniser, renamed_sources,
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
-use crate::permission::{denied, this_user};
+use crate::permission::{denied, this_user, without_fix};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health;
 use crate::source::bucket::bucket_view::Bucket;
@@ -34,7 +34,7 @@ use std::time::Duration;
 const CLOCK_APART: Duration = Duration::from_secs(300);
 
 /// What was found of one thing.
-struct Verdict {
+struct CheckResult {
     what: String,
     grade: Grade,
     words: String,
@@ -42,7 +42,7 @@ struct Verdict {
     fix: Option<String>,
 }
 
-impl Verdict {
+impl CheckResult {
     fn fix(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
@@ -83,74 +83,73 @@ impl Grade {
 /// Looks at everything and says what it found.
 ///
 /// # Errors
-/// See [`CommandError`]; what is found wrong is no error but a verdict.
+/// See [`CommandError`]; what is found wrong is no error but a result.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
-    let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
-    verdicts.extend(config.warnings.iter().map(|warning| self::warning("configuration", warning.report.clone())));
-    verdicts
+    let mut results = vec![good("configuration", &format!("{file} is right"))];
+    results.extend(config.warnings.iter().map(|warning| self::warning("configuration", warning.report.clone())));
+    results
         .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
     for mount in mounts_of(&config).values() {
-        verdicts.push(folder(mount).await);
-        verdicts.extend(roots(mount.source()));
+        results.push(folder(mount).await);
+        results.extend(roots(mount.source()));
         let lists = check_manifests::reports(mount).await;
-        verdicts.extend(lists.into_iter().map(|list| verdict(&list.what, list.is_good, list.words)));
+        results.extend(lists.into_iter().map(|list| result(&list.what, list.is_good, list.words)));
     }
     let serves = needs_recogniser(&config);
     if serves {
-        verdicts.extend(tools(&config));
+        results.extend(tools(&config));
     }
     for (what, folder, most) in own_folders(&config, serves) {
         let (good, words) = own_folder(&folder, most);
-        verdicts.push(verdict(what, good, words));
+        results.push(result(what, good, words));
     }
-    verdicts.extend(extraction(&config));
-    verdicts.extend(requests(&config));
-    verdicts.extend(house(&config).await);
+    results.extend(extraction(&config));
+    results.extend(requests(&config));
+    results.extend(house(&config).await);
     // What cannot be listened on was told by whoever tried.
-    if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
-        verdicts.extend(callbacks(&config));
+    if results.iter().all(|result| result.what != "callbacks") {
+        results.extend(callbacks(&config));
     }
-    for verdict in &verdicts {
-        verdict.tell(context)?;
+    for result in &results {
+        result.tell(context)?;
     }
     // Whoever has it can call us: it is for the person before the screen, and in no --json.
     if let Ok(Some(address)) = webhook_address(&config) {
         context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
     }
-    Ok(if verdicts.iter().all(|verdict| verdict.grade != Grade::Bad) { 0 } else { UNFINISHED })
+    Ok(if results.iter().all(|result| result.grade != Grade::Bad) { 0 } else { UNFINISHED })
 }
 
-fn good(what: &str, words: &str) -> Verdict {
-    verdict(what, true, words.to_owned())
+fn good(what: &str, words: &str) -> CheckResult {
+    result(what, true, words.to_owned())
 }
 
-fn warning(what: &str, words: String) -> Verdict {
-    Verdict { what: what.to_owned(), grade: Grade::Warning, words, fix: None }
+fn warning(what: &str, words: String) -> CheckResult {
+    CheckResult { what: what.to_owned(), grade: Grade::Warning, words, fix: None }
 }
 
 /// Errors say what to do at their end.
-fn bad(what: &str, words: String) -> Verdict {
-    let parted = words.split_once(". To fix it, ");
-    let (words, fix) = parted.map_or((words.as_str(), None), |(words, fix)| (words, Some(fix.to_owned())));
-    Verdict { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix }
+fn bad(what: &str, words: String) -> CheckResult {
+    let (words, fix) = without_fix(&words);
+    CheckResult { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix: fix.map(str::to_owned) }
 }
 
 /// Of a folder for outputs that cannot be written.
-fn unwritable(name: &str, why: String) -> Verdict {
+fn unwritable(name: &str, why: String) -> CheckResult {
     let found = bad(name, why);
-    Verdict { words: format!("{}; outputs wait until it can be written", found.words), ..found }
+    CheckResult { words: format!("{}; outputs wait until it can be written", found.words), ..found }
 }
 
-fn verdict(what: &str, is_good: bool, words: String) -> Verdict {
+fn result(what: &str, is_good: bool, words: String) -> CheckResult {
     match is_good {
-        true => Verdict { what: what.to_owned(), grade: Grade::Good, words, fix: None },
+        true => CheckResult { what: what.to_owned(), grade: Grade::Good, words, fix: None },
         false => bad(what, words),
     }
 }
 
-async fn folder(mount: &Mount) -> Verdict {
+async fn folder(mount: &Mount) -> CheckResult {
     let source = mount.source();
     let (name, folder) = (format!("source {}", source.name), source.folder.display());
     if let Some(store) = mount.bucket() {
@@ -176,14 +175,14 @@ async fn folder(mount: &Mount) -> Verdict {
 }
 
 /// Folders that a source's rows may name and that are not there.
-fn roots(source: &Source) -> Option<Verdict> {
+fn roots(source: &Source) -> Option<CheckResult> {
     let of_lists = source.roots.iter().filter(|_| source.manifests.is_some());
     let gone: Vec<String> = of_lists.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
     (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
 }
 
-async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
+async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
     let address = mount.source().folder.display();
     if let Err(away) = mount.there_now().await {
         return bad(name, format!("frozen: {away}"));
@@ -196,7 +195,7 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
 }
 
 /// The folder of outputs: there, or about to be made.
-fn placed(name: &str, place: &Path, folder: String) -> Verdict {
+fn placed(name: &str, place: &Path, folder: String) -> CheckResult {
     let parent = place.parent().unwrap_or(place);
     let room = room(place);
     match (place.is_dir(), parent.is_dir(), writable(place)) {
@@ -218,7 +217,7 @@ fn needs_recogniser(config: &Config) -> bool {
     config.sources.iter().any(|source| own.contains(&&source.service))
 }
 
-fn tools(config: &Config) -> Vec<Verdict> {
+fn tools(config: &Config) -> Vec<CheckResult> {
     match health(&recogniser(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
         Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
@@ -226,13 +225,13 @@ fn tools(config: &Config) -> Vec<Verdict> {
 }
 
 /// What the sources request of the embedded service, where it does not do it.
-fn requests(config: &Config) -> Vec<Verdict> {
+fn requests(config: &Config) -> Vec<CheckResult> {
     let foresight = UnsupportedCheck::new(config);
     config.sources.iter().flat_map(|source| of_source(&foresight, source)).collect()
 }
 
 /// Of its own template; and of those that only a row of its lists may name, which need not be meant.
-fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<Verdict> {
+fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> {
     let what = format!("source {}", source.name);
     let foreseen = |template| foresight.of_template(source, template);
     let from = match source.template.name() {
@@ -243,8 +242,8 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<Verdict> {
     let service = "set `service` of the source to one that does it";
     let own = requested(&from, "its files", &of_own);
     let own = own.into_iter().map(|(words, fix)| bad(&what, words).fix(format!("{fix}, or {service}")));
-    let own =
-        own.chain(idle(&from, &of_own).map(|words| warning(&what, words).fix(format!("remove it, or {service}"))));
+    let own = own
+        .chain(ineffective(&from, &of_own).map(|words| warning(&what, words).fix(format!("remove it, or {service}"))));
     let others = source
         .shared
         .templates
@@ -252,14 +251,14 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<Verdict> {
         .filter(|(name, _)| source.manifests.is_some() && name.as_str() != source.template.name());
     let of_rows = others.flat_map(|(name, template)| {
         let (from, foreseen) = (format!("[template.{name}]"), foreseen(template));
-        let idle = idle(&from, &foreseen);
-        requested(&from, "files whose rows name it", &foreseen).into_iter().map(|(words, _)| words).chain(idle)
+        let ineffective = ineffective(&from, &foreseen);
+        requested(&from, "files whose rows name it", &foreseen).into_iter().map(|(words, _)| words).chain(ineffective)
     });
     own.chain(of_rows.map(|words| warning(&what, words))).collect()
 }
 
 /// What is requested and changes nothing or little.
-fn idle(from: &str, foreseen: &UnsupportedParts) -> Option<String> {
+fn ineffective(from: &str, foreseen: &UnsupportedParts) -> Option<String> {
     let parameters = without_effect(foreseen)?;
     Some(format!(
         "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}"
@@ -282,7 +281,7 @@ fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(Strin
 }
 
 /// Whether sound can be taken out of files, where that is asked for.
-fn extraction(config: &Config) -> Option<Verdict> {
+fn extraction(config: &Config) -> Option<CheckResult> {
     let of_all = config.services.values().any(|service| service.terms().upload == UploadMode::Audio);
     let picked = config.sources.iter().find(|source| source.picks());
     if !of_all && picked.is_none() {
@@ -303,7 +302,7 @@ fn extraction(config: &Config) -> Option<Verdict> {
 }
 
 /// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
-async fn house(config: &Config) -> Vec<Verdict> {
+async fn house(config: &Config) -> Vec<CheckResult> {
     if let Some(daemon) = daemon_of(&config.state).await {
         return beside(config, &daemon).await;
     }
@@ -312,21 +311,21 @@ async fn house(config: &Config) -> Vec<Verdict> {
         Err(error @ (DaemonError::Callback { .. } | DaemonError::Tls(_))) => return deaf(config, &error).await,
         Err(error) => return vec![bad("state", error.to_string())],
     };
-    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
-    verdicts.extend(other_sources(config, &*house.store).await);
+    let mut results = vec![good("state", &format!("{} opens", config.state.display()))];
+    results.extend(other_sources(config, &*house.store).await);
     for client in &house.setup().clients() {
-        verdicts.push(service(config, &**client).await);
-        verdicts.extend(token(&**client, &*house.store).await);
-        verdicts.extend(clocks(&**client));
+        results.push(service(config, &**client).await);
+        results.extend(token(&**client, &*house.store).await);
+        results.extend(clocks(&**client));
     }
     if let Err(error) = house.close().await {
-        verdicts.push(bad("state", error.to_string()));
+        results.push(bad("state", error.to_string()));
     }
-    verdicts
+    results
 }
 
 /// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
-async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
+async fn other_sources(config: &Config, store: &dyn Store) -> Vec<CheckResult> {
     let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
         Ok(renamed) => (renamed, None),
         Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string()))),
@@ -344,52 +343,52 @@ async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
     wrong.into_iter().chain(carried).chain(gone).collect()
 }
 
-fn removed(removed: &RemovedSource) -> Verdict {
+fn removed(removed: &RemovedSource) -> CheckResult {
     bad(&format!("source {}", removed.source), removed.words())
 }
 
 /// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
-async fn deaf(config: &Config, error: &DaemonError) -> Vec<Verdict> {
-    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
-    verdicts.push(bad("callbacks", error.to_string()));
-    verdicts.extend(elsewhere(config).await);
-    verdicts
+async fn deaf(config: &Config, error: &DaemonError) -> Vec<CheckResult> {
+    let mut results = vec![good("state", &format!("{} opens", config.state.display()))];
+    results.push(bad("callbacks", error.to_string()));
+    results.extend(elsewhere(config).await);
+    results
 }
 
 /// The services elsewhere, beside whoever has the queue.
-async fn elsewhere(config: &Config) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+async fn elsewhere(config: &Config) -> Vec<CheckResult> {
+    let mut results = Vec::new();
     match visitors(config) {
         Ok(clients) => {
             for client in clients {
-                verdicts.push(service(config, &*client).await);
-                verdicts.extend(clocks(&*client));
+                results.push(service(config, &*client).await);
+                results.extend(clocks(&*client));
             }
         }
-        Err(error) => verdicts.push(bad("service", error.to_string())),
+        Err(error) => results.push(bad("service", error.to_string())),
     }
-    verdicts
+    results
 }
 
-async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<Verdict> {
+async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
     let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
-    let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
-    verdicts.extend(removed_beside(config).await);
-    verdicts.extend(elsewhere(config).await);
-    verdicts.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
+    let mut results = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
+    results.extend(removed_beside(config).await);
+    results.extend(elsewhere(config).await);
+    results.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
     for own in config.own_services().filter(is_wanted) {
         let what = format!("service {own}");
-        verdicts.push(match &daemon.trouble {
+        results.push(match &daemon.trouble {
             None => good(&what, "a part of that process, which says nothing of trouble"),
             Some(words) => bad(&what, words.clone()),
         });
     }
-    verdicts
+    results
 }
 
 /// As who has the queue tells it.
-async fn removed_beside(config: &Config) -> Vec<Verdict> {
+async fn removed_beside(config: &Config) -> Vec<CheckResult> {
     let Ok(Some(caller)) = DaemonClient::find(&config.state) else { return Vec::new() };
     match caller.ask(&ControlRequest::Status).await {
         Ok(Ok(ControlAnswer::Status(status))) => status.removed.iter().map(removed).collect(),
@@ -397,7 +396,7 @@ async fn removed_beside(config: &Config) -> Vec<Verdict> {
     }
 }
 
-async fn service(config: &Config, client: &dyn Client) -> Verdict {
+async fn service(config: &Config, client: &dyn Client) -> CheckResult {
     let what = format!("service {}", client.identity().service);
     let query = ListQuery { limit: 1, ..ListQuery::default() };
     let tried = tried(config, client, &query);
@@ -434,7 +433,7 @@ fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
 
 /// Whether the service returns our token with what was bought last: without it a create whose answer is lost cannot be
 /// found again.
-async fn token(client: &dyn Client, store: &dyn Store) -> Option<Verdict> {
+async fn token(client: &dyn Client, store: &dyn Store) -> Option<CheckResult> {
     let service = &client.identity().service;
     let (_, _, id) = store.newest_purchase(service).await.ok()?.accepted?;
     // What was deleted, or cannot be read now, says nothing.
@@ -452,7 +451,7 @@ async fn token(client: &dyn Client, store: &dyn Store) -> Option<Verdict> {
     })
 }
 
-fn callbacks(config: &Config) -> Option<Verdict> {
+fn callbacks(config: &Config) -> Option<CheckResult> {
     let callback = config.callback.as_ref()?;
     Some(match webhook_address(config) {
         Ok(_) => {
@@ -462,7 +461,7 @@ fn callbacks(config: &Config) -> Option<Verdict> {
     })
 }
 
-fn clocks(client: &dyn Client) -> Option<Verdict> {
+fn clocks(client: &dyn Client) -> Option<CheckResult> {
     let (theirs, ours) = (client.last_date()?, SystemClock.now());
     let apart = theirs.since(ours).max(ours.since(theirs));
     let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
