@@ -8,8 +8,6 @@ use crate::domain::path::RelPath;
 use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::source::bucket::bucket_view::Bucket;
-use crate::source::filter::own_outputs;
-use crate::source::filter::own_outputs::says_it_is_ours;
 use crate::source::metadata::stamp::{FileLook, hash, look};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
@@ -138,43 +136,4 @@ impl MediaFile {
             Self::Remote(content) => (Err(io::ErrorKind::Unsupported.into()), Ok(Some(content))),
         }
     }
-}
-
-/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
-/// its address.
-///
-/// # Errors
-/// What the file system or the server says.
-pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
-    match mount.bucket() {
-        Some(bucket) => bucket.subtitles(path).await,
-        None => {
-            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
-            blocking(move || theirs.beside().subtitles(&folder, &path)).await
-        }
-    }
-}
-
-/// Whether each of these subtitles below `folder` says that scribed made it.
-pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
-    let Some(bucket) = mount.bucket() else {
-        let folder = folder.clone();
-        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
-    };
-    for path in subtitles {
-        let with = |ext: &str| {
-            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
-            RelPath::new(path.as_os_str().as_bytes())
-        };
-        let vtt = bucket.piece(&with("vtt"), own_outputs::HEAD, false).await;
-        let is_ours = vtt.is_ok_and(|text| own_outputs::is_in_vtt(&text))
-            || bucket
-                .piece(&with("json"), own_outputs::TAIL, true)
-                .await
-                .is_ok_and(|text| own_outputs::is_in_json(&text));
-        if !is_ours {
-            return false;
-        }
-    }
-    true
 }

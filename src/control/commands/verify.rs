@@ -16,7 +16,7 @@ use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::elsewhere;
 use crate::pipeline::stages::write;
-use crate::pipeline::stages::write::NotRestored;
+use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::metadata::stamp::{FileLook, hash};
 use crate::source::mount::source_mount::Mount;
@@ -194,10 +194,10 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
         syncs: &tools.syncs,
         writing: &tools.writing,
     };
-    match write::restore(&context, mount, job, missing).await {
+    match write::restore::restore(&context, mount, job, missing).await {
         Err(NotRestored::NoResult) => {
             fetched_again(handler, job, order, transcription).await?;
-            write::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
+            write::restore::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
         }
         restored => restored.map_err(|error| error.to_string()),
     }

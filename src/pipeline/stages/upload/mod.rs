@@ -2,44 +2,34 @@
 //! its way. What goes is the file, or its sound track alone (`extract`); what is bought is the file's in both
 //! cases.
 
-use crate::beneath::RootedPath;
-use crate::client::contract::{AcceptedUpload as Answer, Client, UploadFile};
+pub(crate) mod by_address;
+pub(crate) mod extract_audio;
+pub mod stream;
+
+use crate::client::contract::{AcceptedUpload as Answer, Client};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
-use crate::domain::path::RelPath;
 use crate::domain::sent_audio::{SentAudio, Track};
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
-use crate::media::extract::reopened;
-use crate::pipeline::blocking::begin;
-use crate::pipeline::budget::gate::Deferral;
+use crate::pipeline::budget::Deferral;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::extract_audio::{ExtractedAudio, Extractor, UploadInput};
+use crate::pipeline::stages::known_purchase::without_buying;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::probe::store_fault;
-use crate::pipeline::stages::settle::{grew, missing};
-use crate::source::bucket::bucket_view::Bucket;
-use crate::source::metadata::stamp::{FileLook, open};
-use crate::source::mount::disk::Disk;
+use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::upload::extract_audio::{ExtractedAudio, Extractor, UploadInput};
+use crate::pipeline::stages::upload::stream::Passage;
+use crate::pipeline::stages::upload::stream::Passed;
+use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::{Bought, DuplicateCheck, Store};
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::store::contract::Store;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-
-/// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
-const PIECE: usize = 256 * 1024;
 
 /// Uploads, unless what is known of the content says that it is bought already, or being bought, or
 /// `reserving`, which is begun only then, says that it does not fit into a budget.
@@ -162,24 +152,6 @@ async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<S
     }
 }
 
-/// The way to the result without a create of this job's own, if there is one.
-pub async fn without_buying(
-    store: &dyn Store,
-    order: &PurchaseKey,
-    job: &Job,
-    now: Timestamp,
-) -> Result<Option<StageOutcome>, Fault> {
-    let fault = |error| store_fault(&error, now);
-    if let DuplicateCheck::Follows(owner) = store.duplicate(order, job.id).await.map_err(fault)? {
-        return Ok(Some(StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })));
-    }
-    let bought = store.bought(order).await.map_err(fault)?;
-    Ok(bought.map(|bought| {
-        let Bought { transcription, round, origin, .. } = bought;
-        StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round, origin })
-    }))
-}
-
 async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<StageOutcome, Fault> {
     let now = clock.now();
     grew(mount, stamp, now.after(mount.settle_of(job)), now).await
@@ -213,190 +185,4 @@ fn checked(passage: &Passage, answer: &Answer, given: &UploadInput, now: Timesta
 /// Two who measure the same sound may differ a little; 0 says nothing.
 fn agree(theirs: u64, ours: u64) -> bool {
     theirs == 0 || theirs.abs_diff(ours) <= 1_000 + ours / 50
-}
-
-/// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
-pub struct Passage {
-    name: String,
-    size: u64,
-    from: From,
-    state: Arc<Mutex<Passed>>,
-    total: Arc<AtomicU64>,
-}
-
-/// Opens a file at its beginning. Blocks.
-type Opener = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
-
-/// Where the bytes come from.
-#[derive(Clone)]
-enum From {
-    File(Opener),
-    Object { bucket: Arc<Bucket>, path: RelPath, expected: Stamp },
-}
-
-/// What was handed over so far.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Passed {
-    /// Of the file.
-    pub bytes: u64,
-    /// Of all bytes, once they are.
-    pub hash: Option<Hash>,
-}
-
-impl Passage {
-    /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
-    pub fn new(path: RootedPath, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        Self::of(&MediaFile::File { path, disk }, expected, total)
-    }
-
-    /// As [`Passage::new`], wherever it lies.
-    pub fn of(medium: &MediaFile, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        let name = medium.name().to_string_lossy().into_owned();
-        let from = match medium.clone() {
-            MediaFile::File { path, disk } => From::File(Arc::new(move || opened(&path, disk, expected))),
-            MediaFile::Object { bucket, path } => From::Object { bucket, path, expected },
-            MediaFile::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
-        };
-        Self { name, size: expected.size, from, state: Arc::default(), total }
-    }
-
-    /// A sound track of a medium.
-    fn spooled(medium: &MediaFile, taken: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
-        let name = Path::new(&medium.name()).with_extension(taken.track.cut.codec.extension());
-        let name = name.to_string_lossy().into_owned();
-        let file = Arc::clone(&taken.file);
-        let from = From::File(Arc::new(move || reopened(&file)));
-        Self { name, size: taken.track.bytes, from, state: Arc::default(), total }
-    }
-
-    /// In the last attempt.
-    pub fn passed(&self) -> Passed {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As the client takes it; each attempt reads it anew.
-    pub fn file(&self) -> UploadFile {
-        let (from, size) = (self.from.clone(), self.size);
-        let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
-        let open = Arc::new(move || match &from {
-            From::File(opener) => pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
-            From::Object { bucket, path, expected } => {
-                through(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
-            }
-        });
-        UploadFile { name: self.name.clone(), size, open }
-    }
-}
-
-/// The pieces of an object as they come.
-fn through(
-    pieces: BoxStream<'static, io::Result<Bytes>>,
-    size: u64,
-    state: Arc<Mutex<Passed>>,
-    total: Arc<AtomicU64>,
-) -> BoxStream<'static, io::Result<Bytes>> {
-    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
-    note(Passed::default());
-    let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
-    let passes = move |piece: &Bytes| {
-        hasher.update(piece);
-        bytes += piece.len() as u64;
-        note(Passed { bytes, hash: (bytes == size).then(|| Hash(*hasher.finalize().as_bytes())) });
-        total.fetch_add(piece.len() as u64, Ordering::Relaxed);
-    };
-    pieces.inspect_ok(passes).boxed()
-}
-
-/// The pieces of a file. While one is sent the next is read and hashed.
-fn pieces(
-    open: Opener,
-    size: u64,
-    state: Arc<Mutex<Passed>>,
-    total: Arc<AtomicU64>,
-) -> BoxStream<'static, io::Result<Bytes>> {
-    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
-    note(Passed::default());
-    let note = Arc::new(note);
-    let reading = Reading { place: Place::Closed(open), size, hasher: Box::default(), bytes: 0 };
-    stream::try_unfold(Next::First(reading), move |next| {
-        let (note, total) = (Arc::clone(&note), Arc::clone(&total));
-        async move {
-            let next = match next {
-                Next::First(reading) => ahead(reading),
-                Next::Begun(next) => next,
-                // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
-                Next::Nothing => return Ok(None),
-            };
-            let Some((piece, reading)) = next.await? else { return Ok(None) };
-            note(reading.passed());
-            total.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            let next = if reading.left() > 0 { Next::Begun(ahead(reading)) } else { Next::Nothing };
-            Ok(Some((piece, next)))
-        }
-    })
-    .boxed()
-}
-
-enum Next {
-    First(Reading),
-    Begun(Ahead),
-    Nothing,
-}
-
-type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
-
-/// Begins to read the next piece.
-fn ahead(reading: Reading) -> Ahead {
-    begin(move || reading.next()).boxed()
-}
-
-/// A file that is being read, and hashed as far as it was.
-struct Reading {
-    place: Place,
-    size: u64,
-    hasher: Box<blake3::Hasher>,
-    bytes: u64,
-}
-
-enum Place {
-    Closed(Opener),
-    Open(File),
-}
-
-impl Reading {
-    /// Bytes that are still to come.
-    fn left(&self) -> u64 {
-        self.size.saturating_sub(self.bytes)
-    }
-
-    fn passed(&self) -> Passed {
-        let hash = (self.left() == 0).then(|| Hash(*self.hasher.finalize().as_bytes()));
-        Passed { bytes: self.bytes, hash }
-    }
-
-    fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
-        let left = self.left();
-        let mut file = match self.place {
-            Place::Open(file) => file,
-            Place::Closed(open) => open()?,
-        };
-        let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
-        let n = file.read(&mut piece)?;
-        if n == 0 {
-            return Ok(None);
-        }
-        piece.truncate(n);
-        self.hasher.update(&piece);
-        self.bytes += n as u64;
-        Ok(Some((Bytes::from(piece), Self { place: Place::Open(file), ..self })))
-    }
-}
-
-/// Opens a file if it looks as expected.
-pub(crate) fn opened(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
-    let file = open(path)?;
-    match disk.stamp(&file.metadata()?) == expected {
-        true => Ok(file),
-        false => Err(io::Error::other("the file changed before it was sent")),
-    }
 }
