@@ -8,7 +8,6 @@ use crate::clock::{Clock, SystemClock};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::names::SourceName;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
-use crate::domain::zone::Zone;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 use std::io;
@@ -68,23 +67,14 @@ pub fn object(pauses: &Pauses) -> Value {
 pub fn tell_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     let now = SystemClock.now();
     if let Some(pause) = pauses.all(now) {
-        let until = until(pause, "", context.zone());
+        let until = pause.end_words("", context.zone());
         context.say(&format!(
             "paused: nothing new is uploaded or submitted until {until}; what is at the service is awaited and written"
         ))?;
     }
     for (source, pause) in pauses.of_sources(now) {
-        let until = until(pause, &format!(" --source {source}"), context.zone());
+        let until = pause.end_words(&format!(" --source {source}"), context.zone());
         context.say(&format!("the source {source} is paused: nothing new of it is sent until {until}"))?;
     }
     Ok(())
-}
-
-/// When a pause ends, in words.
-pub fn until(pause: Pause, option: &str, zone: Zone) -> String {
-    let resume = format!("`scribed resume{option}`");
-    match pause.until {
-        Some(end) => format!("{} or {resume}", zone.shown_to_the_second(end)),
-        None => resume,
-    }
 }

@@ -2,12 +2,12 @@
 
 use crate::cli::args::ShowArgs;
 use crate::cli::render::job_json::row;
-use crate::cli::render::next_step::NextStep;
-use crate::cli::render::next_step::fact;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
 use crate::clock::{Clock, SystemClock};
+use crate::control::explain::next_step::NextStep;
+use crate::control::explain::next_step::fact;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Origin, Shown};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
