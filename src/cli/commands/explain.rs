@@ -111,7 +111,7 @@ fn object(explained: &Explained, next: &NextStep) -> Value {
     json!({
         "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
         "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
-        "where": place_of(explained), "why": all_reasons(explained), "when": next.at.map(timestamps::write),
+        "where": place_of(explained), "why": all_reasons(explained), "when": next.at.map(timestamps::format),
         "can": all_options(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
         "scan": explained.scan.as_ref().map(scan),
     })

@@ -54,7 +54,7 @@ fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
 /// As in `--json`: whether everything rests, and every order.
 pub fn object(pauses: &Pauses) -> Value {
     let now = SystemClock.now();
-    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::write(pause.since), "until": pause.until.map(timestamps::write) });
+    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
     let all = pauses.all(now).map(|pause| order(None, pause));
     let each = pauses.of_sources(now).map(|(source, pause)| order(Some(source), pause));
     json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(each).collect::<Vec<_>>() })

@@ -114,7 +114,7 @@ fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
 /// A fact as `--json` shows it.
 pub fn fact(fact: &JobFact) -> Value {
     json!({
-        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::write),
+        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::format),
         "can": fact.fix,
     })
 }
