@@ -11,7 +11,7 @@ mod librivox;
 use anyhow::{Context, Result, bail};
 use librivox::word_errors;
 use scribed::domain::transcript::Utterance;
-use scribed::server::recognition::confidence::{ENOUGH, not_understood};
+use scribed::server::recognition::confidence::{ENOUGH, find_doubtful};
 use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::server::recognition::recogniser::Recogniser;
 use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
@@ -72,7 +72,7 @@ fn recordings(folder: &Path) -> Result<Vec<PathBuf>> {
 impl Kind {
     async fn add(&mut self, path: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
         let transcript = transcribe(path, sphinx.clone(), TranscribeOptions::default()).await?.transcript;
-        let doubtful = not_understood(&transcript.utterances, ENOUGH);
+        let doubtful = find_doubtful(&transcript.utterances, ENOUGH);
         let count = |one: &Utterance| one.words.len();
         let words: usize = transcript.utterances.iter().map(count).sum();
         let unsure: usize =

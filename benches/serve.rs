@@ -193,7 +193,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
         shown: scribed::domain::zone::Zone::UTC,
         names: std::collections::BTreeSet::new(),
     };
-    let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));
+    let recogniser = Arc::new(LazyRecogniser::from_open(Arc::clone(deaf) as Arc<dyn Recogniser>));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
 }
 

@@ -23,7 +23,7 @@ impl UnsupportedCheck {
     /// Of a request for a file of this source. Of a service elsewhere nothing is known.
     pub fn of(&self, source: &Source, request: &Params) -> UnsupportedParts {
         match self.own.contains(&source.service) {
-            true => UnsupportedParts::of(request, self.languages),
+            true => UnsupportedParts::check(request, self.languages),
             false => UnsupportedParts::default(),
         }
     }

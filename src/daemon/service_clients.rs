@@ -128,7 +128,7 @@ async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -
     if let Some(calls) = calls.filter(|_| !config.serve.fetch_private) {
         let here = calls.here.ip();
         // Nobody else has the key, and we name no other private address than our own.
-        options.reach = AddressPolicy::only(move |address| address == here || is_public(address));
+        options.reach = AddressPolicy::from_predicate(move |address| address == here || is_public(address));
     }
     let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
     Ok(EmbeddedService { running, key })
@@ -194,7 +194,7 @@ pub fn service_options(
         queue: serve.queue,
         retention: serve.retention,
         uploads: UploadRetention::for_span(serve.uploads.unwrap_or(A_DAY)),
-        reach: if serve.fetch_private { AddressPolicy::everywhere() } else { AddressPolicy::public() },
+        reach: if serve.fetch_private { AddressPolicy::unrestricted() } else { AddressPolicy::public() },
         webhook: serve.webhook.as_ref().map(webhook),
         patience: DeliveryRetries::default(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),

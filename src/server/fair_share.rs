@@ -52,12 +52,12 @@ impl<J: Copy + Ord> FairShare<J> {
     /// For work that is begun again where it gives up its place: it is let be for so long, so that only what is slow
     /// is begun again.
     #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
+    pub fn with_min_hold(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
     /// What is next, when these keys wait for a place.
-    pub fn next(&self, waiting: &BTreeSet<Hash>, now: Uptime) -> ShareDecision<J> {
+    pub fn decide(&self, waiting: &BTreeSet<Hash>, now: Uptime) -> ShareDecision<J> {
         let Some(owner) = self.first(waiting) else { return ShareDecision::Nothing };
         if self.held.len() < self.places {
             return ShareDecision::Start(owner);
@@ -110,12 +110,12 @@ impl<J: Copy + Ord> FairShare<J> {
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many bytes of a disk one of so many keys may hold when it is nearly full.
-pub fn of_disk(limit: u64, keys: usize) -> u64 {
+pub fn disk_share(limit: u64, keys: usize) -> u64 {
     limit / (keys.max(1) as u64)
 }
 
 /// The places for short and cheap work: as many as there are keys, so that each has one, within bounds.
-pub fn places(least: usize, keys: usize) -> usize {
+pub fn place_count(least: usize, keys: usize) -> usize {
     /// Connections and open files are few.
     const MOST: usize = 64;
     keys.clamp(least, MOST.max(least))
@@ -143,35 +143,35 @@ mod tests {
     fn one_key_holds_all_places_and_never_yields() {
         let mut shares = FairShare::new(2, Some(SLICE));
         for job in 0..2 {
-            assert_eq!(shares.next(&waiting([A]), at(0)), ShareDecision::Start(A));
+            assert_eq!(shares.decide(&waiting([A]), at(0)), ShareDecision::Start(A));
             shares.start(job, A, at(0));
         }
-        assert_eq!(shares.next(&waiting([A]), at(100_000)), ShareDecision::Nothing);
-        assert_eq!(shares.next(&waiting([]), at(0)), ShareDecision::Nothing);
+        assert_eq!(shares.decide(&waiting([A]), at(100_000)), ShareDecision::Nothing);
+        assert_eq!(shares.decide(&waiting([]), at(0)), ShareDecision::Nothing);
     }
 
     #[test]
     fn who_comes_gets_its_share_at_once() {
         let mut shares = FairShare::new(4, None);
         (0..4).for_each(|job| shares.start(job, A, at(job)));
-        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Yield(3), "the newest");
+        assert_eq!(shares.decide(&waiting([A, B]), at(9)), ShareDecision::Yield(3), "the newest");
         shares.end(3);
-        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Start(B));
+        assert_eq!(shares.decide(&waiting([A, B]), at(9)), ShareDecision::Start(B));
         shares.start(4, B, at(9));
-        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Yield(2));
+        assert_eq!(shares.decide(&waiting([A, B]), at(9)), ShareDecision::Yield(2));
         shares.end(2);
         shares.start(5, B, at(9));
-        assert_eq!(shares.next(&waiting([A, B]), at(9)), ShareDecision::Nothing, "two each");
+        assert_eq!(shares.decide(&waiting([A, B]), at(9)), ShareDecision::Nothing, "two each");
         shares.end(4);
-        assert_eq!(shares.next(&waiting([A]), at(9)), ShareDecision::Start(A), "what nobody else wants");
+        assert_eq!(shares.decide(&waiting([A]), at(9)), ShareDecision::Start(A), "what nobody else wants");
     }
 
     #[test]
     fn what_would_be_begun_again_is_let_be_for_a_while() {
-        let mut shares = FairShare::new(3, None).patient(Duration::from_secs(5));
+        let mut shares = FairShare::new(3, None).with_min_hold(Duration::from_secs(5));
         (0..3).for_each(|job| shares.start(job, A, at(job)));
-        assert_eq!(shares.next(&waiting([B]), at(3)), ShareDecision::In(Duration::from_secs(2)));
-        assert_eq!(shares.next(&waiting([B]), at(6)), ShareDecision::Yield(1), "the newest of those that last long");
+        assert_eq!(shares.decide(&waiting([B]), at(3)), ShareDecision::In(Duration::from_secs(2)));
+        assert_eq!(shares.decide(&waiting([B]), at(6)), ShareDecision::Yield(1), "the newest of those that last long");
     }
 
     #[test]
@@ -179,30 +179,30 @@ mod tests {
         let mut shares = FairShare::new(1, Some(SLICE));
         shares.start(0, A, at(0));
         let all = waiting([B, C]);
-        assert_eq!(shares.next(&all, at(10)), ShareDecision::In(Duration::from_secs(20)));
-        assert_eq!(shares.next(&all, at(30)), ShareDecision::Yield(0));
+        assert_eq!(shares.decide(&all, at(10)), ShareDecision::In(Duration::from_secs(20)));
+        assert_eq!(shares.decide(&all, at(30)), ShareDecision::Yield(0));
         shares.end(0);
         let all = waiting([A, B, C]);
-        assert_eq!(shares.next(&all, at(30)), ShareDecision::Start(B));
+        assert_eq!(shares.decide(&all, at(30)), ShareDecision::Start(B));
         shares.start(1, B, at(30));
-        assert_eq!(shares.next(&all, at(60)), ShareDecision::Yield(1));
+        assert_eq!(shares.decide(&all, at(60)), ShareDecision::Yield(1));
         shares.end(1);
-        assert_eq!(shares.next(&all, at(60)), ShareDecision::Start(C));
+        assert_eq!(shares.decide(&all, at(60)), ShareDecision::Start(C));
         shares.start(2, C, at(60));
         shares.end(2);
-        assert_eq!(shares.next(&all, at(90)), ShareDecision::Start(A), "and again");
+        assert_eq!(shares.decide(&all, at(90)), ShareDecision::Start(A), "and again");
     }
 
     #[test]
     fn a_key_with_one_place_keeps_it_where_there_are_no_slices() {
         let mut shares = FairShare::new(1, None);
         shares.start(0, A, at(0));
-        assert_eq!(shares.next(&waiting([B]), at(100_000)), ShareDecision::Nothing);
+        assert_eq!(shares.decide(&waiting([B]), at(100_000)), ShareDecision::Nothing);
     }
 
     #[test]
     fn each_key_has_a_place() {
-        assert_eq!([1, 4, 9, 1000].map(|keys| places(4, keys)), [4, 4, 9, 64]);
+        assert_eq!([1, 4, 9, 1000].map(|keys| place_count(4, keys)), [4, 4, 9, 64]);
     }
 
     proptest! {
@@ -217,7 +217,7 @@ mod tests {
             let mut next_job = places;
             for steps in 0.. {
                 prop_assert!(steps < 100, "no end");
-                match shares.next(&all, at(0)) {
+                match shares.decide(&all, at(0)) {
                     ShareDecision::Start(owner) => { shares.start(next_job, owner, at(0)); next_job += 1; }
                     ShareDecision::Yield(job) => shares.end(job),
                     ShareDecision::In(_) | ShareDecision::Nothing => break,

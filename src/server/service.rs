@@ -237,18 +237,18 @@ fn begin(
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
     let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });
-    tasks.spawn(fetching.run(fair_share::places(worker::AT_ONCE, clients(&options.keys))));
+    tasks.spawn(fetching.run(fair_share::place_count(worker::AT_ONCE, clients(&options.keys))));
     let (own_store, own_clock) = own();
     let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
     let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_untold)?;
-    tasks.spawn(Arc::new(dispatcher).run(fair_share::places(dispatcher::AT_ONCE, clients(&options.keys))));
+    tasks.spawn(Arc::new(dispatcher).run(fair_share::place_count(dispatcher::AT_ONCE, clients(&options.keys))));
     let (own_store, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
-        own_store.try_last();
+        own_store.allow_last_attempts();
     });
     let (own_store, own_clock) = own();
-    tasks.spawn(sweep(own_store, Arc::clone(live), own_clock, options.uploads.looks()));
+    tasks.spawn(sweep(own_store, Arc::clone(live), own_clock, options.uploads.check_interval()));
     Ok(tasks)
 }
 
@@ -262,7 +262,7 @@ const PROBATION: Duration = Duration::from_secs(20);
 /// # Errors
 /// What is missing, each with its mend.
 pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
-    let mut missing: Vec<String> = recogniser.get().err().iter().map(ToString::to_string).collect();
+    let mut missing: Vec<String> = recogniser.get_or_open().err().iter().map(ToString::to_string).collect();
     for program in ["ffmpeg", "ffprobe"] {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
@@ -305,16 +305,16 @@ impl RunningService {
         let Some(service) = self.service.upgrade() else { return Ok(()) };
         let changed = move || {
             let store = &service.list_sources.store;
-            let assigned = store.assign(&keys, &names);
+            let assigned = store.assign_owners(&keys, &names);
             let assigned = match assigned {
                 Ok(assigned) => assigned,
                 Err(error) => {
-                    service.door.keep_only(&keys);
+                    service.door.retain_keys(&keys);
                     return Err(error);
                 }
             };
-            service.door.replace(&keys, &assigned.owners);
-            store.upload_store.share_among(clients(&keys));
+            service.door.replace_keys(&keys, &assigned.owners);
+            store.upload_store.set_key_count(clients(&keys));
             for (old, new) in &assigned.merged {
                 tracing::warn!(
                     old,
@@ -337,9 +337,9 @@ impl RunningService {
     }
 
     /// Looks at the files of its certificate now; `None` where it has none.
-    pub async fn look_at_certificate(&self) -> Option<CertificateCheck> {
+    pub async fn check_certificate(&self) -> Option<CertificateCheck> {
         let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
-        tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
+        tokio::task::spawn_blocking(move || tls.check_files(now, true)).await.ok()
     }
 
     /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
@@ -417,9 +417,9 @@ async fn open(
     };
     let sharing = UploadRules { keys: clients(&options.keys), length_limit: options.length_limit };
     let opened = tokio::task::spawn_blocking(move || {
-        let (store, assigned) = TranscriptionStore::open_for(&root, rules, (&keys, &names), clock)?;
+        let (store, assigned) = TranscriptionStore::open_with_keys(&root, rules, (&keys, &names), clock)?;
         let store = Arc::new(store);
-        store.upload_store.share(sharing);
+        store.upload_store.set_rules(sharing);
         let live = LiveRecords::open(&root, Some(Arc::clone(&store.upload_store)));
         let live = live.map_err(|error| StoreOpenError::Io { path: root.clone(), error })?;
         Ok((store, Arc::new(live), assigned))
@@ -438,7 +438,7 @@ async fn sweep(store: Arc<TranscriptionStore>, live: Arc<LiveRecords>, clock: Ar
             if let Err(error) = live.refresh() {
                 tracing::error!(%error, "imported live transcriptions cannot be read; trying again later");
             }
-            store.sweep();
+            store.remove_expired();
         })
         .await;
     }

@@ -114,7 +114,7 @@ impl CallbackListener {
     /// Looks at the files of its certificate now; `None` where it has none.
     pub async fn look(&self, now: Timestamp) -> Option<CertificateCheck> {
         let tls = Arc::clone(self.tls.as_ref()?);
-        tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
+        tokio::task::spawn_blocking(move || tls.check_files(now, true)).await.ok()
     }
 
     /// Takes no more, and lets those end that are being served.
@@ -139,7 +139,7 @@ async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     let (last, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let place = request.extensions().get::<ConnectionSlot>().cloned();
     // Who has an address keeps the connection's place until the answer.
-    let work = || place.as_ref().and_then(ConnectionSlot::work);
+    let work = || place.as_ref().and_then(ConnectionSlot::start_request);
     let answer = match kind {
         _ if request.extensions().get::<Full>().is_some() => StatusCode::SERVICE_UNAVAILABLE,
         CALLBACK_PATH if told => match receiver.seals.open(last) {

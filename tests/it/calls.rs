@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 async fn service(data: &TempDir, canned: &std::sync::Arc<Canned>, webhook: Option<&Receiver>) -> TestService {
     let mut options = options(data.path());
-    options.reach = AddressPolicy::everywhere();
+    options.reach = AddressPolicy::unrestricted();
     options.webhook = webhook.map(|hook| ServiceWebhook {
         url: hook.url("/hook").parse().unwrap(),
         secret: SigningSecret::new("whsec_c2VjcmV0"),

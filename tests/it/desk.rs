@@ -81,7 +81,7 @@ async fn kept_since(store: &TranscriptionStore, bytes: usize, owner: Hash, since
     incoming.finish().await.unwrap();
     let id = Uuid::new_v4();
     let file = File { id: Some(id.to_string()), ..File::default() };
-    store.upload_store.keep(incoming, since, file).unwrap();
+    store.upload_store.store(incoming, since, file).unwrap();
     id
 }
 
@@ -105,7 +105,7 @@ async fn ended(store: &Arc<TranscriptionStore>, at: i64, result: &str) -> Uuid {
 async fn ended_for(store: &Arc<TranscriptionStore>, at: i64, result: &str, owner: Hash) -> Uuid {
     let upload = kept_for(store, 10, owner).await;
     let Acceptance::Accepted(id) = accepted_for(store, upload, owner).await else { panic!("it is accepted") };
-    let taken: TakenTranscription = store.take().unwrap();
+    let taken: TakenTranscription = store.take_for_recognition().unwrap();
     assert_eq!(taken.id, id);
     store.end(&taken, TranscriptionEnd { at: Timestamp(at), failure: None }, Some(result)).unwrap();
     id
@@ -126,7 +126,7 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     for upload in uploads {
         ids.push(accepted(&store, upload).await.unwrap());
     }
-    let [first, second] = [store.take().unwrap(), store.take().unwrap()];
+    let [first, second] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
     assert_eq!([first.id, second.id], ids[..2]);
     store.end(&first, DONE, Some("{\"a\": 1.0}")).unwrap();
     let failure = TranscriptionFailure { code: 422, message: "no sound".to_owned() };
@@ -141,8 +141,8 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     assert_eq!(standing(1).head.ended.unwrap().failure, Some(failure));
     assert_eq!(standing(2).status.as_str(), "queued");
     assert!(store.read(ids[0], &OTHER).unwrap().is_none(), "another owner's");
-    assert_eq!(store.take().unwrap().id, ids[2]);
-    assert!(store.take().is_none());
+    assert_eq!(store.take_for_recognition().unwrap().id, ids[2]);
+    assert!(store.take_for_recognition().is_none());
     assert_eq!(store.upload_store.bytes(), 10, "only the upload that is still needed");
 }
 
@@ -155,7 +155,7 @@ async fn what_was_cut_short_is_cleared_away() {
     let ended = kept(&store, 10).await;
     accepted(&store, ended).await.unwrap();
     let label = fs::read(root.path().join(format!("uploads/{ended}.json"))).unwrap();
-    store.end(&store.take().unwrap(), DONE, Some("{}")).unwrap();
+    store.end(&store.take_for_recognition().unwrap(), DONE, Some("{}")).unwrap();
     drop(store);
     let put = |name: &str, bytes: &[u8]| fs::write(root.path().join(name), bytes).unwrap();
     fs::remove_file(root.path().join(format!("uploads/{fileless}"))).unwrap();
@@ -202,7 +202,7 @@ async fn a_ledger_of_a_newer_release_is_left_alone() {
         let root = TempDir::new().unwrap();
         drop(open(root.path(), 0).unwrap());
         let path = root.path().join("ledger/00000001.log");
-        let bytes = framing::seal(line.to_string().as_bytes());
+        let bytes = framing::encode(line.to_string().as_bytes());
         fs::write(&path, &bytes).unwrap();
         let Err(error) = open(root.path(), 0) else { panic!("{line} was taken") };
         assert!(error.to_string().contains("newer release"), "{error}");
@@ -257,7 +257,7 @@ async fn a_clock_that_is_set_back_disturbs_no_order() {
     drop(store);
     let store = open(root.path(), 10).unwrap();
     let second = accepted(&store, upload).await.unwrap();
-    let [older, newer] = [first, second].map(|id| store.head(id).unwrap().created);
+    let [older, newer] = [first, second].map(|id| store.record_meta(id).unwrap().created);
     assert_eq!((older, newer), (Timestamp(1000), Timestamp(1001)));
     assert_eq!(listed(&store), [second, first]);
 }
@@ -274,11 +274,11 @@ async fn owners_take_turns_and_each_has_a_limit() {
     }
     assert_eq!(accepted_for(&store, own, OWNER).await, Acceptance::Full(3));
     let Acceptance::Accepted(other) = accepted_for(&store, others, OTHER).await else { panic!("it has its own limit") };
-    let [first, second] = [store.take().unwrap(), store.take().unwrap()];
+    let [first, second] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
     assert_eq!([first.id, second.id], [ids[0], other], "in turn, although three were there before");
-    assert!(store.take().is_none(), "each has one that runs");
+    assert!(store.take_for_recognition().is_none(), "each has one that runs");
     store.end(&first, DONE, Some("{}")).unwrap();
-    assert_eq!(store.take().unwrap().id, ids[1]);
+    assert_eq!(store.take_for_recognition().unwrap().id, ids[1]);
     assert!(matches!(accepted_for(&store, own, OWNER).await, Acceptance::Accepted(_)), "one has ended");
     drop(store);
     let store = open_with(root.path(), 0, StoreRules { running: 1, queue: 2, ..rules() }).unwrap();
@@ -292,7 +292,7 @@ async fn what_has_ended_can_be_deleted_and_nothing_is_left() {
     let upload = kept(&store, 10).await;
     let open_one = accepted(&store, upload).await.unwrap();
     assert_eq!(store.delete(open_one, &OWNER).unwrap(), DeleteResult::Open);
-    let taken = store.take().unwrap();
+    let taken = store.take_for_recognition().unwrap();
     assert_eq!(store.delete(open_one, &OWNER).unwrap(), DeleteResult::Open);
     store.end(&taken, DONE, Some("{}")).unwrap();
     assert_eq!(store.delete(open_one, &OTHER).unwrap(), DeleteResult::Unknown);
@@ -335,7 +335,7 @@ async fn old_results_make_room_and_young_ones_stay() {
     assert!(matches!(store.upload_store.begin(OWNER, 1), Err(UploadStoreError::Full { limit: 13_000 })));
     drop(store);
     let store = open_with(root.path(), 2 * DAY, large).unwrap();
-    store.sweep();
+    store.remove_expired();
     let left = listed(&store);
     assert!((1..6).contains(&left.len()) && left[0] == ids[5], "the oldest go first: {left:?}");
     assert!(store.upload_store.begin(OWNER, 1).is_ok());
@@ -348,7 +348,7 @@ async fn only_keys_over_their_share_make_room() {
     let large = StoreRules { limits: UploadLimits { upload: 3_000, disk: 16_000 }, ..rules() };
     let open = |now| {
         let store = open_with(root.path(), now, large).unwrap();
-        store.upload_store.share(UploadRules { keys: 2, ..UploadRules::default() });
+        store.upload_store.set_rules(UploadRules { keys: 2, ..UploadRules::default() });
         store
     };
     let store = open(0);
@@ -360,8 +360,8 @@ async fn only_keys_over_their_share_make_room() {
     }
     drop(store);
     let store = open(2 * DAY);
-    store.sweep();
-    assert!(store.status(others, &OTHER).is_some(), "the oldest of all, and less than a share");
+    store.remove_expired();
+    assert!(store.status_and_upload(others, &OTHER).is_some(), "the oldest of all, and less than a share");
     let left = listed(&store);
     assert!((1..6).contains(&left.len()) && left[0] == ids[5], "{left:?}");
     // Nearly full again, by uploads of one key whose creates are on their way.
@@ -373,7 +373,7 @@ async fn only_keys_over_their_share_make_room() {
         Err(UploadStoreError::OverShare { share: 8_000, limit: 16_000 })
     ));
     assert!(store.upload_store.begin(OTHER, 1_000).is_ok());
-    assert!(store.status(others, &OTHER).is_some());
+    assert!(store.status_and_upload(others, &OTHER).is_some());
 }
 
 /// A clock that was set back by years keeps nobody waiting for years.
@@ -383,14 +383,14 @@ async fn a_call_is_due_although_the_clock_was_set_back() {
     let rules = StoreRules { webhook: true, ..rules() };
     let store = open_with(root.path(), 1000 * DAY, rules).unwrap();
     let id = ended(&store, 1000 * DAY, "{}").await;
-    let NextCall::Due(due) = store.take_call(Timestamp(1000 * DAY)) else { panic!("it is due") };
-    assert_eq!((due.id, store.settle(due, false).unwrap()), (id, true));
-    assert!(matches!(store.take_call(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
+    let NextCall::Due(due) = store.next_delivery(Timestamp(1000 * DAY)) else { panic!("it is due") };
+    assert_eq!((due.id, store.record_attempt(due, false).unwrap()), (id, true));
+    assert!(matches!(store.next_delivery(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
     drop(store);
     let store = open_with(root.path(), 0, rules).unwrap();
-    let NextCall::Due(due) = store.take_call(Timestamp(0)) else { panic!("it waits for years") };
-    assert!(!store.settle(due, true).unwrap());
-    assert_eq!(store.take_call(Timestamp(i64::MAX)), NextCall::None);
+    let NextCall::Due(due) = store.next_delivery(Timestamp(0)) else { panic!("it waits for years") };
+    assert!(!store.record_attempt(due, true).unwrap());
+    assert_eq!(store.next_delivery(Timestamp(i64::MAX)), NextCall::None);
 }
 
 /// Records from before they said whose they are.
@@ -401,7 +401,7 @@ async fn records_without_an_owner_are_the_first_keys() {
     let upload = kept(&store, 10).await;
     let [done, queued] = [ended(&store, 0, "{}").await, accepted(&store, upload).await.unwrap()];
     // As it was written before there was a ledger.
-    let head = serde_json::to_vec(&store.head(queued).unwrap()).unwrap();
+    let head = serde_json::to_vec(&store.record_meta(queued).unwrap()).unwrap();
     drop(store);
     fs::remove_dir_all(root.path().join("ledger")).unwrap();
     fs::write(root.path().join(format!("transcriptions/{queued}.json")), head).unwrap();
@@ -437,7 +437,7 @@ async fn a_desk_of_format_1() {
         (standing.status.as_str(), standing.result.unwrap().read().unwrap().get()),
         ("done", "{\"metadata\":{}}")
     );
-    assert_eq!(store.take().unwrap().id.to_string(), QUEUED);
+    assert_eq!(store.take_for_recognition().unwrap().id.to_string(), QUEUED);
 }
 
 const ENDED: &str = "6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c01";

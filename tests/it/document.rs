@@ -182,7 +182,7 @@ fn import_live(data: &TempDir) {
         "custom_metadata": null, "error_code": null, "file": null, "request_params": { "encoding": "wav/pcm" },
         "result": { "metadata": { "audio_duration": 1.5 }, "messages": [] } });
     let records = LiveRecords::open(data.path(), None).unwrap();
-    let room = DiskQuota::of(data.path(), u64::MAX).unwrap();
+    let room = DiskQuota::measure(data.path(), u64::MAX).unwrap();
     records.import(record.to_string().as_bytes(), ApiKey::new(KEY).owner(), room).unwrap();
 }
 

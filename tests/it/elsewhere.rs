@@ -20,7 +20,7 @@ async fn reaching(data: &TempDir, reach: AddressPolicy) -> TestService {
 /// The first loopback address stands for the public internet, the others for the house.
 fn first_only() -> AddressPolicy {
     let public: IpAddr = "127.0.0.1".parse().unwrap();
-    AddressPolicy::only(move |address| address == public)
+    AddressPolicy::from_predicate(move |address| address == public)
 }
 
 async fn created(service: &TestService, url: &str) -> Value {
@@ -116,7 +116,7 @@ async fn by_default_nothing_inside_is_reached() {
 #[tokio::test]
 async fn what_does_not_come_or_is_no_audio_ends_the_transcription() {
     let data = TempDir::new().unwrap();
-    let service = reaching(&data, AddressPolicy::everywhere()).await;
+    let service = reaching(&data, AddressPolicy::unrestricted()).await;
     let archive = Receiver::start(Mood::Status(404)).await;
     let code = async || created(&service, &archive.url("/talk.wav")).await["error_code"].as_u64().unwrap();
     assert_eq!(code().await, 404);

@@ -73,7 +73,7 @@ async fn the_only_file_of_one_key_begins_while_another_key_holds_all_workers() {
 async fn slow_addresses_of_one_key_do_not_hold_up_the_fetch_of_another() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.reach = AddressPolicy::everywhere();
+    options.reach = AddressPolicy::unrestricted();
     let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
     let slow = Receiver::start(Mood::Silent).await;
     let archive = Receiver::start(Mood::Body(speech().into())).await;
@@ -90,7 +90,7 @@ async fn slow_addresses_of_one_key_do_not_hold_up_the_fetch_of_another() {
 async fn slow_receivers_of_one_key_do_not_hold_up_the_calls_of_another() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    options.reach = AddressPolicy::everywhere();
+    options.reach = AddressPolicy::unrestricted();
     let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
     let slow = Receiver::start(Mood::Silent).await;
     let quick = Receiver::start(Mood::Status(200)).await;
@@ -229,7 +229,7 @@ async fn delete(service: &TestService, id: &str, query: &str) -> StatusCode {
 async fn what_waits_or_is_in_progress_can_be_cancelled() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
-    (options.workers, options.reach) = (1, AddressPolicy::everywhere());
+    (options.workers, options.reach) = (1, AddressPolicy::unrestricted());
     let canned = Canned::new(Hearing::Wait);
     let service = TestService::with(options, canned.clone()).await;
     let slow = Receiver::start(Mood::Silent).await;

@@ -40,7 +40,7 @@ fn the_seeds_mean_something() {
     assert_eq!(fuzzing::parts(body, "XX", 3).unwrap().len(), 2);
     let owner = scribed::domain::names::Hash([7; 32]);
     for whole in ["create/least", "create/whole"] {
-        scribed::server::http::validate_create::read(&seed(whole), owner, &["en"]).unwrap();
+        scribed::server::http::validate_create::parse_create(&seed(whole), owner, &["en"]).unwrap();
     }
     scribed::wire::live::read(std::str::from_utf8(&seed("create/live")).unwrap()).unwrap();
 }

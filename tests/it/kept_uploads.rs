@@ -128,7 +128,7 @@ impl Bed {
             volume: 4 << 20,
         };
         let store = TranscriptionStore::open(self.root.path(), rules, Arc::new(self.clock.clone())).unwrap();
-        store.upload_store.share(UploadRules { keys: self.keys, ..UploadRules::default() });
+        store.upload_store.set_rules(UploadRules { keys: self.keys, ..UploadRules::default() });
         Arc::new(store)
     }
 
@@ -143,14 +143,14 @@ impl Bed {
         incoming.finish().await.unwrap();
         let id = Uuid::new_v4();
         let file = File { id: Some(id.to_string()), ..File::default() };
-        store.upload_store.keep(incoming, self.clock.now(), file).unwrap();
+        store.upload_store.store(incoming, self.clock.now(), file).unwrap();
         Ok(id)
     }
 
     /// Creates and ends one of this upload now; its id.
     async fn transcribed(&self, store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> Option<Uuid> {
         let id = created(store, upload, owner).await?;
-        let taken = store.take().unwrap();
+        let taken = store.take_for_recognition().unwrap();
         assert_eq!(taken.id, id);
         store.end(&taken, TranscriptionEnd { at: self.clock.now(), failure: None }, Some("{}")).unwrap();
         Some(id)
@@ -167,7 +167,7 @@ async fn created(store: &Arc<TranscriptionStore>, upload: Uuid, owner: Hash) -> 
 }
 
 fn is_kept(store: &TranscriptionStore, upload: Uuid) -> bool {
-    store.upload_store.media(upload).exists() && store.upload_store.owned(upload, &OWNER).is_some()
+    store.upload_store.media_path(upload).exists() && store.upload_store.find_owned(upload, &OWNER).is_some()
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
     let one = bed.transcribed(&store, outlived, OWNER).await.unwrap();
     bed.transcribed(&store, outlived, OWNER).await.unwrap();
     bed.clock.set(20 * HOUR);
-    store.upload_store.use_now(read);
+    store.upload_store.mark_used(read);
     let last = bed.transcribed(&store, outlived, OWNER).await.unwrap();
     for id in [last, one] {
         assert_eq!(store.delete(id, &OWNER).unwrap(), DeleteResult::Removed);
@@ -201,7 +201,7 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
         (44 * HOUR + 1, [false; 4]),
     ] {
         bed.clock.set(at);
-        store.sweep();
+        store.remove_expired();
         assert_eq!(all.map(|id| is_kept(&store, id)), left, "after {at} s");
         drop(store);
         store = bed.open();
@@ -220,11 +220,17 @@ async fn an_upload_that_a_transcription_waits_for_stays() {
     drop(store);
     bed.clock.set(100 * HOUR);
     let store = bed.open();
-    store.sweep();
+    store.remove_expired();
     assert!(is_kept(&store, upload));
-    store.end(&store.take().unwrap(), TranscriptionEnd { at: bed.clock.now(), failure: None }, Some("{}")).unwrap();
+    store
+        .end(
+            &store.take_for_recognition().unwrap(),
+            TranscriptionEnd { at: bed.clock.now(), failure: None },
+            Some("{}"),
+        )
+        .unwrap();
     bed.clock.set(124 * HOUR + 1);
-    store.sweep();
+    store.remove_expired();
     assert!(!is_kept(&store, upload));
 }
 
@@ -264,7 +270,7 @@ async fn when_the_disk_is_short_the_upload_whose_last_use_is_the_oldest_goes_fir
     assert!(!is_kept(&store, uploads[0]));
     let full = bed.upload(&store, 1_000_000, OWNER).await;
     assert!(matches!(full, Err(UploadStoreError::Full { .. })), "what is waited for stays: {full:?}");
-    assert!(is_kept(&store, uploads[1]) && store.status(waits, &OWNER).is_some());
+    assert!(is_kept(&store, uploads[1]) && store.status_and_upload(waits, &OWNER).is_some());
 }
 
 #[tokio::test]
@@ -292,12 +298,12 @@ async fn a_key_over_its_share_costs_others_no_upload() {
         own.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
         bed.transcribed(&store, own[own.len() - 1], OWNER).await.unwrap();
     }
-    assert!(store.upload_store.owned(theirs, &OTHER).is_some(), "the oldest of all, and less than a share");
+    assert!(store.upload_store.find_owned(theirs, &OTHER).is_some(), "the oldest of all, and less than a share");
     let kept = own.iter().filter(|upload| is_kept(&store, **upload)).count();
     assert!((5..9).contains(&kept), "{kept}");
     // Whoever holds less than a share gets room from the one that holds more.
     for _ in 0..3 {
         bed.upload(&store, 1_000_000, OTHER).await.unwrap();
     }
-    assert!(store.upload_store.owned(theirs, &OTHER).is_some());
+    assert!(store.upload_store.find_owned(theirs, &OTHER).is_some());
 }

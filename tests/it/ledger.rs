@@ -79,7 +79,7 @@ fn end(store: &TranscriptionStore, taken: &TakenTranscription, well: bool) {
         code: 422,
         message: "no sound".to_owned(),
     });
-    store.end(taken, TranscriptionEnd { at: store.ending(taken), failure }, well.then_some("{}")).unwrap();
+    store.end(taken, TranscriptionEnd { at: store.end_time(taken), failure }, well.then_some("{}")).unwrap();
 }
 
 /// What is there: the number of each, and whether it has ended.
@@ -296,7 +296,7 @@ fn three(root: &Path) -> (Vec<Uuid>, PathBuf, Vec<usize>) {
     let ids = (0..3).map(|number| runtime.block_on(accepted(&store, number))).collect();
     let path = root.join("ledger/00000001.log");
     let mut ends = vec![0];
-    for piece in framing::pieces(&fs::read(&path).unwrap()) {
+    for piece in framing::split_frames(&fs::read(&path).unwrap()) {
         let Frame::Whole(range) = piece else { panic!("{piece:?}") };
         ends.push(range.end);
     }
@@ -333,7 +333,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     let store = Arc::new(open_with(root.path(), LARGE));
     let ids = [1, 2].map(|number| {
         let id = runtime.block_on(accepted(&store, number));
-        store.fetched(&store.take_to_fetch().unwrap());
+        store.mark_fetched(&store.take_to_fetch().unwrap());
         id
     });
     let path = root.path().join("ledger/00000001.log");
@@ -363,14 +363,14 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
     drop(store);
     let store = open_with(root.path(), LARGE);
     look(&store);
-    assert_eq!(store.head(ids[1]).unwrap().params["number"], 2);
+    assert_eq!(store.record_meta(ids[1]).unwrap().params["number"], 2);
 }
 
 /// Writes a line behind those of a desk.
 fn add(path: &Path, json: &str) {
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
-    bytes.extend(framing::seal(json.as_bytes()));
+    bytes.extend(framing::encode(json.as_bytes()));
     fs::write(path, bytes).unwrap();
 }
 
@@ -393,16 +393,16 @@ fn a_copy_behind_what_says_that_it_is_gone_stays_gone() {
     let id = Uuid::new_v4();
     let record = format!(r#"{{"v":1,"id":"{id}"}}"#);
     let write = |volume: &str, lines: &[&str]| {
-        let bytes: Vec<u8> = lines.iter().flat_map(|line| framing::seal(line.as_bytes())).collect();
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| framing::encode(line.as_bytes())).collect();
         fs::write(folder.path().join(volume), bytes).unwrap();
     };
     write("00000001.log", &[&record]);
     write("00000002.log", &[&format!(r#"{{"v":1,"id":"{id}","gone":true}}"#)]);
     write("00000003.log", &[&record]);
-    assert!(open().needed().is_empty());
+    assert!(open().needed_ids().is_empty());
     for cleared in ["00000001.log", "00000002.log"] {
         fs::remove_file(folder.path().join(cleared)).unwrap();
-        assert!(open().needed().is_empty(), "{cleared}");
+        assert!(open().needed_ids().is_empty(), "{cleared}");
     }
 }
 
@@ -451,9 +451,9 @@ fn a_ledger_of_format_1() {
     let store = open(root.path());
     let left: Vec<_> = found(&store).into_keys().map(|id| id.to_string()).collect();
     assert_eq!(left, ["6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c03"], "the other one is gone");
-    let head = store.head(left[0].parse().unwrap()).unwrap();
+    let head = store.record_meta(left[0].parse().unwrap()).unwrap();
     assert_eq!(head.metadata.unwrap().get(), "{\"a\":\n 1}", "to the letter");
-    let first = framing::pieces(&fs::read(from).unwrap());
+    let first = framing::split_frames(&fs::read(from).unwrap());
     assert_eq!(first.len(), 3, "{first:?}");
 }
 
@@ -464,17 +464,17 @@ pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
     let one = |number: usize| {
         for round in 0..20 {
             let id = Uuid::new_v4();
-            committer.write_and_wait(&LogLine::accepted(id, &head()).unwrap()).unwrap();
+            committer.write_and_wait(&LogLine::acceptance(id, &head()).unwrap()).unwrap();
             say(&format!("wrote {id} .\n"));
             if (number + round).is_multiple_of(8) {
                 continue;
             }
             say(&format!("settling {id} .\n"));
-            if ledger.settle(id) {
-                committer.tidy();
+            if ledger.mark_settled(id) {
+                committer.request_compaction();
             }
             if round % 2 == 0 {
-                committer.write_and_wait(&LogLine::gone(id)).unwrap();
+                committer.write_and_wait(&LogLine::deletion(id)).unwrap();
                 say(&format!("gone {id} .\n"));
             }
         }
@@ -510,7 +510,7 @@ fn head() -> RecordMeta<Box<RawValue>> {
 /// Whether all is there that must be, and nothing that must not.
 pub fn look(folder: &Path, acks: &str) {
     let ledger = recovery::open(folder.to_owned(), VOLUME).unwrap_or_else(|error| panic!("does not open: {error}"));
-    let there: BTreeSet<String> = ledger.needed().into_iter().map(|id| id.to_string()).collect();
+    let there: BTreeSet<String> = ledger.needed_ids().into_iter().map(|id| id.to_string()).collect();
     let of = |word: &str| -> BTreeSet<String> {
         let ids = acks.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')?.strip_suffix(" ."));
         ids.map(str::to_owned).collect()

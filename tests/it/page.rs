@@ -137,7 +137,7 @@ async fn calls_that_wait_are_counted_over_restarts() {
     let receiver = Receiver::start(Answers::Status(503)).await;
     let on = async |far: Duration| {
         let mut options = options(data.path());
-        options.reach = AddressPolicy::everywhere();
+        options.reach = AddressPolicy::unrestricted();
         options.patience.first = far;
         options.patience.longest = far;
         TestService::with(options, Canned::new(Mood::Hear)).await
@@ -164,7 +164,7 @@ async fn a_recogniser_that_is_missing_is_told_with_its_mend() {
     let recogniser = Arc::new(LazyRecogniser::new(move || Err(missing())));
     let service = TestService::on(options(data.path()), Arc::clone(&recogniser), Arc::new(SystemClock)).await;
     assert!(html(ask(&service, "/")).await.contains("opens with the first transcription"), "a look opens nothing");
-    assert!(recogniser.get().is_err());
+    assert!(recogniser.get_or_open().is_err());
     let page = html(ask(&service, "/")).await;
     assert!(page.contains("install the package") && page.contains("lib&lt;x&gt;.so"), "{page}");
 }

@@ -101,7 +101,7 @@ async fn kept(store: &Arc<TranscriptionStore>, owner: Hash, bytes: &[u8]) -> Uui
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
-    store.upload_store.keep(incoming, Timestamp(0), file).unwrap();
+    store.upload_store.store(incoming, Timestamp(0), file).unwrap();
     upload
 }
 
@@ -133,7 +133,8 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
     // Each step waits for something that happens after what must not.
     accepted(&store, OTHER).await;
     grows_to("another key has its turn", MOST_RESTING + 1, count).await;
-    let statuses = || ids.iter().filter(|id| store.status(**id, &OWNER).unwrap().0.as_str() == "queued").count();
+    let statuses =
+        || ids.iter().filter(|id| store.status_and_upload(**id, &OWNER).unwrap().0.as_str() == "queued").count();
     eventually("all wait", async || (statuses() == 12).then_some(())).await;
     clock.pass(AGAIN);
     grows_to("they are tried again, and those first that were not tried", 2 * MOST_RESTING + 2, count).await;
@@ -156,7 +157,7 @@ async fn what_cannot_be_taken_in_is_fetched_again_after_a_pause_and_holds_no_pla
         create(&store, OWNER, CreateAudio::Elsewhere(archive.url(&format!("/{n}.wav")))).await;
     }
     let fetcher =
-        Fetcher::new(AddressPolicy::everywhere(), &Default::default(), Arc::clone(&store.upload_store)).unwrap();
+        Fetcher::new(AddressPolicy::unrestricted(), &Default::default(), Arc::clone(&store.upload_store)).unwrap();
     let fetching =
         FetchWorker { store: Arc::clone(&store), fetcher: Arc::new(fetcher), clock: Arc::clone(&clock) as _ };
     let working = tokio::spawn(Arc::new(fetching).run(2));
@@ -185,9 +186,9 @@ async fn a_cancel_that_cannot_be_written_leaves_the_transcription_where_it_waits
     fs::rename(&folder, &away).unwrap();
     store.cancel(id, &OWNER).unwrap_err();
     fs::rename(&away, &folder).unwrap();
-    let taken = store.take().expect("it waits");
+    let taken = store.take_for_recognition().expect("it waits");
     assert_eq!(taken.id, id);
-    store.put_back(&taken, scribed::server::storage::index::QueueKind::ToBeHeard);
+    store.requeue(&taken, scribed::server::storage::index::QueueKind::ToBeHeard);
     assert_eq!(store.cancel(id, &OWNER).unwrap(), DeleteResult::Removed);
 }
 

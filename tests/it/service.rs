@@ -123,7 +123,7 @@ impl TestService {
     }
 
     pub async fn with(options: ServiceOptions, recogniser: Arc<dyn Recogniser>) -> Self {
-        Self::on(options, Arc::new(LazyRecogniser::ready(recogniser)), Arc::new(SystemClock)).await
+        Self::on(options, Arc::new(LazyRecogniser::from_open(recogniser)), Arc::new(SystemClock)).await
     }
 
     pub async fn on(options: ServiceOptions, recogniser: Arc<LazyRecogniser>, clock: Arc<dyn Clock>) -> Self {

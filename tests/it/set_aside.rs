@@ -48,7 +48,7 @@ async fn accepted(store: &Arc<TranscriptionStore>) -> Uuid {
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
-    store.upload_store.keep(incoming, Timestamp(0), file).unwrap();
+    store.upload_store.store(incoming, Timestamp(0), file).unwrap();
     create(store, CreateAudio::Upload(upload)).await
 }
 
@@ -70,8 +70,8 @@ fn killed(store: Arc<TranscriptionStore>, work: &[(&TakenTranscription, Transcri
 
 fn done(store: &Arc<TranscriptionStore>, taken: &TakenTranscription) {
     let underway = store.begin(taken, TranscriptionWork::Recognition).unwrap();
-    store.end(taken, TranscriptionEnd { at: store.ending(taken), failure: None }, Some("{}")).unwrap();
-    underway.survived();
+    store.end(taken, TranscriptionEnd { at: store.end_time(taken), failure: None }, Some("{}")).unwrap();
+    underway.complete();
 }
 
 #[tokio::test]
@@ -79,28 +79,28 @@ async fn after_a_kill_what_was_in_progress_runs_alone_and_nothing_else_is_blamed
     let root = TempDir::new().unwrap();
     let store = open(root.path());
     let ids = [accepted(&store).await, accepted(&store).await, accepted(&store).await];
-    let [one, two] = [store.take().unwrap(), store.take().unwrap()];
+    let [one, two] = [store.take_for_recognition().unwrap(), store.take_for_recognition().unwrap()];
     killed(store, &[(&one, TranscriptionWork::Recognition), (&two, TranscriptionWork::Recognition)]);
 
     let store = open(root.path());
-    let taken = store.take().unwrap();
+    let taken = store.take_for_recognition().unwrap();
     assert_eq!(taken.id, ids[0]);
-    assert!(store.take().is_none(), "alone");
+    assert!(store.take_for_recognition().is_none(), "alone");
     killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
     // The one that was not in progress this time goes first: it has the fewer kills.
     let store = open(root.path());
-    let taken = store.take().unwrap();
+    let taken = store.take_for_recognition().unwrap();
     assert_eq!(taken.id, ids[1]);
     done(&store, &taken);
     // Killed once more the first one would be set aside: it waits, and keeps nobody from working.
-    let third = store.take().unwrap();
+    let third = store.take_for_recognition().unwrap();
     assert_eq!(third.id, ids[2]);
-    assert!(store.take().is_none());
-    store.try_last();
-    assert!(store.take().is_none(), "not beside the third");
+    assert!(store.take_for_recognition().is_none());
+    store.allow_last_attempts();
+    assert!(store.take_for_recognition().is_none(), "not beside the third");
     done(&store, &third);
-    let taken = store.take().unwrap();
+    let taken = store.take_for_recognition().unwrap();
     assert_eq!(taken.id, ids[0]);
     killed(store, &[(&taken, TranscriptionWork::Recognition)]);
 
@@ -109,7 +109,7 @@ async fn after_a_kill_what_was_in_progress_runs_alone_and_nothing_else_is_blamed
     let failure = record.head.ended.unwrap().failure.unwrap();
     assert_eq!((record.status.as_str(), failure.code), ("error", 422));
     assert!(failure.message.contains("killed 3 times while it transcribed"), "{}", failure.message);
-    assert!(store.take().is_none() && names(root.path(), "started").is_empty());
+    assert!(store.take_for_recognition().is_none() && names(root.path(), "started").is_empty());
     assert_eq!(store.upload_store.bytes(), 5, "its audio is kept, and no other");
     drop(store);
     let store = open(root.path());
@@ -130,26 +130,26 @@ async fn whoever_kills_the_service_many_times_in_a_row_condemns_nothing() {
     drop(store);
     for _ in 0..20 {
         let store = open(root.path());
-        let heard: Vec<TakenTranscription> = std::iter::from_fn(|| store.take()).collect();
+        let heard: Vec<TakenTranscription> = std::iter::from_fn(|| store.take_for_recognition()).collect();
         let fetched: Vec<TakenTranscription> = std::iter::from_fn(|| store.take_to_fetch()).collect();
         let heard = heard.iter().map(|taken| (taken, TranscriptionWork::Recognition));
         let work: Vec<_> = heard.chain(fetched.iter().map(|taken| (taken, TranscriptionWork::Fetch))).collect();
         killed(store, &work);
     }
     let store = open(root.path());
-    assert!(ids.iter().all(|id| store.status(*id, &OWNER).unwrap().0.as_str() == "queued"));
-    store.try_last();
+    assert!(ids.iter().all(|id| store.status_and_upload(*id, &OWNER).unwrap().0.as_str() == "queued"));
+    store.allow_last_attempts();
     for id in &ids[..2] {
-        let taken = store.take().unwrap();
+        let taken = store.take_for_recognition().unwrap();
         assert_eq!(taken.id, *id);
         assert!(store.take_to_fetch().is_none());
         done(&store, &taken);
     }
     let taken = store.take_to_fetch().unwrap();
     // It did no harm: it is like any other again.
-    store.put_back(&taken, scribed::server::storage::index::QueueKind::ToBeFetched);
+    store.requeue(&taken, scribed::server::storage::index::QueueKind::ToBeFetched);
     let other = accepted(&store).await;
-    assert_eq!(store.take().unwrap().id, other);
+    assert_eq!(store.take_for_recognition().unwrap().id, other);
 }
 
 /// The service, and how it is asked.

@@ -63,7 +63,7 @@ const OWNER: Hash = Hash([7; 32]);
 
 /// The body of a create, of an upload by its address, of a first-version form, or a live record.
 pub fn create(bytes: &[u8]) {
-    match validate_create::read(bytes, OWNER, &["en"]) {
+    match validate_create::parse_create(bytes, OWNER, &["en"]) {
         Ok(request) => {
             // What was accepted is read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);
@@ -77,7 +77,7 @@ pub fn create(bytes: &[u8]) {
         }
         Err(refusal) => assert!(refusal.status == 400 && !refusal.message.is_empty(), "{refusal:?}"),
     }
-    if let Err(refusal) = validate_create::read_upload(bytes) {
+    if let Err(refusal) = validate_create::parse_upload(bytes) {
         assert_eq!(refusal.status, 400);
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -105,7 +105,7 @@ fn plain(value: &impl Serialize) -> Value {
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(uri) = format!("http://x/v2/pre-recorded?{text}").parse::<Uri>() else { return };
-    let pairs = records::pairs(&uri);
+    let pairs = records::query_pairs(&uri);
     let each =
         |pairs: &[(String, String)]| ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     match each(&pairs) {

@@ -91,10 +91,10 @@ fn import_live(
 ) -> Result<u8, CommandError> {
     let place = place_of(keys, &order.key)?;
     // Beside a service that runs, which keeps who owns what.
-    let owner = Owners::open(&serve.data)?.would_assign(keys, &serve.keys.names).owners[place];
+    let owner = Owners::open(&serve.data)?.preview_assign(keys, &serve.keys.names).owners[place];
     let named = |error| CommandError::Usage(format!("{}: {}", order.file.display(), said(&error, &order.file)));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
-    let room = DiskQuota::of(&serve.data, serve.disk)?;
+    let room = DiskQuota::measure(&serve.data, serve.disk)?;
     let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);
     let imported = imported.map_err(|error| match error {
         ImportError::Wrong(_) => {

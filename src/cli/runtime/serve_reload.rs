@@ -10,7 +10,7 @@ use crate::control::transport::socket::{ListeningSocket, NAME, SocketPath};
 use crate::permission::said_state;
 use crate::pipeline::blocking::blocking;
 use crate::server::http::auth::{ApiKey, own_key};
-use crate::server::http::tls::{CertificateCheck, look_every};
+use crate::server::http::tls::{CertificateCheck, check_interval};
 use crate::server::service::RunningService;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -35,7 +35,7 @@ pub fn keys(serve: &model::ServeConfig) -> Result<Vec<ApiKey>, CommandError> {
 fn keys_of(found: &[FoundKey]) -> Vec<ApiKey> {
     let key = |found: &FoundKey| {
         let key = ApiKey::new(found.secret.expose());
-        found.name.iter().fold(key, |key, name| key.named(name.as_str()))
+        found.name.iter().fold(key, |key, name| key.with_name(name.as_str()))
     };
     found.iter().map(key).collect()
 }
@@ -94,7 +94,7 @@ impl KeyReload {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = SystemClock.sleep(look_every()), if self.places.has_files() => self.look(running).await,
+                () = SystemClock.sleep(check_interval()), if self.places.has_files() => self.look(running).await,
                 _ = self.hangup.recv() => {
                     self.reload(running).await;
                 }
@@ -173,7 +173,7 @@ impl KeyReload {
                 }
             }
         }
-        match running.look_at_certificate().await {
+        match running.check_certificate().await {
             Some(CertificateCheck::Refused(why)) => {
                 answer.done = false;
                 answer.words.push(format!("the certificate is not used, the one before it stays in use: {why}"));

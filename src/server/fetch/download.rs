@@ -83,15 +83,16 @@ impl Fetcher {
 
     async fn take(&self, url: &Url, owner: Hash, mut response: Response) -> Result<ReceivedUpload, ServiceError> {
         let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut incoming = self.upload_store.begin(owner, announced.unwrap_or(0)).map_err(upload::refusal_of_store)?;
+        let mut incoming =
+            self.upload_store.begin(owner, announced.unwrap_or(0)).map_err(upload::upload_store_error)?;
         pour(&mut response, &mut incoming).await?;
-        ReceivedUpload::look(incoming, name_in(url), Some(shown(url))).await
+        ReceivedUpload::probe(incoming, name_in(url), Some(shown(url))).await
     }
 }
 
 async fn pour(response: &mut Response, incoming: &mut UploadWriter) -> Result<(), ServiceError> {
     while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
-        incoming.write(&piece).await.map_err(upload::refusal_of_store)?;
+        incoming.write(&piece).await.map_err(upload::upload_store_error)?;
     }
     Ok(())
 }

@@ -18,16 +18,16 @@ pub struct AddressPolicy(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 impl AddressPolicy {
     /// The public internet and nothing else.
     pub fn public() -> Self {
-        Self::only(is_public)
+        Self::from_predicate(is_public)
     }
 
     /// Everything (`[serve] fetch_private`).
-    pub fn everywhere() -> Self {
-        Self::only(|_| true)
+    pub fn unrestricted() -> Self {
+        Self::from_predicate(|_| true)
     }
 
     /// Those for which it is true.
-    pub fn only(may: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+    pub fn from_predicate(may: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(may))
     }
 
@@ -215,7 +215,7 @@ mod tests {
         {
             let url = Url::parse(&format!("http://{host}:80/a")).unwrap();
             assert_eq!(check(&url, &AddressPolicy::public()), Err(Forbidden), "{host}");
-            assert_eq!(check(&url, &AddressPolicy::everywhere()), Ok(()));
+            assert_eq!(check(&url, &AddressPolicy::unrestricted()), Ok(()));
         }
         assert_eq!(check(&Url::parse("https://example.org/a").unwrap(), &AddressPolicy::public()), Ok(()));
     }

@@ -8,7 +8,9 @@ use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::download::Fetcher;
 use crate::server::http::error::ServiceError;
 use crate::server::http::upload::ReceivedUpload;
-use crate::server::recognition::worker::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
+use crate::server::recognition::worker::{
+    AGAIN, Panic, begin_work, blocking, cancelled_failure, catch_panic, internal_failure, write_end,
+};
 use crate::server::storage::index::QueueKind;
 use crate::server::storage::kill_count::TranscriptionWork;
 use crate::server::storage::records::{LOST, is_lost};
@@ -58,12 +60,12 @@ enum After {
 impl FetchWorker {
     /// Works for ever, with so many places.
     pub async fn run(self: Arc<Self>, places: usize) {
-        let mut shares = FairShare::new(places, None).patient(PATIENCE);
+        let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
         let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
         loop {
             // Listening begins before looking, so that no ring in between is missed.
             let bell = self.store.fetching.notified();
-            let rested = self.store.rested(QueueKind::ToBeFetched);
+            let rested = self.store.requeue_deferred(QueueKind::ToBeFetched);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
             let wait = wait.into_iter().chain(rested).min();
             tokio::select! {
@@ -78,8 +80,8 @@ impl FetchWorker {
                     // Not before: begun again while this task is known, it would lose its place with it.
                     match after {
                         After::Nothing => {}
-                        After::PutBack(taken) => self.store.put_back(&taken, QueueKind::ToBeFetched),
-                        After::Rest(taken) => self.store.rest(&taken, QueueKind::ToBeFetched, AGAIN),
+                        After::PutBack(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
+                        After::Rest(taken) => self.store.defer(&taken, QueueKind::ToBeFetched, AGAIN),
                     }
                 }
             }
@@ -95,7 +97,7 @@ impl FetchWorker {
     ) -> Option<Duration> {
         loop {
             let now = self.clock.uptime();
-            match shares.next(&self.store.waiting(QueueKind::ToBeFetched), now) {
+            match shares.decide(&self.store.waiting_owners(QueueKind::ToBeFetched), now) {
                 ShareDecision::Start(owner) => {
                     let Some(taken) = self.store.take_to_fetch_of(&owner) else { continue };
                     let (own, given_up, created) = (Arc::clone(self), CancellationToken::new(), taken.created);
@@ -117,7 +119,7 @@ impl FetchWorker {
 
     async fn see_to(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
         // Whoever is killed while it fetches this is counted at the next start.
-        let underway = match begin(&self.store, &taken, TranscriptionWork::Fetch).await {
+        let underway = match begin_work(&self.store, &taken, TranscriptionWork::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
                 tracing::error!(id = %taken.id, %error, "audio cannot be fetched now; trying again");
@@ -127,8 +129,8 @@ impl FetchWorker {
         crash::point(Point::Fetching);
         match self.fetch(&taken, given_up).await {
             Ok(true) => {
-                underway.survived();
-                self.store.fetched(&taken);
+                underway.complete();
+                self.store.mark_fetched(&taken);
                 After::Nothing
             }
             Ok(false) => {
@@ -142,7 +144,7 @@ impl FetchWorker {
             }
             Err(refusal) => {
                 self.fail(taken, refusal).await;
-                underway.survived();
+                underway.complete();
                 After::Nothing
             }
         }
@@ -151,7 +153,7 @@ impl FetchWorker {
     /// Whether it was fetched; else it has given up its place.
     async fn fetch(&self, taken: &TakenTranscription, given_up: &CancellationToken) -> Result<bool, ServiceError> {
         let (store, id) = (Arc::clone(&self.store), taken.id);
-        let head = blocking(move || store.head(id)).await.map_err(|error| match is_lost(&error) {
+        let head = blocking(move || store.record_meta(id)).await.map_err(|error| match is_lost(&error) {
             true => ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, LOST),
             false => ServiceError::unavailable(error.to_string()),
         })?;
@@ -159,10 +161,10 @@ impl FetchWorker {
         let received = tokio::select! {
             received = self.patiently(&url, taken.owner) => received?,
             () = given_up.cancelled() => return Ok(false),
-            () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled().message)),
+            () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled_failure().message)),
         };
         let (upload_store, id, now) = (Arc::clone(&self.store.upload_store), taken.upload, self.clock.now());
-        let kept = blocking(move || received.keep(&upload_store, id, now)).await;
+        let kept = blocking(move || received.store(&upload_store, id, now)).await;
         kept.map(|_| true).map_err(|error| ServiceError::unavailable(error.to_string()))
     }
 
@@ -178,8 +180,10 @@ impl FetchWorker {
 
     async fn once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let (fetcher, url) = (Arc::clone(&self.fetcher), url.to_owned());
-        let fetched = guarded(async move { fetcher.fetch(&url, owner).await }).await;
-        fetched.unwrap_or_else(|Panic| Err(ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, fault().message)))
+        let fetched = catch_panic(async move { fetcher.fetch(&url, owner).await }).await;
+        fetched.unwrap_or_else(|Panic| {
+            Err(ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, internal_failure().message))
+        })
     }
 
     async fn fail(&self, taken: TakenTranscription, refusal: ServiceError) {
@@ -187,7 +191,7 @@ impl FetchWorker {
         // What came is not audio: of a body it would be the request that is bad.
         let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
         let failure = TranscriptionFailure { code, message: refusal.message };
-        let ended = TranscriptionEnd { at: self.store.ending(&taken), failure: Some(failure) };
+        let ended = TranscriptionEnd { at: self.store.end_time(&taken), failure: Some(failure) };
         write_end(&self.store, &*self.clock, taken, ended).await;
     }
 }

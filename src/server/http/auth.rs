@@ -29,7 +29,7 @@ impl ApiKey {
 
     /// With a name for whoever has it.
     #[must_use]
-    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
@@ -111,13 +111,13 @@ impl KeyCheck {
     }
 
     /// Lets in these keys from now on, and no others.
-    pub fn replace(&self, keys: &[ApiKey], owners: &[Hash]) {
+    pub fn replace_keys(&self, keys: &[ApiKey], owners: &[Hash]) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
     }
 
     /// Lets in none but these of the keys that are let in now. A key that has another name now is none of them: it
     /// would go on with the records of the old one.
-    pub fn keep_only(&self, keys: &[ApiKey]) {
+    pub fn retain_keys(&self, keys: &[ApiKey]) {
         let wanted: BTreeSet<(Hash, Option<&str>)> = keys.iter().map(|key| (key.owner(), key.name())).collect();
         let is_kept = |known: &&Known| wanted.contains(&(known.hash, known.name.as_deref()));
         let kept = self.keys().iter().filter(is_kept).cloned().collect();
@@ -142,7 +142,7 @@ impl KeyCheck {
     ///
     /// # Errors
     /// 401 without a key, or with one that is not known.
-    pub fn admit(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
         self.known(sent.map(HeaderValue::as_bytes))
     }
@@ -153,15 +153,15 @@ impl KeyCheck {
     ///
     /// # Errors
     /// As [`KeyCheck::admit`].
-    pub fn admit_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
+    pub fn authenticate_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         match headers.get(header::AUTHORIZATION).and_then(password) {
             Some(password) => self.known(Some(&password)),
-            None => self.admit(headers),
+            None => self.authenticate(headers),
         }
     }
 
     /// Whether the request came with any key, right or wrong.
-    pub fn is_tried(&self, headers: &HeaderMap) -> bool {
+    pub fn has_credentials(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::AUTHORIZATION) || self.headers.iter().any(|name| headers.contains_key(name))
     }
 
@@ -216,16 +216,20 @@ mod tests {
 
     #[test]
     fn a_key_that_has_another_name_is_not_kept_with_the_records_of_the_old_one() {
-        let keys = [ApiKey::new("one").named("alice"), ApiKey::new("two").named("bob"), ApiKey::new("three")];
+        let keys = [ApiKey::new("one").with_name("alice"), ApiKey::new("two").with_name("bob"), ApiKey::new("three")];
         let owners = keys.each_ref().map(ApiKey::owner);
         let door = KeyCheck::new(&keys, &owners, vec!["x-service-key".to_owned()]);
-        door.keep_only(&[ApiKey::new("one").named("aaron"), ApiKey::new("two").named("bob"), ApiKey::new("three")]);
+        door.retain_keys(&[
+            ApiKey::new("one").with_name("aaron"),
+            ApiKey::new("two").with_name("bob"),
+            ApiKey::new("three"),
+        ]);
         let admitted = |key: &str| {
             let headers = HeaderMap::from_iter([(
                 header::HeaderName::from_static("x-service-key"),
                 HeaderValue::from_str(key).unwrap(),
             )]);
-            door.admit(&headers).ok()
+            door.authenticate(&headers).ok()
         };
         assert_eq!(["one", "two", "three"].map(admitted), [None, Some(owners[1]), Some(owners[2])]);
     }

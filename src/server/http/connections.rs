@@ -82,7 +82,7 @@ impl Connections {
     ///
     /// # Errors
     /// There is none.
-    pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionSlot, Full> {
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionSlot, Full> {
         let source = source(address);
         let own = if source.is_loopback() { self.most.loopback } else { self.most.address };
         let mut table = self.table();
@@ -101,7 +101,7 @@ impl Connections {
     }
 
     /// Ends the connection that has waited for longest: this process can open no more files.
-    pub fn make_room(&self) {
+    pub fn cut_oldest_idle(&self) {
         self.table().cut(None);
     }
 
@@ -163,12 +163,12 @@ impl State {
 
 impl ConnectionSlot {
     /// Returns when the place was given to another connection.
-    pub async fn cut(&self) {
+    pub async fn wait_until_cut(&self) {
         self.0.state.cut.notified().await;
     }
 
     /// A request of whoever may ask is worked on from now on; `None` where the place was just given away.
-    pub fn work(&self) -> Option<BusyConnection> {
+    pub fn start_request(&self) -> Option<BusyConnection> {
         let State { phase, .. } = &*self.0.state;
         phase.compare_exchange(WAITS, WORKS, Ordering::AcqRel, Ordering::Acquire).ok()?;
         Some(BusyConnection(self.clone()))
@@ -221,21 +221,21 @@ mod tests {
     fn who_waits_gives_place_and_who_works_keeps_it() {
         let connections = few();
         let places: Vec<ConnectionSlot> =
-            ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|of| connections.take(address(of)).unwrap()).into();
-        let _working = places[0].work().unwrap();
-        let _new = connections.take(address("10.0.0.4")).unwrap();
+            ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|of| connections.admit(address(of)).unwrap()).into();
+        let _working = places[0].start_request().unwrap();
+        let _new = connections.admit(address("10.0.0.4")).unwrap();
         assert_eq!(places.iter().filter(|place| was_cut(place)).count(), 1);
-        assert!(!was_cut(&places[0]) && places.iter().all(|place| !was_cut(place) || place.work().is_none()));
+        assert!(!was_cut(&places[0]) && places.iter().all(|place| !was_cut(place) || place.start_request().is_none()));
         assert_eq!(connections.table().open.len(), 4);
     }
 
     #[test]
     fn an_address_takes_its_share_and_a_network_is_one() {
         let connections = few();
-        let of = |text| connections.take(address(text));
+        let of = |text| connections.admit(address(text));
         let first = of("2001:db8::1").unwrap();
         let second = of("2001:db8::2:1").unwrap();
-        let (a, b) = (first.work().unwrap(), second.work().unwrap());
+        let (a, b) = (first.start_request().unwrap(), second.start_request().unwrap());
         assert_eq!(of("2001:db8::ffff").unwrap_err(), Full::Address(2));
         drop(a);
         let third = of("2001:db8::ffff").unwrap();
@@ -248,14 +248,14 @@ mod tests {
     fn of_those_that_wait_the_one_goes_that_has_waited_longest_at_the_most_crowded_address() {
         let connections = few();
         let places: Vec<ConnectionSlot> =
-            ["10.0.0.9", "10.0.0.1", "127.0.0.1", "127.0.0.1"].map(|of| connections.take(address(of)).unwrap()).into();
-        drop(places[2].work().unwrap());
-        let new = connections.take(address("10.0.0.7")).unwrap();
+            ["10.0.0.9", "10.0.0.1", "127.0.0.1", "127.0.0.1"].map(|of| connections.admit(address(of)).unwrap()).into();
+        drop(places[2].start_request().unwrap());
+        let new = connections.admit(address("10.0.0.7")).unwrap();
         assert!(was_cut(&places[3]), "the other one of its address was at work since");
         let all: Vec<BusyConnection> =
-            [&places[0], &places[1], &places[2], &new].map(|place| place.work().unwrap()).into();
-        assert_eq!(connections.take(address("10.0.0.8")).unwrap_err(), Full::All);
+            [&places[0], &places[1], &places[2], &new].map(|place| place.start_request().unwrap()).into();
+        assert_eq!(connections.admit(address("10.0.0.8")).unwrap_err(), Full::All);
         drop(all);
-        assert!(connections.take(address("10.0.0.8")).is_ok());
+        assert!(connections.admit(address("10.0.0.8")).is_ok());
     }
 }

@@ -40,7 +40,7 @@ impl Cors {
     }
 
     /// Whose page sends these headers.
-    pub fn asking(&self, headers: &HeaderMap) -> RequestOrigin {
+    pub fn request_origin(&self, headers: &HeaderMap) -> RequestOrigin {
         let mut sent = headers.get_all(header::ORIGIN).into_iter();
         let Some(origin) = sent.next() else { return RequestOrigin::Own };
         let Some(text) = origin.to_str().ok().filter(|_| sent.next().is_none()) else { return RequestOrigin::Foreign };
@@ -68,7 +68,7 @@ impl Cors {
     }
 
     /// Lets the page of `origin` read an answer.
-    pub fn mark(&self, response: &mut Response, origin: Option<HeaderValue>) {
+    pub fn allow_origin(&self, response: &mut Response, origin: Option<HeaderValue>) {
         let headers = response.headers_mut();
         if !self.origins.is_empty() {
             headers.append(header::VARY, HeaderValue::from_static("Origin"));
@@ -110,7 +110,7 @@ mod tests {
             headers.append(*name, HeaderValue::from_static(value));
         }
         let public = Url::parse("https://stt.example.net/speech").unwrap();
-        Cors::new(vec!["https://app.example.org".to_owned()], &[], Some(&public)).asking(&headers)
+        Cors::new(vec!["https://app.example.org".to_owned()], &[], Some(&public)).request_origin(&headers)
     }
 
     #[test]

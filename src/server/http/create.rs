@@ -2,11 +2,11 @@
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
-use crate::server::http::links::{Base, upload_below};
+use crate::server::http::links::{Base, parse_upload_url};
 use crate::server::http::multipart;
 use crate::server::http::multipart::Multipart;
 use crate::server::http::request_body::BodyMeter;
-use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, blocking, text};
+use crate::server::http::routes::{RequestOwner, ServiceState, SharedState, blocking, header_text};
 use crate::server::http::upload;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::http::validate_create;
@@ -43,8 +43,8 @@ pub async fn receive(
         Taken::Came(received) => {
             let (upload_store, now, id) =
                 (Arc::clone(&service.list_sources.store.upload_store), service.clock.now(), Uuid::new_v4());
-            let kept = blocking(move || received.keep(&upload_store, id, now)).await?;
-            (id, kept.map_err(|error| ServiceError::of_disk(&error))?)
+            let kept = blocking(move || received.store(&upload_store, id, now)).await?;
+            (id, kept.map_err(|error| ServiceError::from_disk(&error))?)
         }
     };
     Ok(Json(Uploaded { audio_url: base.audio_url(id), audio_metadata }).into_response())
@@ -65,11 +65,11 @@ async fn take_upload(
     body: &mut BodyDataStream,
     meter: &BodyMeter,
 ) -> Result<Taken, ServiceError> {
-    let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
+    let Some(boundary) = header_text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
         let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
         return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     };
-    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let announced = header_text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     let mut parts = Multipart::new(body, boundary);
     let upload_store = &service.list_sources.store.upload_store;
     let received = upload::receive(&mut parts, upload_store, owner, announced.unwrap_or(0), meter).await?;
@@ -84,11 +84,11 @@ async fn take_address(
     body: &mut BodyDataStream,
 ) -> Result<Taken, ServiceError> {
     let bytes = take_json(headers, body).await?;
-    match known(service, owner, base, validate_create::read_upload(&bytes)?) {
+    match known(service, owner, base, validate_create::parse_upload(&bytes)?) {
         CreateAudio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
         CreateAudio::Upload(id) => {
-            let (file, size) = service.list_sources.store.upload_store.owned(id, &owner).ok_or_else(no_upload)?;
-            Ok(Taken::Known(id, Box::new(upload::found(&file, size))))
+            let (file, size) = service.list_sources.store.upload_store.find_owned(id, &owner).ok_or_else(no_upload)?;
+            Ok(Taken::Known(id, Box::new(upload::audio_metadata(&file, size))))
         }
     }
 }
@@ -107,7 +107,7 @@ pub async fn create(
     let mut request = read(&service, owner, body).await?;
     request.audio = known(&service, owner, &base, request.audio);
     let accepted = service.list_sources.store.accept(request, accepting).await;
-    let accepted = accepted.map_err(|error| ServiceError::of_disk(&error))?;
+    let accepted = accepted.map_err(|error| ServiceError::from_disk(&error))?;
     match accepted {
         Acceptance::Accepted(id) => {
             if let Some(key) = service.door.name_of(&owner) {
@@ -117,7 +117,7 @@ pub async fn create(
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
         }
         Acceptance::NoUpload => Err(no_upload()),
-        Acceptance::Full(most) => Err(ServiceError::too_many(most)),
+        Acceptance::Full(most) => Err(ServiceError::too_many_requests(most)),
     }
 }
 
@@ -126,23 +126,23 @@ pub async fn create(
 fn known(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -> CreateAudio {
     let CreateAudio::Elsewhere(url) = audio else { return audio };
     let upload_store = &service.list_sources.store.upload_store;
-    let earlier = || upload_below(&url).filter(|id| upload_store.owned(*id, &owner).is_some());
-    base.upload(&url).or_else(earlier).map_or_else(|| CreateAudio::Elsewhere(url.clone()), CreateAudio::Upload)
+    let earlier = || parse_upload_url(&url).filter(|id| upload_store.find_owned(*id, &owner).is_some());
+    base.parse_audio_url(&url).or_else(earlier).map_or_else(|| CreateAudio::Elsewhere(url.clone()), CreateAudio::Upload)
 }
 
 /// Longer bodies are read where others do not wait for them.
 const SHORT: usize = 16 << 10;
 
 async fn read(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<transcriptions::CreateOrder, ServiceError> {
-    if let Some(recogniser) = service.recogniser.opened().filter(|_| body.len() <= SHORT) {
-        return validate_create::read(&body, owner, recogniser.languages());
+    if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT) {
+        return validate_create::parse_create(&body, owner, recogniser.languages());
     }
     // Never closed.
     let _permit = service.long_bodies.acquire().await;
     let recogniser = Arc::clone(&service.recogniser);
     let read = blocking(move || {
-        let recogniser = recogniser.get().map_err(|error| ServiceError::unavailable(error.to_string()))?;
-        validate_create::read(&body, owner, recogniser.languages())
+        let recogniser = recogniser.get_or_open().map_err(|error| ServiceError::unavailable(error.to_string()))?;
+        validate_create::parse_create(&body, owner, recogniser.languages())
     });
     read.await?
 }
@@ -154,7 +154,7 @@ async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec
     }
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|error| ServiceError::bad(error.to_string()))?;
+        let piece = piece.map_err(|error| ServiceError::bad_request(error.to_string()))?;
         if bytes.len() + piece.len() > validate_create::MAX_BODY {
             let words = format!("the body is larger than {} bytes", validate_create::MAX_BODY);
             return Err(ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, words));
@@ -165,7 +165,7 @@ async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec
 }
 
 fn no_upload() -> ServiceError {
-    ServiceError::fields(vec![
+    ServiceError::invalid_fields(vec![
         "audio_url must name an upload that is still kept: it is removed some time after its last use (`uploads` of \
          [serve], a day where that is not set), earlier when the disk is short, and with the last of its \
          transcriptions when that is deleted; upload the file again"
@@ -174,7 +174,7 @@ fn no_upload() -> ServiceError {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let kind = header_text(headers, header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
 }

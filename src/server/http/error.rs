@@ -23,13 +23,13 @@ impl ServiceError {
     }
 
     /// 400 that names every wrong field; the message is the public service's.
-    pub fn fields(wrong: Vec<String>) -> Self {
+    pub fn invalid_fields(wrong: Vec<String>) -> Self {
         let message = "Invalid parameter(s). See validation_errors for more details.";
         Self { wrong, ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
     /// 400.
-    pub fn bad(message: impl Into<String>) -> Self {
+    pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
@@ -39,7 +39,7 @@ impl ServiceError {
     }
 
     /// 429: too many of this key's wait already; the answer carries `Retry-After`.
-    pub fn too_many(most: usize) -> Self {
+    pub fn too_many_requests(most: usize) -> Self {
         let words = format!("{most} transcriptions of this key have not ended; try again when one has");
         Self::new(StatusCode::TOO_MANY_REQUESTS, words)
     }
@@ -51,7 +51,7 @@ impl ServiceError {
 
     /// A full disk may pass (503), any other trouble with files is 500. The words stay in the log:
     /// they name this machine's paths.
-    pub fn of_disk(error: &io::Error) -> Self {
+    pub fn from_disk(error: &io::Error) -> Self {
         tracing::error!(%error, "the service's data directory");
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -24,7 +24,7 @@ pub struct Original {
 /// What is said in the headers of a request that a trusted proxy sent. `Forwarded` and `X-Forwarded-…` that contradict
 /// each other are both passed over for what they contradict in: one of them came from the client through a proxy that
 /// sets the other one only.
-pub fn original(headers: &HeaderMap, trusted: &[Network]) -> Original {
+pub fn original_address(headers: &HeaderMap, trusted: &[Network]) -> Original {
     let (standard, usual) = (forwarded(headers, trusted), x_forwarded(headers, trusted));
     Original {
         scheme: agreed(standard.scheme, usual.scheme),
@@ -184,7 +184,7 @@ mod tests {
         for (name, value) in heads {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
-        original(&headers, &["10.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()])
+        original_address(&headers, &["10.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()])
     }
 
     fn is(scheme: Option<&'static str>, host: Option<&str>, prefix: &str) -> Original {

@@ -43,7 +43,7 @@ impl Links {
             return Base(public.clone());
         }
         let is_proxy = peer.is_some_and(|peer| self.trusted.iter().any(|network| network.contains(peer)));
-        let said = if is_proxy { forwarded::original(headers, &self.trusted) } else { Original::default() };
+        let said = if is_proxy { forwarded::original_address(headers, &self.trusted) } else { Original::default() };
         let host = said.host.or_else(|| own_host(headers)).unwrap_or_else(|| self.address.to_string());
         Base(format!("{}://{host}{}", said.scheme.unwrap_or(self.scheme), said.prefix))
     }
@@ -67,7 +67,7 @@ impl Base {
     }
 
     /// The upload whose `audio_url` this is.
-    pub fn upload(&self, url: &str) -> Option<Uuid> {
+    pub fn parse_audio_url(&self, url: &str) -> Option<Uuid> {
         files::parse_id(url.strip_prefix(&self.0)?.strip_prefix("/file/")?)
     }
 
@@ -96,7 +96,7 @@ impl FromRequestParts<Arc<ServiceState>> for Base {
 
 /// The id in an address that ends as those of uploads do, below whatever path: that of an upload that was given out
 /// when the service was reached in another way, perhaps.
-pub fn upload_below(url: &str) -> Option<Uuid> {
+pub fn parse_upload_url(url: &str) -> Option<Uuid> {
     let url = reqwest::Url::parse(url).ok()?;
     let (_, id) = url.path().rsplit_once("/file/")?;
     files::parse_id(id)
@@ -135,9 +135,9 @@ mod tests {
         let id = Uuid::new_v4();
         let base = links(Some("https://a.example/stt")).base_for(&HeaderMap::new(), None);
         assert_eq!(base.audio_url(id), format!("https://a.example/stt/file/{id}"));
-        assert_eq!(base.upload(&base.audio_url(id)), Some(id));
-        assert_eq!(base.upload(&format!("https://a.example/file/{id}")), None);
-        assert_eq!(upload_below(&format!("https://b.example/old/stt/file/{id}?x")), Some(id));
-        assert_eq!(upload_below("https://b.example/old/file/talk.wav"), None);
+        assert_eq!(base.parse_audio_url(&base.audio_url(id)), Some(id));
+        assert_eq!(base.parse_audio_url(&format!("https://a.example/file/{id}")), None);
+        assert_eq!(parse_upload_url(&format!("https://b.example/old/stt/file/{id}?x")), Some(id));
+        assert_eq!(parse_upload_url("https://b.example/old/file/talk.wav"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! nothing of an answer, and let end.
 
 use crate::server::http::connections::{Connections, Most};
-use crate::server::http::tls::{ListenerTls, secured};
+use crate::server::http::tls::{ListenerTls, accept};
 use crate::server::http::write_timeout::WriteTimeout;
 use axum::body::Body;
 use axum::extract::Request;
@@ -91,14 +91,14 @@ pub async fn serve<A, F>(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be taken");
-                connections.make_room();
+                connections.cut_oldest_idle();
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let place = connections.take(peer.ip());
+        let place = connections.admit(peer.ip());
         // All of those wait: the one that has waited for longest goes.
-        let Ok(held) = place.clone().or_else(|_| told.take(peer.ip())) else { continue };
+        let Ok(held) = place.clone().or_else(|_| told.admit(peer.ip())) else { continue };
         let keep_alive = place.is_ok();
         let answer = answer.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -117,8 +117,8 @@ pub async fn serve<A, F>(
             // Whoever takes long for the handshake holds up neither the others nor the end.
             let secured = tokio::select! {
                 () = closing.cancelled(), if tls.is_some() => None,
-                () = held.cut() => None,
-                secured = secured(optioned(stream), tls.as_deref()) => secured,
+                () = held.wait_until_cut() => None,
+                secured = accept(optioned(stream), tls.as_deref()) => secured,
             };
             let Some(stream) = secured else { return };
             let stream = TokioIo::new(WriteTimeout::new(stream, manners.write));
@@ -128,7 +128,7 @@ pub async fn serve<A, F>(
                 ended = served => if let Err(error) = ended {
                     tracing::debug!(%peer, %error, "a connection ended in the middle");
                 },
-                () = held.cut() => tracing::debug!(%peer, "a connection that waited was cut off: its place is needed"),
+                () = held.wait_until_cut() => tracing::debug!(%peer, "a connection that waited was cut off: its place is needed"),
             }
         });
     }

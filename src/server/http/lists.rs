@@ -50,7 +50,7 @@ impl RecordKinds {
                 "live" => kinds.live = true,
                 _ => {
                     let words = "kind must be one of the following values: pre-recorded, live";
-                    return Err(ServiceError::fields(vec![words.to_owned()]));
+                    return Err(ServiceError::invalid_fields(vec![words.to_owned()]));
                 }
             }
         }
@@ -147,7 +147,7 @@ fn pieces(
         .map_err(io::Error::other)?
     });
     read.map_ok(|(bytes, large)| {
-        let large = stream::iter(large.map(StreamedJson::stream)).flatten();
+        let large = stream::iter(large.map(StreamedJson::into_stream)).flatten();
         stream::iter([Ok(Bytes::from(bytes))]).chain(large)
     })
     .try_flatten()
@@ -170,7 +170,7 @@ impl Rest {
         {
             let found = match item {
                 Item::Recorded(id) => {
-                    self.list_sources.store.read(id, &self.owner)?.map(response::record).transpose()?
+                    self.list_sources.store.read(id, &self.owner)?.map(response::render_record).transpose()?
                 }
                 Item::Live(place) => {
                     Some(StreamedJson::in_memory(self.list_sources.live.read(place)?.get().as_bytes().to_vec()))
@@ -181,7 +181,7 @@ impl Rest {
             if !std::mem::take(&mut self.is_first) {
                 bytes.push(b',');
             }
-            match found.whole() {
+            match found.into_bytes() {
                 Ok(whole) => bytes.extend(whole),
                 Err(large) => return Ok((bytes, Some(large))),
             }

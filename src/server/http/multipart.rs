@@ -108,7 +108,7 @@ where
     }
 
     /// The part that was begun is a file, whose size somebody else bounds.
-    pub fn is_file(&mut self) {
+    pub fn mark_file(&mut self) {
         self.in_file = true;
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let pieces = body.chunks(1000).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
         let mut multipart = Multipart::new(stream::iter(pieces), "XX");
         multipart.next_part().await.expect("well-formed").expect("a file");
-        multipart.is_file();
+        multipart.mark_file();
         assert_eq!(multipart.next_part().await.expect("a file may be large").expect("a part").name, "a");
     }
 

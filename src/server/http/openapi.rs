@@ -9,11 +9,11 @@ use axum::routing::MethodFilter;
 pub const PATH: &str = "/openapi.json";
 
 /// Adds the document to the endpoints; `key_headers` are those that a key may come in.
-pub fn add(endpoints: &mut Endpoints, key_headers: &[String]) {
+pub fn add_endpoint(endpoints: &mut Endpoints, key_headers: &[String]) {
     let text = schema::document(key_headers).to_string();
     let answer = move || {
         let text = text.clone();
         async move { ([(header::CONTENT_TYPE, "application/json")], text) }
     };
-    endpoints.public(PATH, MethodFilter::GET, answer);
+    endpoints.add_public(PATH, MethodFilter::GET, answer);
 }

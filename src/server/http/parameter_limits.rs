@@ -39,14 +39,14 @@ const NAME: usize = 256;
 const TOLD: usize = 100;
 
 /// What is more than this service takes, as "field must …".
-pub fn beyond(body: &Value) -> Vec<String> {
+pub fn check_limits(body: &Value) -> Vec<String> {
     let mut walk = Walk::default();
     walk.value(&mut Vec::new(), body);
     walk.wrong
 }
 
 /// The first of what is wrong, and how many more there are: an answer is no larger than what it answers.
-pub fn told(mut wrong: Vec<String>) -> Vec<String> {
+pub fn truncate_errors(mut wrong: Vec<String>) -> Vec<String> {
     let more = wrong.len().saturating_sub(TOLD);
     wrong.truncate(TOLD);
     wrong.extend((more > 0).then(|| format!("body must be corrected in {more} more places, which are not listed")));
@@ -189,7 +189,7 @@ mod tests {
     use serde_json::json;
 
     fn none(body: &Value) {
-        assert_eq!(beyond(body), [] as [&str; 0]);
+        assert_eq!(check_limits(body), [] as [&str; 0]);
     }
 
     #[test]
@@ -281,15 +281,15 @@ mod tests {
                 "body must hold at most 1000 entries",
             ),
         ] {
-            assert_eq!(beyond(&body), [words]);
+            assert_eq!(check_limits(&body), [words]);
         }
     }
 
     #[test]
     fn an_answer_does_not_grow_with_what_is_wrong() {
-        let wrong = told((0..1_000).map(|n| n.to_string()).collect());
+        let wrong = truncate_errors((0..1_000).map(|n| n.to_string()).collect());
         assert_eq!(wrong.len(), TOLD + 1);
         assert_eq!(wrong[TOLD], "body must be corrected in 900 more places, which are not listed");
-        assert_eq!(told(vec!["one".to_owned()]), ["one"]);
+        assert_eq!(truncate_errors(vec!["one".to_owned()]), ["one"]);
     }
 }

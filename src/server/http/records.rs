@@ -23,7 +23,7 @@ use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
 /// `GET /v2/pre-recorded/{id}`; by the older path also of a live one.
-pub async fn read(
+pub async fn get_record(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
@@ -33,20 +33,20 @@ pub async fn read(
         return Ok(body);
     }
     match uri.path().starts_with(OLD_PATH) {
-        true => read_live(RequestOwner(owner), State(service), PathId(id)).await,
+        true => get_live(RequestOwner(owner), State(service), PathId(id)).await,
         false => Err(ServiceError::not_found()),
     }
 }
 
 async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
     let Some(id) = files::parse_id(id) else { return Ok(None) };
-    let Some((status, _)) = service.list_sources.store.status(id, &owner) else { return Ok(None) };
+    let Some((status, _)) = service.list_sources.store.status_and_upload(id, &owner) else { return Ok(None) };
     if let Some(body) = service.rendered.get(id, &status) {
         return Ok(Some(json(body)));
     }
     let own = Arc::clone(service);
     let body = blocking(move || render(&own, id, &owner)).await?;
-    let body = body.map_err(|error| ServiceError::of_disk(&error))?;
+    let body = body.map_err(|error| ServiceError::from_disk(&error))?;
     Ok(body.map(|body| body.map_or_else(streamed, json)))
 }
 
@@ -57,30 +57,30 @@ fn render(service: &ServiceState, id: Uuid, owner: &Hash) -> io::Result<Option<R
     // What is found in audio that is fetched comes to the record without another status.
     let lasts = head.source.is_none() || head.ended.is_some();
     let status = status.clone();
-    let body = match response::record(standing)?.whole() {
+    let body = match response::render_record(standing)?.into_bytes() {
         Ok(body) => Bytes::from(body),
         Err(streamed) => return Ok(Some(Err(streamed))),
     };
     if lasts {
-        service.rendered.put(id, status, body.clone());
+        service.rendered.insert(id, status, body.clone());
     }
     Ok(Some(Ok(body)))
 }
 
 /// `GET /v2/live/{id}`.
-pub async fn read_live(
+pub async fn get_live(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
 ) -> Result<Response, ServiceError> {
     let live = Arc::clone(&service.list_sources.live);
-    let record = blocking(move || live.find(&id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))?;
+    let record = blocking(move || live.find(&id, &owner)).await?.map_err(|error| ServiceError::from_disk(&error))?;
     let record = record.ok_or_else(ServiceError::not_found)?;
     Ok(json(Bytes::from(record.get().to_owned())))
 }
 
 /// `GET /v2/pre-recorded`.
-pub async fn recorded(
+pub async fn list_recorded(
     caller: RequestOwner,
     service: SharedState,
     base: Base,
@@ -90,12 +90,22 @@ pub async fn recorded(
 }
 
 /// `GET /v2/live`.
-pub async fn live(caller: RequestOwner, service: SharedState, base: Base, uri: Uri) -> Result<Response, ServiceError> {
+pub async fn list_live(
+    caller: RequestOwner,
+    service: SharedState,
+    base: Base,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
     list(caller, service, base, uri, Some(RecordKinds { recorded: false, live: true })).await
 }
 
 /// `GET /v2/transcription`: both, unless `kind` says which.
-pub async fn both(caller: RequestOwner, service: SharedState, base: Base, uri: Uri) -> Result<Response, ServiceError> {
+pub async fn list_all(
+    caller: RequestOwner,
+    service: SharedState,
+    base: Base,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
     list(caller, service, base, uri, None).await
 }
 
@@ -106,7 +116,7 @@ async fn list(
     uri: Uri,
     kinds: Option<RecordKinds>,
 ) -> Result<Response, ServiceError> {
-    let pairs = pairs(&uri);
+    let pairs = query_pairs(&uri);
     let query = ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let mut beside = pairs.clone();
     beside.retain(|(name, value)| kinds.is_none() && name == "kind" && !value.is_empty());
@@ -115,19 +125,19 @@ async fn list(
         (Ok(query), Ok(kinds)) => (query, kinds),
         (query, kinds) => {
             let wrong = [query.err().unwrap_or_default(), kinds.err().map_or(Vec::new(), |refusal| refusal.wrong)];
-            return Err(ServiceError::fields(wrong.concat()));
+            return Err(ServiceError::invalid_fields(wrong.concat()));
         }
     };
     drop(service.accepting.write().await);
     let (list_sources, asked) = (service.list_sources.clone(), query.clone());
     let listed = blocking(move || lists::find(&list_sources, &owner, &asked, kinds)).await?;
-    let listed = listed.map_err(|error| ServiceError::of_disk(&error))?;
+    let listed = listed.map_err(|error| ServiceError::from_disk(&error))?;
     let page = lists::page(&service.list_sources, owner, listed, &query, &base, uri.path(), &beside);
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
 }
 
 /// Names and values of the query, decoded; what is no UTF-8 is replaced.
-pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
+pub fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     let Ok(mut url) = reqwest::Url::parse("http://query/") else { return Vec::new() };
     url.set_query(uri.query());
     url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
@@ -135,7 +145,7 @@ pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
 
 /// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1). With
 /// `?cancel=true`, which is this service's own, one that has not ended is cancelled and then deleted.
-pub async fn delete(
+pub async fn delete_record(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
@@ -145,7 +155,7 @@ pub async fn delete(
     let cancels = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "cancel=true"));
     match if cancels { cancel(&service, id, owner).await? } else { remove(&service, id, owner).await? } {
         DeleteResult::Removed => {
-            service.rendered.forget(id);
+            service.rendered.remove(id);
             Ok(StatusCode::ACCEPTED.into_response())
         }
         DeleteResult::Unknown => Err(ServiceError::not_found()),
@@ -159,7 +169,7 @@ pub async fn delete(
 
 async fn remove(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
     let store = Arc::clone(&service.list_sources.store);
-    blocking(move || store.delete(id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))
+    blocking(move || store.delete(id, &owner)).await?.map_err(|error| ServiceError::from_disk(&error))
 }
 
 /// How long is waited for the end of what is cancelled: it stops at once, but for what it writes to the disk.
@@ -171,7 +181,7 @@ async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteR
         loop {
             let end = store.ends.notified();
             let own = Arc::clone(store);
-            match blocking(move || own.cancel(id, &owner)).await?.map_err(|error| ServiceError::of_disk(&error))? {
+            match blocking(move || own.cancel(id, &owner)).await?.map_err(|error| ServiceError::from_disk(&error))? {
                 DeleteResult::Open => end.await,
                 done => return Ok(done),
             }
@@ -184,18 +194,18 @@ async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteR
 }
 
 /// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.
-pub async fn file(
+pub async fn get_audio(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
 ) -> Result<Response, ServiceError> {
     let id = files::parse_id(&id).ok_or_else(ServiceError::not_found)?;
-    let (_, upload) = service.list_sources.store.status(id, &owner).ok_or_else(ServiceError::not_found)?;
+    let (_, upload) = service.list_sources.store.status_and_upload(id, &owner).ok_or_else(ServiceError::not_found)?;
     audio(&service, upload, &owner).await
 }
 
 /// `GET /file/{id}`: an upload, at the address that its answer named.
-pub async fn upload(
+pub async fn get_upload(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
@@ -207,23 +217,25 @@ pub async fn upload(
 async fn audio(service: &ServiceState, upload: Uuid, owner: &Hash) -> Result<Response, ServiceError> {
     let gone = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
     let upload_store = &service.list_sources.store.upload_store;
-    let (_, size) = upload_store.owned(upload, owner).ok_or_else(gone)?;
-    let file = match tokio::fs::File::open(upload_store.media(upload)).await {
+    let (_, size) = upload_store.find_owned(upload, owner).ok_or_else(gone)?;
+    let file = match tokio::fs::File::open(upload_store.media_path(upload)).await {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
-        Err(error) => return Err(ServiceError::of_disk(&error)),
+        Err(error) => return Err(ServiceError::from_disk(&error)),
     };
     let heads =
         [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
     let upload_store = Arc::clone(upload_store);
-    blocking(move || upload_store.use_now(upload)).await?;
+    blocking(move || upload_store.mark_used(upload)).await?;
     Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
 }
 
 fn streamed(body: StreamedJson) -> Response {
-    let heads =
-        [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_LENGTH, body.bytes().to_string())];
-    (heads, Body::from_stream(body.stream())).into_response()
+    let heads = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_LENGTH, body.total_bytes().to_string()),
+    ];
+    (heads, Body::from_stream(body.into_stream())).into_response()
 }
 
 fn json(body: Bytes) -> Response {

@@ -102,7 +102,7 @@ struct Reading {
 
 impl RequestBody {
     /// Takes the body's place in its request; `None` where there is no body.
-    pub fn watch(request: Request, limits: BodyLimits) -> (Request, Option<Self>) {
+    pub fn wrap(request: Request, limits: BodyLimits) -> (Request, Option<Self>) {
         if HttpBody::is_end_stream(request.body()) {
             return (request, None);
         }
@@ -117,7 +117,7 @@ impl RequestBody {
     /// What was wrong with how fast it came. What nobody read is read on for a while, and thrown away: a connection
     /// that is closed on a sender that is still sending would take the answer with it. But a sender that waits to be
     /// told to go on is not told so.
-    pub fn end(&self) -> Option<TooSlow> {
+    pub fn finish(&self) -> Option<TooSlow> {
         let mut reading = self.reading();
         let rest = reading.body.take().filter(|_| !reading.is_held_back && reading.slow.is_none());
         if let Some(rest) = rest {
@@ -197,7 +197,7 @@ pub struct BodyMeter(Option<RequestBody>);
 
 impl BodyMeter {
     /// What comes next is audio, or is not any more.
-    pub fn audio(&self, is_audio: bool) {
+    pub fn set_audio(&self, is_audio: bool) {
         if let Some(body) = &self.0 {
             body.reading().meter.turn(is_audio);
         }
@@ -225,7 +225,7 @@ mod tests {
             Ok::<_, Infallible>(vec![0_u8; size])
         });
         let request = Request::new(Body::from_stream(pieces));
-        let (request, body) = RequestBody::watch(request, BodyLimits::SERVICE);
+        let (request, body) = RequestBody::wrap(request, BodyLimits::SERVICE);
         (BodyMeter(body), request.into_body())
     }
 
@@ -239,10 +239,10 @@ mod tests {
     async fn what_is_no_audio_has_one_deadline_however_steadily_it_comes() {
         let (meter, body) = slowly(vec![(SECOND, 1); 110]);
         assert_eq!(read(body).await, Ok(110));
-        assert_eq!(meter.0.unwrap().end(), None);
+        assert_eq!(meter.0.unwrap().finish(), None);
         let (meter, body) = slowly(vec![(SECOND, 100_000); 200]);
         assert!(read(body).await.unwrap_err().contains("within 120 s"));
-        assert!(meter.0.unwrap().end().unwrap().to_string().contains("within 120 s"));
+        assert!(meter.0.unwrap().finish().unwrap().to_string().contains("within 120 s"));
         let (_, body) = slowly(vec![(SECOND * 1_000_000, 1)]);
         assert!(read(body).await.is_err());
     }
@@ -250,26 +250,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn audio_may_take_for_ever_at_the_least_rate_and_no_slower() {
         let (meter, body) = slowly(vec![(SECOND, 1_100); 20_000]);
-        meter.audio(true);
+        meter.set_audio(true);
         assert_eq!(read(body).await, Ok(22_000_000), "in five hours and a half");
         // A line that is away for half a minute, again and again.
         let (meter, body) = slowly(vec![(SECOND * 30, 100_000); 100]);
-        meter.audio(true);
+        meter.set_audio(true);
         assert_eq!(read(body).await, Ok(10_000_000));
         let (meter, body) = slowly(vec![(SECOND, 500); 20_000]);
-        meter.audio(true);
+        meter.set_audio(true);
         assert!(read(body).await.unwrap_err().contains("less than 61440 bytes of audio came within 60 s"));
         // What follows the audio has a deadline again.
         let (meter, body) = slowly(vec![(SECOND, 5_000); 20_000]);
-        meter.audio(true);
-        meter.audio(false);
+        meter.set_audio(true);
+        meter.set_audio(false);
         assert!(read(body).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_disk_on_this_side_is_not_held_against_the_sender() {
         let (meter, body) = slowly(vec![(SECOND / 2, 5_000); 200]);
-        meter.audio(true);
+        meter.set_audio(true);
         let mut pieces = body.into_data_stream();
         let mut total = 0;
         while let Some(piece) = pieces.next().await {

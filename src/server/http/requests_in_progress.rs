@@ -68,7 +68,7 @@ pub type RequestHold = (RequestGuard, Option<BusyConnection>);
 const SMALL: u64 = 64 << 10;
 
 /// The answer, which holds on to `held` until it is sent.
-pub fn until_sent(response: Response, held: RequestHold) -> Response {
+pub fn hold_until_sent(response: Response, held: RequestHold) -> Response {
     match response.body().size_hint().exact() {
         Some(..=SMALL) => response,
         _ => response.map(|body| Body::new(Sending { body, _held: held })),

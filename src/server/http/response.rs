@@ -18,9 +18,9 @@ type Shown = Record<Box<RawValue>, Box<RawValue>>;
 ///
 /// # Errors
 /// Those of the file system.
-pub fn record(standing: TranscriptionState) -> io::Result<StreamedJson> {
+pub fn render_record(standing: TranscriptionState) -> io::Result<StreamedJson> {
     let TranscriptionState { id, head, status, result } = standing;
-    StreamedJson::of(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
+    StreamedJson::from_result(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
 }
 
 fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> Shown {

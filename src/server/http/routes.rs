@@ -20,7 +20,7 @@ use crate::server::http::links::Links;
 use crate::server::http::lists::ListSources;
 use crate::server::http::records;
 use crate::server::http::request_body::{BodyLimits, RequestBody};
-use crate::server::http::requests_in_progress::{RequestHold, RequestsInProgress, until_sent};
+use crate::server::http::requests_in_progress::{RequestHold, RequestsInProgress, hold_until_sent};
 use crate::server::http::response;
 use crate::server::http::v1::{LongAnswers, V1Call};
 use crate::server::http::{openapi, v1};
@@ -97,7 +97,7 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// One that needs a key, with and without a slash at its end.
-    pub fn keyed<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    pub fn add_keyed<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
     where
         H: Handler<T, Arc<ServiceState>>,
         T: 'static,
@@ -109,7 +109,7 @@ impl Endpoints {
     }
 
     /// One that is open to everybody, or sees to keys itself.
-    pub fn public<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    pub fn add_public<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
     where
         H: Handler<T, Arc<ServiceState>>,
         T: 'static,
@@ -141,8 +141,8 @@ impl Front {
         // The first version reads the second's answers: they are finished for it.
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
-        v1::add(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
-        openapi::add(&mut endpoints, service.door.headers());
+        v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
+        openapi::add_endpoint(&mut endpoints, service.door.headers());
         endpoints.front(service)
     }
 
@@ -150,8 +150,8 @@ impl Front {
     /// this order, and before a byte of its body.
     pub async fn answer(self, request: Request) -> Response {
         let (service, uri) = (Arc::clone(&self.service), request.uri().clone());
-        let (request, body) = RequestBody::watch(request, service.bodies);
-        let asking = service.cors.asking(request.headers());
+        let (request, body) = RequestBody::wrap(request, service.bodies);
+        let asking = service.cors.request_origin(request.headers());
         let allowed = if let RequestOrigin::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
         let mut response = match asking {
             RequestOrigin::Foreign => complete(&service, &uri, foreign(request.headers()).into_response()),
@@ -160,11 +160,11 @@ impl Front {
             }
             RequestOrigin::Allowed(_) | RequestOrigin::Own => self.admit(request).await,
         };
-        if let Some(slow) = body.and_then(|body| body.end()) {
+        if let Some(slow) = body.and_then(|body| body.finish()) {
             let refusal = ServiceError::new(StatusCode::REQUEST_TIMEOUT, slow.to_string());
             response = complete(&service, &uri, refusal.into_response());
         }
-        service.cors.mark(&mut response, allowed);
+        service.cors.allow_origin(&mut response, allowed);
         response
     }
 
@@ -172,7 +172,7 @@ impl Front {
     async fn admit(self, mut request: Request) -> Response {
         let begun = match request.extensions().get::<Full>() {
             Some(full) => Err(crowded(*full)),
-            None => Ok(self.service.door.admit(request.headers())),
+            None => Ok(self.service.door.authenticate(request.headers())),
         };
         let held = match begun {
             Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),
@@ -185,7 +185,7 @@ impl Front {
         match held {
             Ok(Some((owner, held))) => {
                 request.extensions_mut().insert(RequestOwner(owner));
-                until_sent(self.ask(request).await, held)
+                hold_until_sent(self.answer_authenticated(request).await, held)
             }
             Ok(None) => {
                 *request.body_mut() = Body::empty();
@@ -198,14 +198,14 @@ impl Front {
     fn hold(&self, owner: Hash, request: &Request) -> Result<RequestHold, ServiceError> {
         let begun = self.service.in_flight.begin(owner)?;
         let working = match request.extensions().get::<ConnectionSlot>() {
-            Some(place) => Some(place.work().ok_or_else(|| crowded(Full::All))?),
+            Some(place) => Some(place.start_request().ok_or_else(|| crowded(Full::All))?),
             None => None,
         };
         Ok((begun, working))
     }
 
     /// Answers a request whose [`RequestOwner`] is known.
-    pub async fn ask(self, request: Request) -> Response {
+    pub async fn answer_authenticated(self, request: Request) -> Response {
         call(self.all, &self.service, request).await
     }
 }
@@ -214,7 +214,7 @@ impl Front {
 async fn call(mut router: Router, service: &ServiceState, request: Request) -> Response {
     let uri = request.uri().clone();
     let served = AssertUnwindSafe(async { router.call(request).await }).catch_unwind().await;
-    complete(service, &uri, served.map_or_else(|_| fault().into_response(), |Ok(response)| response))
+    complete(service, &uri, served.map_or_else(|_| internal_error().into_response(), |Ok(response)| response))
 }
 
 fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Response {
@@ -227,20 +227,20 @@ fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Respon
 /// The second version's endpoints, and the page.
 fn second() -> Endpoints {
     let mut endpoints = Endpoints::default();
-    endpoints.public("/", MethodFilter::GET, page::show);
-    endpoints.keyed(upload::PATH, MethodFilter::POST, create::receive);
-    endpoints.keyed("/file/{id}", MethodFilter::GET, records::upload);
-    endpoints.keyed(PATH, MethodFilter::GET, records::recorded);
-    endpoints.keyed(OLD_PATH, MethodFilter::GET, records::both);
+    endpoints.add_public("/", MethodFilter::GET, page::get_page);
+    endpoints.add_keyed(upload::PATH, MethodFilter::POST, create::receive);
+    endpoints.add_keyed("/file/{id}", MethodFilter::GET, records::get_upload);
+    endpoints.add_keyed(PATH, MethodFilter::GET, records::list_recorded);
+    endpoints.add_keyed(OLD_PATH, MethodFilter::GET, records::list_all);
     for path in [PATH, OLD_PATH] {
         let one = format!("{path}/{{id}}");
-        endpoints.keyed(path, MethodFilter::POST, create::create);
-        endpoints.keyed(&one, MethodFilter::GET, records::read);
-        endpoints.keyed(&one, MethodFilter::DELETE, records::delete);
-        endpoints.keyed(&format!("{one}/file"), MethodFilter::GET, records::file);
+        endpoints.add_keyed(path, MethodFilter::POST, create::create);
+        endpoints.add_keyed(&one, MethodFilter::GET, records::get_record);
+        endpoints.add_keyed(&one, MethodFilter::DELETE, records::delete_record);
+        endpoints.add_keyed(&format!("{one}/file"), MethodFilter::GET, records::get_audio);
     }
-    endpoints.keyed(LIVE_PATH, MethodFilter::GET, records::live);
-    endpoints.keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, records::read_live);
+    endpoints.add_keyed(LIVE_PATH, MethodFilter::GET, records::list_live);
+    endpoints.add_keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, records::get_live);
     endpoints
 }
 
@@ -255,7 +255,7 @@ impl<S: Sync> FromRequestParts<S> for RequestOwner {
     type Rejection = ServiceError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ServiceError> {
-        parts.extensions.get::<Self>().copied().ok_or_else(fault)
+        parts.extensions.get::<Self>().copied().ok_or_else(internal_error)
     }
 }
 
@@ -264,7 +264,7 @@ impl<S: Sync> FromRequestParts<S> for RequestOwner {
 struct NoKey(ServiceError);
 
 async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
-    refusal.map_or_else(fault, |Extension(NoKey(refusal))| refusal)
+    refusal.map_or_else(internal_error, |Extension(NoKey(refusal))| refusal)
 }
 
 /// 403: a page of another origin asks.
@@ -323,7 +323,7 @@ fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Respo
 }
 
 /// 500: what was being done panicked.
-pub fn fault() -> ServiceError {
+pub fn internal_error() -> ServiceError {
     ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
@@ -332,10 +332,10 @@ pub fn fault() -> ServiceError {
 /// # Errors
 /// It panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| fault())
+    tokio::task::spawn_blocking(work).await.map_err(|_| internal_error())
 }
 
 /// The text of a header.
-pub fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }

@@ -57,7 +57,7 @@ impl StreamedJson {
     ///
     /// # Errors
     /// Those of `write` and of the file system.
-    pub fn of(
+    pub fn from_result(
         result: Option<StoredResult>,
         write: impl FnOnce(Option<Box<RawValue>>) -> serde_json::Result<Vec<u8>>,
     ) -> io::Result<Self> {
@@ -84,7 +84,7 @@ impl StreamedJson {
     }
 
     /// Bytes of all of it.
-    pub fn bytes(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         let result = self.result.as_ref().map_or(0, |stored| stored.len);
         result.saturating_add((self.before.len() + self.after.len()) as u64)
     }
@@ -93,13 +93,13 @@ impl StreamedJson {
     ///
     /// # Errors
     /// Itself: it has to be streamed.
-    pub fn whole(self) -> Result<Vec<u8>, Self> {
+    pub fn into_bytes(self) -> Result<Vec<u8>, Self> {
         if self.result.is_none() { Ok(self.before) } else { Err(self) }
     }
 
     /// All of it, piece by piece. A file that is shorter than it was ends it with an error: whoever reads must
     /// not take it for whole.
-    pub fn stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    pub fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let ends = |bytes: Vec<u8>| stream::iter([Ok(Bytes::from(bytes))]);
         let stored = self.result.map(|StoredResult { file, len }| {
             ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE)
@@ -130,20 +130,20 @@ mod tests {
         let large = serde_json::to_vec(&vec!["word"; 200_000]).unwrap();
         assert!(large.len() as u64 > SMALL);
         let whole = record(Some(serde_json::from_slice(&large).unwrap())).unwrap();
-        let streamed = StreamedJson::of(stored(&large), record).unwrap();
-        assert_eq!(streamed.bytes(), whole.len() as u64);
-        let streamed = streamed.whole().unwrap_err();
-        let pieces: Vec<Bytes> = streamed.stream().map(|piece| piece.unwrap()).collect().await;
+        let streamed = StreamedJson::from_result(stored(&large), record).unwrap();
+        assert_eq!(streamed.total_bytes(), whole.len() as u64);
+        let streamed = streamed.into_bytes().unwrap_err();
+        let pieces: Vec<Bytes> = streamed.into_stream().map(|piece| piece.unwrap()).collect().await;
         assert!(pieces.iter().all(|piece| piece.len() <= PIECE));
         assert_eq!(pieces.concat(), whole);
         assert_eq!(
-            StreamedJson::of(stored(b"[1]"), record).unwrap().whole().unwrap(),
+            StreamedJson::from_result(stored(b"[1]"), record).unwrap().into_bytes().unwrap(),
             b"{\"id\":1,\"result\":[1],\"status\":\"done\"}"
         );
         assert_eq!(
-            StreamedJson::of(None, record).unwrap().whole().unwrap(),
+            StreamedJson::from_result(None, record).unwrap().into_bytes().unwrap(),
             b"{\"id\":1,\"result\":null,\"status\":\"done\"}"
         );
-        assert!(StreamedJson::of(stored(b"[1"), record).is_err(), "damaged");
+        assert!(StreamedJson::from_result(stored(b"[1"), record).is_err(), "damaged");
     }
 }

@@ -85,7 +85,7 @@ impl ListenerTls {
 
     /// Looks at the files. Blocks on the disk. `at_once`: what cannot be used is told already when it is seen for the
     /// first time; otherwise when it stays, since files are replaced one after the other.
-    pub fn look(&self, now: Timestamp, at_once: bool) -> CertificateCheck {
+    pub fn check_files(&self, now: Timestamp, at_once: bool) -> CertificateCheck {
         let content = self.files.content();
         if content == Some(self.state().pair.content) {
             self.state().refused = None;
@@ -158,9 +158,9 @@ impl ListenerTls {
     /// Looks at the files for ever.
     pub async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         loop {
-            clock.sleep(look_every()).await;
+            clock.sleep(check_interval()).await;
             let (own, now) = (Arc::clone(&self), clock.now());
-            let _ = tokio::task::spawn_blocking(move || own.look(now, false)).await;
+            let _ = tokio::task::spawn_blocking(move || own.check_files(now, false)).await;
         }
     }
 
@@ -182,7 +182,7 @@ impl ListenerTls {
 
 /// A connection that requests can be read from; `None` where the other side speaks no TLS, or not in time: then it is
 /// closed.
-pub async fn secured(stream: TcpStream, tls: Option<&ListenerTls>) -> Option<Stream> {
+pub async fn accept(stream: TcpStream, tls: Option<&ListenerTls>) -> Option<Stream> {
     let Some(tls) = tls else { return Some(Either::Left(stream)) };
     match tokio::time::timeout(HANDSHAKE, tls.handshake(stream)).await {
         Ok(Ok(stream)) => return Some(stream),
@@ -200,7 +200,7 @@ fn is_from_here(stream: &TcpStream) -> bool {
 
 /// How often files that may be replaced at any time are looked at. In a debug build the environment variable
 /// `SCRIBED_TEST_LOOK` (as `50ms`) says otherwise, so that a test need not wait.
-pub fn look_every() -> Duration {
+pub fn check_interval() -> Duration {
     let said = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
     said.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(LOOK)
 }

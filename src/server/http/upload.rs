@@ -7,7 +7,7 @@ use crate::media::length;
 use crate::server::http::error::ServiceError;
 use crate::server::http::multipart::{BESIDE, Multipart, MultipartError};
 use crate::server::http::request_body::BodyMeter;
-use crate::server::recognition::transcribe::too_long;
+use crate::server::recognition::transcribe::too_long_message;
 use crate::server::storage::uploads::{UploadStore, UploadStoreError, UploadWriter};
 use crate::wire::result::File;
 use crate::wire::upload::{AudioMetadata, PART_NAME};
@@ -29,9 +29,9 @@ pub async fn receive(
     announced: u64,
     meter: &BodyMeter,
 ) -> Result<ReceivedUpload, ServiceError> {
-    let mut incoming = upload_store.begin(owner, announced.saturating_sub(BESIDE)).map_err(refusal_of_store)?;
+    let mut incoming = upload_store.begin(owner, announced.saturating_sub(BESIDE)).map_err(upload_store_error)?;
     let filename = take_audio(parts, &mut incoming, meter).await?;
-    ReceivedUpload::look(incoming, filename, None).await
+    ReceivedUpload::probe(incoming, filename, None).await
 }
 
 /// An upload that is whole and a recording.
@@ -48,12 +48,12 @@ impl ReceivedUpload {
     ///
     /// # Errors
     /// It is no recording with sound; the file system's.
-    pub async fn look(
+    pub async fn probe(
         mut incoming: UploadWriter,
         filename: String,
         source: Option<String>,
     ) -> Result<Self, ServiceError> {
-        incoming.finish().await.map_err(|error| ServiceError::of_disk(&error))?;
+        incoming.finish().await.map_err(|error| ServiceError::from_disk(&error))?;
         let media = look(&incoming).await?;
         Ok(Self { incoming, filename: plain_name(&filename), source, media })
     }
@@ -62,7 +62,7 @@ impl ReceivedUpload {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(self, upload_store: &UploadStore, id: Uuid, now: Timestamp) -> io::Result<AudioMetadata> {
+    pub fn store(self, upload_store: &UploadStore, id: Uuid, now: Timestamp) -> io::Result<AudioMetadata> {
         let size = self.incoming.size();
         let file = File {
             id: Some(id.to_string()),
@@ -71,7 +71,7 @@ impl ReceivedUpload {
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
-        upload_store.keep(self.incoming, now, file)?;
+        upload_store.store(self.incoming, now, file)?;
         let found = AudioMetadata {
             id: id.to_string(),
             source: self.source,
@@ -97,50 +97,52 @@ async fn take_audio(
             continue;
         }
         if filename.is_some() {
-            return Err(ServiceError::bad(format!("the body has more than one part named `{PART_NAME}`")));
+            return Err(ServiceError::bad_request(format!("the body has more than one part named `{PART_NAME}`")));
         }
-        parts.is_file();
-        meter.audio(true);
+        parts.mark_file();
+        meter.set_audio(true);
         while let Some(chunk) = parts.chunk().await.map_err(unreadable)? {
-            incoming.write(&chunk).await.map_err(refusal_of_store)?;
+            incoming.write(&chunk).await.map_err(upload_store_error)?;
         }
-        meter.audio(false);
+        meter.set_audio(false);
         filename = Some(part.filename);
     }
-    filename.ok_or_else(|| ServiceError::bad(format!("the multipart body has no part named `{PART_NAME}`")))
+    filename.ok_or_else(|| ServiceError::bad_request(format!("the multipart body has no part named `{PART_NAME}`")))
 }
 
 fn unreadable(error: MultipartError) -> ServiceError {
     match error {
         MultipartError::TooMany | MultipartError::TooLong => too_large(error.to_string()),
         MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => {
-            ServiceError::bad(error.to_string())
+            ServiceError::bad_request(error.to_string())
         }
     }
 }
 
 async fn look(incoming: &UploadWriter) -> Result<Media, ServiceError> {
-    let path = incoming.path().ok_or_else(|| ServiceError::bad("the upload has no file"))?;
-    let (limit, _turn) = (incoming.length_limit(), incoming.may_look().await);
+    let path = incoming.path().ok_or_else(|| ServiceError::bad_request("the upload has no file"))?;
+    let (limit, _turn) = (incoming.length_limit(), incoming.acquire_probe_permit().await);
     match probe(path).await {
-        Ok(media) if length::is_longer(path, media.duration, limit) => Err(ServiceError::bad(too_long(limit))),
+        Ok(media) if length::is_longer(path, media.duration, limit) => {
+            Err(ServiceError::bad_request(too_long_message(limit)))
+        }
         Ok(media) if media.has_audio => Ok(media),
-        Ok(_) => Err(ServiceError::bad(DecodeError::NoAudio.to_string())),
+        Ok(_) => Err(ServiceError::bad_request(DecodeError::NoAudio.to_string())),
         Err(error @ DecodeError::ToolMissing { .. }) => Err(ServiceError::unavailable(error.to_string())),
-        Err(DecodeError::Io(error)) => Err(ServiceError::of_disk(&error)),
+        Err(DecodeError::Io(error)) => Err(ServiceError::from_disk(&error)),
         Err(error @ DecodeError::TimedOut { .. }) => Err(ServiceError::unavailable(error.to_string())),
-        Err(error) => Err(ServiceError::bad(error.to_string())),
+        Err(error) => Err(ServiceError::bad_request(error.to_string())),
     }
 }
 
 /// How a request is refused whose audio does not fit.
-pub fn refusal_of_store(error: UploadStoreError) -> ServiceError {
+pub fn upload_store_error(error: UploadStoreError) -> ServiceError {
     match error {
         UploadStoreError::TooLarge { .. } => too_large(error.to_string()),
         UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. } => {
             ServiceError::unavailable(error.to_string())
         }
-        UploadStoreError::Io(error) => ServiceError::of_disk(&error),
+        UploadStoreError::Io(error) => ServiceError::from_disk(&error),
     }
 }
 
@@ -164,7 +166,7 @@ fn extension(filename: &str) -> String {
 }
 
 /// What is said of a file that came before.
-pub fn found(file: &File, size: u64) -> AudioMetadata {
+pub fn audio_metadata(file: &File, size: u64) -> AudioMetadata {
     let filename = file.filename.clone().unwrap_or_default();
     AudioMetadata {
         id: file.id.clone().unwrap_or_default(),

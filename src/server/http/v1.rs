@@ -32,13 +32,17 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Adds the first version's call to the endpoints.
-pub fn add(endpoints: &mut Endpoints, first: &V1Call) {
+pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
     for path in [AUDIO_PATH, VIDEO_PATH] {
         let first = first.clone();
-        endpoints.keyed(path, MethodFilter::POST, move |caller: RequestOwner, meter: BodyMeter, request: Request| {
-            let first = first.clone();
-            async move { first.serve(caller, &meter, request).await.unwrap_or_else(|refused| *refused) }
-        });
+        endpoints.add_keyed(
+            path,
+            MethodFilter::POST,
+            move |caller: RequestOwner, meter: BodyMeter, request: Request| {
+                let first = first.clone();
+                async move { first.serve(caller, &meter, request).await.unwrap_or_else(|refused| *refused) }
+            },
+        );
     }
 }
 
@@ -165,10 +169,10 @@ impl V1Call {
                 if form.uploaded.is_some() {
                     return Err(refuse("the body has more than one file".to_owned()));
                 }
-                parts.is_file();
-                meter.audio(true);
+                parts.mark_file();
+                meter.set_audio(true);
                 form.uploaded = Some(self.upload(path, asked, &part.filename, &mut parts).await?);
-                meter.audio(false);
+                meter.set_audio(false);
                 continue;
             }
             if part.name.len() > NAME {
@@ -290,7 +294,7 @@ impl V1Call {
             request.headers_mut().remove(name);
         }
         request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
-        Ok(self.second.clone().ask(request).await)
+        Ok(self.second.clone().answer_authenticated(request).await)
     }
 }
 

@@ -24,54 +24,54 @@ pub const MAX_BODY: usize = 1 << 20;
 /// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, a language
 /// is not among `languages`, nobody is named for the callback, or something was asked for that must
 /// not silently be left undone.
-pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
+pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::beyond(&value);
+    let too_much = parameter_limits::check_limits(&value);
     if !too_much.is_empty() {
-        return Err(ServiceError::fields(parameter_limits::told(too_much)));
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
     }
     // Most have none, and need not be read once more for it.
     let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
     let reading = Params::read_owned(value, Side::Server).map_err(|wrong| {
-        ServiceError::fields(parameter_limits::told(wrong.iter().map(ToString::to_string).collect()))
+        ServiceError::invalid_fields(parameter_limits::truncate_errors(wrong.iter().map(ToString::to_string).collect()))
     })?;
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
     }
     let wrong = beyond(&reading.params, languages);
     if !wrong.is_empty() {
-        return Err(ServiceError::fields(wrong));
+        return Err(ServiceError::invalid_fields(wrong));
     }
     let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
-    let callback = policy::callback(&reading.params);
+    let callback = policy::callback_target(&reading.params);
     let params = reading.params.into_stored().map_err(not_json)?;
     Ok(CreateOrder { owner, audio, metadata, params, callback })
 }
 
 fn not_json(error: serde_json::Error) -> ServiceError {
-    ServiceError::bad(format!("the body is not valid JSON: {error}"))
+    ServiceError::bad_request(format!("the body is not valid JSON: {error}"))
 }
 
 /// Reads the JSON body of an upload: where its audio is (service notes, 1).
 ///
 /// # Errors
 /// 400: it is no JSON, or `audio_url` is no http or https URL.
-pub fn read_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
+pub fn parse_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::beyond(&value);
+    let too_much = parameter_limits::check_limits(&value);
     if !too_much.is_empty() {
-        return Err(ServiceError::fields(parameter_limits::told(too_much)));
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
     }
     let only = serde_json::json!({ "audio_url": value.get("audio_url") });
     let reading = Params::read(&only, Side::Server)
-        .map_err(|wrong| ServiceError::fields(wrong.iter().map(ToString::to_string).collect()))?;
+        .map_err(|wrong| ServiceError::invalid_fields(wrong.iter().map(ToString::to_string).collect()))?;
     Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
 }
 
 /// What the interface allows and this build cannot do, where doing the rest would mislead.
 fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
-    let mut wrong = unsupported::refused(params, languages);
-    if params.callback == Some(true) && policy::callback(params).is_none() {
+    let mut wrong = unsupported::refusal_reasons(params, languages);
+    if params.callback == Some(true) && policy::callback_target(params).is_none() {
         wrong.push("callback_config.url must be given when callback is true".to_owned());
     }
     wrong

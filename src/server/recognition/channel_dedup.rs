@@ -26,12 +26,12 @@ const NOTHING: f64 = 64.0;
 
 impl ChannelGroups {
     /// All equal, until they are seen to differ.
-    pub fn alike(count: usize) -> Self {
+    pub fn all_equal(count: usize) -> Self {
         Self { groups: vec![(0..count).collect()] }
     }
 
     /// Each for itself.
-    pub fn apart(count: usize) -> Self {
+    pub fn all_distinct(count: usize) -> Self {
         Self { groups: (0..count).map(|channel| vec![channel]).collect() }
     }
 
@@ -43,7 +43,7 @@ impl ChannelGroups {
     }
 
     /// Looks at the next stretch of every channel; the channels that part from theirs in it.
-    pub fn part(&mut self, planes: &[Vec<i16>]) -> Vec<Parting> {
+    pub fn update(&mut self, planes: &[Vec<i16>]) -> Vec<Parting> {
         let mut partings = Vec::new();
         for group in std::mem::take(&mut self.groups) {
             let split = split(&group, planes);
@@ -87,28 +87,28 @@ mod tests {
 
     #[test]
     fn what_differs_parts_once() {
-        let mut channels = ChannelGroups::alike(3);
-        assert_eq!(channels.part(&[wave(10, 900), wave(10, 900), wave(10, 901)]), []);
+        let mut channels = ChannelGroups::all_equal(3);
+        assert_eq!(channels.update(&[wave(10, 900), wave(10, 900), wave(10, 901)]), []);
         assert_eq!(channels.leaders(), [0]);
         let apart = [Parting { from: 0, to: 1 }];
-        assert_eq!(channels.part(&[wave(10, 900), wave(7, 900), wave(7, 900)]), apart);
+        assert_eq!(channels.update(&[wave(10, 900), wave(7, 900), wave(7, 900)]), apart);
         assert_eq!(channels.leaders(), [0, 1]);
-        assert_eq!(channels.part(&[wave(10, 900), wave(7, 900), wave(9, 900)]), [Parting { from: 1, to: 2 }]);
-        assert_eq!(channels.part(&[wave(5, 9), wave(5, 9), wave(5, 9)]), [], "what differed stays apart");
+        assert_eq!(channels.update(&[wave(10, 900), wave(7, 900), wave(9, 900)]), [Parting { from: 1, to: 2 }]);
+        assert_eq!(channels.update(&[wave(5, 9), wave(5, 9), wave(5, 9)]), [], "what differed stays apart");
         assert_eq!(channels.leaders(), [0, 1, 2]);
     }
 
     #[test]
     fn silence_beside_speech_differs() {
-        let mut channels = ChannelGroups::alike(2);
-        assert_eq!(channels.part(&[vec![0; 1600], wave(3, 4)]), [], "the last bits are silence too");
-        assert_eq!(channels.part(&[vec![0; 1600], wave(20, 100)]), [Parting { from: 0, to: 1 }]);
+        let mut channels = ChannelGroups::all_equal(2);
+        assert_eq!(channels.update(&[vec![0; 1600], wave(3, 4)]), [], "the last bits are silence too");
+        assert_eq!(channels.update(&[vec![0; 1600], wave(20, 100)]), [Parting { from: 0, to: 1 }]);
     }
 
     #[test]
     fn apart_from_the_start() {
-        let mut channels = ChannelGroups::apart(2);
-        assert_eq!(channels.part(&[wave(2, 9), wave(2, 9)]), []);
+        let mut channels = ChannelGroups::all_distinct(2);
+        assert_eq!(channels.update(&[wave(2, 9), wave(2, 9)]), []);
         assert_eq!(channels.leaders(), [0, 1]);
     }
 }

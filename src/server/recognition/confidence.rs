@@ -34,7 +34,7 @@ pub struct Doubtful {
 
 /// Which utterances were not understood, each judged with the words around it; in their order. Channels of fewer words
 /// than `enough` are not judged.
-pub fn not_understood(utterances: &[Utterance], enough: usize) -> Vec<bool> {
+pub fn find_doubtful(utterances: &[Utterance], enough: usize) -> Vec<bool> {
     let mut channels: BTreeMap<u32, Channel> = BTreeMap::new();
     for utterance in utterances {
         channels.entry(utterance.channel).or_default().add(utterance);
@@ -52,7 +52,7 @@ pub fn not_understood(utterances: &[Utterance], enough: usize) -> Vec<bool> {
 }
 
 /// The stretches of utterances that follow each other in a channel, of those that were not understood.
-pub fn stretches(utterances: &[Utterance], doubtful: &[bool]) -> Vec<Doubtful> {
+pub fn doubtful_stretches(utterances: &[Utterance], doubtful: &[bool]) -> Vec<Doubtful> {
     let mut open: BTreeMap<u32, (Doubtful, usize)> = BTreeMap::new();
     let mut ended = Vec::new();
     for (utterance, is_doubtful) in utterances.iter().zip(doubtful) {
@@ -133,28 +133,28 @@ mod tests {
 
     #[test]
     fn what_the_recogniser_is_sure_of_was_understood() {
-        assert_eq!(not_understood(&said(&[0.5]), ENOUGH), [false]);
-        assert_eq!(not_understood(&said(&[0.49]), ENOUGH), [true]);
-        assert!(not_understood(&[], ENOUGH).is_empty());
+        assert_eq!(find_doubtful(&said(&[0.5]), ENOUGH), [false]);
+        assert_eq!(find_doubtful(&said(&[0.49]), ENOUGH), [true]);
+        assert!(find_doubtful(&[], ENOUGH).is_empty());
         let unsure_once = said(&[0.8, 0.7, 0.2, 0.8, 0.7]);
-        assert!(!not_understood(&unsure_once, ENOUGH).contains(&true), "a single utterance says little");
+        assert!(!find_doubtful(&unsure_once, ENOUGH).contains(&true), "a single utterance says little");
     }
 
     #[test]
     fn a_few_words_are_judged_only_where_a_language_is_to_be_detected() {
         let few = [utterance(0.0, 0, &[0.1; 9])];
-        assert_eq!(not_understood(&few, ENOUGH), [false]);
-        assert_eq!(not_understood(&few, 1), [true]);
+        assert_eq!(find_doubtful(&few, ENOUGH), [false]);
+        assert_eq!(find_doubtful(&few, 1), [true]);
     }
 
     #[test]
     fn another_language_in_the_middle_is_found() {
         let all: Vec<f64> = [[0.7; 8], [0.3; 8], [0.7; 8]].concat();
         let (utterances, expected) = (said(&all), 7..17);
-        let doubtful = not_understood(&utterances, 1);
+        let doubtful = find_doubtful(&utterances, 1);
         let found: Vec<usize> = (0..24).filter(|at| doubtful[*at]).collect();
         assert!(found.iter().all(|at| expected.contains(at)) && found.len() >= 8, "{found:?}");
-        let [one] = stretches(&utterances, &doubtful)[..] else { panic!("one stretch") };
+        let [one] = doubtful_stretches(&utterances, &doubtful)[..] else { panic!("one stretch") };
         assert!((7.0..=8.0).contains(&one.start) && (16.0..=17.0).contains(&one.end), "{one:?}");
         assert!((0.25..0.4).contains(&one.confidence), "{one:?}");
     }
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn channels_are_judged_one_by_one() {
         let utterances = [utterance(0.0, 0, &[0.9; 9]), utterance(0.5, 1, &[0.2; 9]), utterance(2.0, 0, &[0.9; 9])];
-        let doubtful = not_understood(&utterances, 1);
+        let doubtful = find_doubtful(&utterances, 1);
         assert_eq!(doubtful, [false, true, false]);
         let expected = Doubtful { start: 0.5, end: 1.5, confidence: 0.2, channel: 1 };
-        assert_eq!(stretches(&utterances, &doubtful), [expected]);
+        assert_eq!(doubtful_stretches(&utterances, &doubtful), [expected]);
     }
 
     proptest! {
@@ -176,7 +176,7 @@ mod tests {
                 .enumerate()
                 .map(|(at, (words, channel, sure))| utterance(at as f64, *channel, &vec![*sure; *words]))
                 .collect();
-            let doubtful = not_understood(&utterances, 1);
+            let doubtful = find_doubtful(&utterances, 1);
             prop_assert_eq!(doubtful.len(), utterances.len());
             let all_sure = lengths.iter().all(|(_, _, sure)| *sure >= 0.5);
             prop_assert!(!all_sure || !doubtful.contains(&true));
@@ -184,7 +184,7 @@ mod tests {
             for (doubtful, utterance) in doubtful.iter().zip(&utterances) {
                 prop_assert!(!none_sure || *doubtful || utterance.words.is_empty());
             }
-            prop_assert!(stretches(&utterances, &doubtful).iter().all(|one| one.confidence <= 1.0));
+            prop_assert!(doubtful_stretches(&utterances, &doubtful).iter().all(|one| one.confidence <= 1.0));
         }
     }
 }

@@ -78,7 +78,7 @@ impl Recognition {
         loop {
             // Listening begins before looking, so that no ring in between is missed.
             let bell = self.worker.store.bell.notified();
-            let rested = self.worker.store.rested(QueueKind::ToBeHeard);
+            let rested = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
             let wait = wait.into_iter().chain(rested).min();
             tokio::select! {
@@ -90,7 +90,7 @@ impl Recognition {
                     }
                     // Not before: begun again while this task is known, it would lose its place with it.
                     if let Some(taken) = unable {
-                        self.worker.store.rest(&taken, QueueKind::ToBeHeard, AGAIN);
+                        self.worker.store.defer(&taken, QueueKind::ToBeHeard, AGAIN);
                     }
                 }
                 () = self.worker.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
@@ -110,14 +110,14 @@ impl Recognition {
             let now = worker.clock.uptime();
             let mut waiting = begun.paused_owners();
             if begun.all.len() < MOST_BEGUN.max(self.places) {
-                waiting.extend(worker.store.waiting(QueueKind::ToBeHeard));
+                waiting.extend(worker.store.waiting_owners(QueueKind::ToBeHeard));
             }
-            match shares.next(&waiting, now) {
+            match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
                     if let Some(created) = begun.paused_of(&owner) {
                         begun.resume(created);
                         shares.start(created, owner, now);
-                    } else if let Some(taken) = worker.store.take_of(&owner) {
+                    } else if let Some(taken) = worker.store.take_for_recognition_of(&owner) {
                         shares.start(taken.created, taken.owner, now);
                         self.begin(taken, begun, tasks);
                     }
@@ -135,7 +135,7 @@ impl Recognition {
     fn begin(&self, taken: TakenTranscription, begun: &mut Begun, tasks: &mut JoinSet<Option<TakenTranscription>>) {
         let (created, owner, turn) = (taken.created, taken.owner, TurnSignal::default());
         let (worker, own) = (Arc::clone(&self.worker), turn.clone());
-        let task = tasks.spawn(async move { worker.see_to(taken, own).await });
+        let task = tasks.spawn(async move { worker.process(taken, own).await });
         begun.tasks.insert(task.id(), created);
         begun.all.insert(created, (owner, turn));
     }

@@ -45,12 +45,12 @@ impl LazyRecogniser {
     }
 
     /// One that is open already.
-    pub fn ready(recogniser: Arc<dyn Recogniser>) -> Self {
+    pub fn from_open(recogniser: Arc<dyn Recogniser>) -> Self {
         Self::new(move || Ok(Arc::clone(&recogniser)))
     }
 
     /// The recogniser, if it is open. Waits for nobody.
-    pub fn opened(&self) -> Option<Arc<dyn Recogniser>> {
+    pub fn get_if_open(&self) -> Option<Arc<dyn Recogniser>> {
         match &*self.opened.try_lock().ok()? {
             Opened::Ready(recogniser) => Some(Arc::clone(recogniser)),
             Opened::Untried | Opened::Failed(_) => None,
@@ -61,7 +61,7 @@ impl LazyRecogniser {
     ///
     /// # Errors
     /// Something is missing on this machine; the words name the mend.
-    pub fn get(&self) -> Result<Arc<dyn Recogniser>, RecogniserError> {
+    pub fn get_or_open(&self) -> Result<Arc<dyn Recogniser>, RecogniserError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Opened::Ready(recogniser) = &*opened {
             return Ok(Arc::clone(recogniser));
@@ -75,7 +75,7 @@ impl LazyRecogniser {
     }
 
     /// How it is with it. Opens nothing and waits for nobody.
-    pub fn look(&self) -> Readiness {
+    pub fn readiness(&self) -> Readiness {
         let opened = match self.opened.try_lock() {
             Ok(opened) => opened,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -173,7 +173,7 @@ pub fn are_symbols(text: &str) -> bool {
 
 /// How a lower-case word sounds by its letters, with blanks between the sounds; `None` for what has
 /// other letters than English and its accents, or none.
-pub fn spelt(word: &str) -> Option<String> {
+pub fn pronounce(word: &str) -> Option<String> {
     let letters: Option<Vec<char>> = word.chars().map(plain).collect();
     let letters = letters.filter(|letters| letters.len() <= 40 && letters.iter().any(|c| *c != '\''))?;
     let sounds = if letters.iter().any(|c| "aeiouy".contains(*c)) { read(&letters) } else { named(&letters) };
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn regular_words_are_read() {
         let words = ["zib", "grake", "florp", "kubernetes", "thring", "nvc", "zoë"];
-        let read: Vec<String> = words.iter().map(|word| spelt(word).unwrap_or_default()).collect();
+        let read: Vec<String> = words.iter().map(|word| pronounce(word).unwrap_or_default()).collect();
         insta::assert_snapshot!(read.join("\n"), @r"
         Z IH B
         G R EY K
@@ -263,14 +263,14 @@ mod tests {
 
     #[test]
     fn other_letters_are_not_guessed() {
-        assert_eq!(["c3", "北京", "'", "", "привет"].map(spelt), [None, None, None, None, None]);
+        assert_eq!(["c3", "北京", "'", "", "привет"].map(pronounce), [None, None, None, None, None]);
     }
 
     proptest! {
         /// Whatever it says, the recogniser has those sounds.
         #[test]
         fn only_known_sounds_come_out(word in "[a-zéüñ']{1,24}") {
-            if let Some(sounds) = spelt(&word) {
+            if let Some(sounds) = pronounce(&word) {
                 prop_assert!(are_symbols(&sounds), "{sounds}");
             }
         }

@@ -85,7 +85,7 @@ impl Recogniser for PocketSphinx {
         let path = self.settings.model.join(model::DICTIONARY);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| RecogniserError::ModelMissing { path, reason: error.to_string() })?;
-        Ok(pronunciation::lesson(terms, &text))
+        Ok(pronunciation::build_vocabulary(terms, &text))
     }
 
     fn recognise_with(
@@ -94,7 +94,7 @@ impl Recogniser for PocketSphinx {
         lesson: &Arc<LearntVocabulary>,
     ) -> Result<Vec<RecognisedWord>, RecogniserError> {
         let start = || Decoder::start(&self.api, &self.settings.model);
-        let mut decoder = self.decoders.checkout_fitting(|decoder| decoder.knows(lesson), start)?;
+        let mut decoder = self.decoders.checkout(|decoder| decoder.knows(lesson), start)?;
         if !decoder.knows(lesson) && !decoder.lesson.words.is_empty() {
             // What was learnt cannot be forgotten.
             *decoder = start()?;

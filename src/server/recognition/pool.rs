@@ -29,7 +29,7 @@ impl<T> Pool<T> {
     ///
     /// # Errors
     /// Those of `make`; the room is free again.
-    pub fn checkout_fitting<E>(
+    pub fn checkout<E>(
         &self,
         fits: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
@@ -112,7 +112,7 @@ mod tests {
     fn never_more_than_its_size() {
         let (pool, made, busy) = (Pool::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
-            let lease = pool.checkout_fitting(|_| true, || Ok::<_, ()>(made.fetch_add(1, Ordering::SeqCst))).unwrap();
+            let lease = pool.checkout(|_| true, || Ok::<_, ()>(made.fetch_add(1, Ordering::SeqCst))).unwrap();
             assert!(busy.fetch_add(1, Ordering::SeqCst) < 2);
             thread::sleep(Duration::from_millis(2));
             busy.fetch_sub(1, Ordering::SeqCst);
@@ -125,15 +125,15 @@ mod tests {
     #[test]
     fn a_failed_making_leaves_the_room_free() {
         let pool = Pool::new(1);
-        assert!(pool.checkout_fitting(|_| true, || Err::<u8, _>("no memory")).is_err());
-        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(7)).unwrap(), 7);
+        assert!(pool.checkout(|_| true, || Err::<u8, _>("no memory")).is_err());
+        assert_eq!(*pool.checkout(|_| true, || Ok::<_, ()>(7)).unwrap(), 7);
     }
 
     #[test]
     fn what_was_discarded_is_made_again() {
         let pool = Pool::new(1);
-        pool.checkout_fitting(|_| true, || Ok::<_, ()>(1)).unwrap().discard();
-        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
+        pool.checkout(|_| true, || Ok::<_, ()>(1)).unwrap().discard();
+        assert_eq!(*pool.checkout(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
     }
 
     #[test]
@@ -142,12 +142,12 @@ mod tests {
         let used = thread::scope(|scope| {
             scope
                 .spawn(|| {
-                    let _lease = pool.checkout_fitting(|_| true, || Ok::<_, ()>(1));
+                    let _lease = pool.checkout(|_| true, || Ok::<_, ()>(1));
                     panic!("in use")
                 })
                 .join()
         });
         assert!(used.is_err());
-        assert_eq!(*pool.checkout_fitting(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
+        assert_eq!(*pool.checkout(|_| true, || Ok::<_, ()>(2)).unwrap(), 2);
     }
 }

@@ -12,7 +12,7 @@ const LONGEST: usize = 8;
 
 /// What can be learnt of `terms`; `dictionary` is the text of a pronouncing dictionary (`word S OU N D`
 /// a line, `word(2) …` for another way).
-pub fn lesson(terms: &[Term], dictionary: &str) -> LearntVocabulary {
+pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     let wanted: HashSet<String> = terms.iter().flat_map(spellings).flat_map(|text| words(&text)).collect();
     let known = look_up(dictionary, &wanted);
     let mut lesson = LearntVocabulary::default();
@@ -74,7 +74,7 @@ fn said(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
     }
     let mut ways = vec![String::new()];
     for word in words {
-        let of_word = known.get(&word).cloned().or_else(|| letter_to_sound::spelt(&word).map(|way| vec![way]));
+        let of_word = known.get(&word).cloned().or_else(|| letter_to_sound::pronounce(&word).map(|way| vec![way]));
         let Some(of_word) = of_word else { return Vec::new() };
         let longer = ways.iter().flat_map(|way| of_word.iter().map(move |next| format!("{way} {next}")));
         ways = longer.take(WAYS).collect();
@@ -90,7 +90,7 @@ mod tests {
 
     fn learnt(value: &str, pronunciations: &[&str]) -> Vec<String> {
         let pronunciations = pronunciations.iter().map(|p| (*p).to_owned()).collect();
-        let lesson = lesson(&[Term { value: value.to_owned(), pronunciations }], DICTIONARY);
+        let lesson = build_vocabulary(&[Term { value: value.to_owned(), pronunciations }], DICTIONARY);
         lesson.words.into_iter().flat_map(|word| word.sounds).collect()
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn what_nothing_says_how_to_say_is_named() {
         let terms = ["北京", "", "C3PO", "r2"].map(|value| Term { value: value.to_owned(), pronunciations: vec![] });
         assert_eq!(
-            lesson(&terms, DICTIONARY),
+            build_vocabulary(&terms, DICTIONARY),
             LearntVocabulary { words: vec![], unknown: terms.map(|t| t.value).to_vec() }
         );
     }

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 /// What the parameters ask of the ears.
-pub fn wishes(params: &Params) -> TranscribeOptions {
+pub fn transcribe_options(params: &Params) -> TranscribeOptions {
     let config = params.custom_vocabulary_config.as_ref().filter(|_| params.custom_vocabulary == Some(true));
     let default = config.and_then(|config| config.default_intensity).unwrap_or(0.5);
     // All words are learnt alike; one that shall not weigh anything is not learnt.
@@ -57,9 +57,9 @@ pub struct WrittenResult {
 
 impl WrittenResult {
     /// Of what was heard.
-    pub fn of(params: Params, hearing: RecognisedSpeech, facts: ResultFacts) -> Self {
+    pub fn from_speech(params: Params, hearing: RecognisedSpeech, facts: ResultFacts) -> Self {
         let RecognisedSpeech { mut transcript, channels, unknown } = hearing;
-        let mut enrichments = unsupported::envelopes(&params, facts.shapes);
+        let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
         if let Some(recognition) = doubts(&mut transcript, &params) {
             enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
         }
@@ -188,16 +188,18 @@ fn translation<'a>(
 ) -> Envelope<Vec<TranslatedOut<'a>>> {
     let begun = clock.uptime();
     let targets = params.target_languages();
-    let is_spoken = |target: &str| unsupported::is_spoken(target, &transcript.languages);
+    let is_spoken = |target: &str| unsupported::is_own_language(target, &transcript.languages);
     let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
-    let one = |target: &str| (!is_spoken(target)).then(|| unsupported::not_done(&unsupported::untranslated(target)));
+    let one = |target: &str| {
+        (!is_spoken(target)).then(|| unsupported::unsupported_error(&unsupported::translation_part(target)))
+    };
     let results: Vec<TranslatedOut<'a>> =
         targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
         return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, begun));
     }
     let results = Some(results).filter(|results| !results.is_empty());
-    Envelope { results, ..Envelope::failed(unsupported::not_done("translation")) }
+    Envelope { results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
 }
 
 /// The original, or nothing but why there is no translation.
@@ -235,8 +237,8 @@ const IN_WORDS: usize = 5;
 fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
     // Of a few words it is uncertain; but a language that is to be detected is not named without it.
     let is_detected = params.detect_language == Some(true) || params.code_switching();
-    let doubtful = confidence::not_understood(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
-    let stretches = confidence::stretches(&transcript.utterances, &doubtful);
+    let doubtful = confidence::find_doubtful(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
+    let stretches = confidence::doubtful_stretches(&transcript.utterances, &doubtful);
     if stretches.is_empty() {
         return None;
     }

@@ -29,7 +29,7 @@ pub enum TranscribeError {
     #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
     Stopped,
     /// It goes on for longer than this service takes.
-    #[error("{}", too_long(*.0))]
+    #[error("{}", too_long_message(*.0))]
     TooLong(Duration),
     /// More was said than a result can hold.
     #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
@@ -40,7 +40,7 @@ pub enum TranscribeError {
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Why a recording is refused that lasts longer than this.
-pub fn too_long(limit: Duration) -> String {
+pub fn too_long_message(limit: Duration) -> String {
     let limit = humantime::format_duration(limit);
     format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
 }
@@ -132,7 +132,8 @@ async fn cut(
     sender: mpsc::Sender<Work>,
 ) -> Result<usize, TranscribeError> {
     let count = decoder.channels();
-    let mut channels = if wishes.every_channel { ChannelGroups::apart(count) } else { ChannelGroups::alike(count) };
+    let mut channels =
+        if wishes.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
@@ -143,7 +144,7 @@ async fn cut(
         // Hours of silence are decoded as fast as they come: others get the thread, and the place, in between.
         tokio::task::yield_now().await;
         wishes.turn.wait().await;
-        for parting in channels.part(&planes) {
+        for parting in channels.update(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
             send(Work::Part(parting)).await?;

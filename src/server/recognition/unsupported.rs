@@ -179,8 +179,8 @@ pub struct UnsupportedParts {
 
 impl UnsupportedParts {
     /// Of a request, by a recogniser of these languages.
-    pub fn of(request: &Params, languages: &[&str]) -> Self {
-        let words = |part: &str| Some(not_done(part).message);
+    pub fn check(request: &Params, languages: &[&str]) -> Self {
+        let words = |part: &str| Some(unsupported_error(part).message);
         let mut missing = Vec::new();
         for enrichment in request.requested() {
             let part = |language: Option<&str>| {
@@ -191,7 +191,8 @@ impl UnsupportedParts {
             match ability(enrichment) {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
-                    let targets = request.target_languages().into_iter().filter(|target| !is_spoken(target, languages));
+                    let targets =
+                        request.target_languages().into_iter().filter(|target| !is_own_language(target, languages));
                     missing.extend(targets.map(|target| part(Some(target))));
                 }
                 Ability::Done | Ability::Refused | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
@@ -262,24 +263,24 @@ fn requests(value: &Value, default: &str) -> bool {
 
 fn untranslated_or(enrichment: Enrichment, target: Option<&str>) -> String {
     match target {
-        Some(target) => untranslated(target),
+        Some(target) => translation_part(target),
         None => enrichment.name().to_owned(),
     }
 }
 
 /// A translation into this language, as it is named where it is not done.
-pub fn untranslated(target: &str) -> String {
+pub fn translation_part(target: &str) -> String {
     format!("translation into `{target}`")
 }
 
 /// Whether a text in these languages is its own translation into this one.
-pub fn is_spoken<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
+pub fn is_own_language<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
     matches!(languages, [only] if only.as_ref() == target)
 }
 
 /// What the interface allows and this build cannot do, where doing the rest would mislead: another
 /// language would come out as English nonsense, and what was to be hidden would be shown.
-pub fn refused(request: &Params, languages: &[&str]) -> Vec<String> {
+pub fn refusal_reasons(request: &Params, languages: &[&str]) -> Vec<String> {
     let is_other = !unknown_languages(request, languages).is_empty();
     is_other.then(|| only_known(languages)).into_iter().chain(harmful(request)).collect()
 }
@@ -302,7 +303,7 @@ fn harmful(request: &Params) -> impl Iterator<Item = String> {
 }
 
 /// Why an enrichment is not done here.
-pub fn not_done(name: &str) -> EnvelopeError {
+pub fn unsupported_error(name: &str) -> EnvelopeError {
     EnvelopeError {
         status_code: 501,
         exception: "NotImplemented".to_owned(),
@@ -312,11 +313,11 @@ pub fn not_done(name: &str) -> EnvelopeError {
 
 fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelope<T>>> {
     let is_left_out = request.requests(enrichment) && ability(enrichment) == Ability::LeftOut;
-    is_left_out.then(|| Either::Known(Envelope::failed(not_done(enrichment.name()))))
+    is_left_out.then(|| Either::Known(Envelope::failed(unsupported_error(enrichment.name()))))
 }
 
 /// The envelopes of what was asked for and is not done.
-pub fn envelopes(params: &Params, shapes: Shapes) -> Enrichments {
+pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
     use Enrichment as E;
     let all = Enrichments {
         audio_to_llm: envelope(params, E::AudioToLlm),
@@ -380,14 +381,14 @@ mod tests {
     #[test]
     fn what_is_foreseen_comes_true() {
         let request = all();
-        let foreseen = UnsupportedParts::of(&request, &["en"]);
+        let foreseen = UnsupportedParts::check(&request, &["en"]);
         for shapes in [Shapes::Interface, Shapes::Current] {
-            let mut result = serde_json::to_value(envelopes(&request, shapes)).unwrap();
+            let mut result = serde_json::to_value(unsupported_envelopes(&request, shapes)).unwrap();
             let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
-            let french = json!({ "error": not_done(&untranslated("fr")), "languages": ["fr"], "full_transcript": "" });
+            let french = json!({ "error": unsupported_error(&translation_part("fr")), "languages": ["fr"], "full_transcript": "" });
             let english = json!({ "error": null, "languages": ["en"], "full_transcript": "hello" });
-            let envelope: Envelope<Value> = Envelope::failed(not_done("translation"));
+            let envelope: Envelope<Value> = Envelope::failed(unsupported_error("translation"));
             result["translation"] = json!(Envelope { results: Some(json!([french, english])), ..envelope });
             result["transcription"] = json!({ "full_transcript": "hello", "utterances": [{ "text": "hello" }] });
             let delivered: Delivered = serde_json::from_value(result).unwrap();
@@ -413,7 +414,7 @@ mod tests {
     }
 
     fn without_effect_of(request: &Value) -> Vec<String> {
-        let foreseen = UnsupportedParts::of(&Params::parse_lenient(request), &["en"]);
+        let foreseen = UnsupportedParts::check(&Params::parse_lenient(request), &["en"]);
         foreseen.without_effect.iter().map(|one| one.parameter.to_owned()).collect()
     }
 
@@ -442,7 +443,7 @@ mod tests {
                 "audio_enhancer",
             ]
         );
-        let foreseen = UnsupportedParts::of(
+        let foreseen = UnsupportedParts::check(
             &Params::parse_lenient(&json!({ "custom_spelling_config": { "spelling_dictionary": { "a": [] } } })),
             &["en"],
         );
@@ -466,11 +467,11 @@ mod tests {
             "subtitles": true, "sentences": true, "punctuation_enhanced": true, "custom_vocabulary": true,
             "language": "en", "translation": true, "translation_config": { "target_languages": ["en"] },
         }));
-        assert_eq!(UnsupportedParts::of(&request, &["en"]), UnsupportedParts::default());
+        assert_eq!(UnsupportedParts::check(&request, &["en"]), UnsupportedParts::default());
         let request = Params::parse_lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
         let only = "language_config.languages must only contain the following values: en";
-        assert_eq!(refused(&request, &["en"]), [only]);
-        assert_eq!(UnsupportedParts::of(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
+        assert_eq!(refusal_reasons(&request, &["en"]), [only]);
+        assert_eq!(UnsupportedParts::check(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
     }
 
     /// The table says the truth: without what has no effect the recogniser is asked for the same, and the result is the
@@ -497,7 +498,7 @@ mod tests {
         }
         let [with, without] = [with, without].map(|request| Params::parse_lenient(&request));
         assert_ne!(with, without);
-        assert_eq!(result::wishes(&with).vocabulary, result::wishes(&without).vocabulary);
+        assert_eq!(result::transcribe_options(&with).vocabulary, result::transcribe_options(&without).vocabulary);
         assert_eq!(result(with), result(without));
     }
 
@@ -530,7 +531,7 @@ mod tests {
         let (created, ended) = (Timestamp(0), Timestamp(1_000));
         let facts = ResultFacts { audio_duration: 2.0, created, ended, shapes: Shapes::Interface };
         let mut written = Vec::new();
-        result::WrittenResult::of(request, hearing, facts).write(&mut written, &SystemClock).unwrap();
+        result::WrittenResult::from_speech(request, hearing, facts).write(&mut written, &SystemClock).unwrap();
         let mut result: Value = serde_json::from_slice(&written).unwrap();
         for place in ["sentences", "translation"] {
             result[place]["exec_time"] = Value::Null;

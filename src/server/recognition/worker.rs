@@ -45,13 +45,13 @@ impl Worker {
     /// Sees it to its end. Dropped in the middle it loses nothing but the time: the store has it queued again at
     /// the next start. What this machine cannot do now is given back: it has to wait again, once this has returned.
     #[must_use = "what is given back waits nowhere"]
-    pub async fn see_to(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
+    pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
         let done = match self.begin(&taken).await {
             Ok(underway) => {
                 crash::point(Point::Recognising);
                 let outcome = tokio::select! {
                     outcome = self.transcribe(&taken, turn) => outcome,
-                    () = taken.cancelled.cancelled() => Ok(Outcome::Failed(cancelled())),
+                    () = taken.cancelled.cancelled() => Ok(Outcome::Failed(cancelled_failure())),
                 };
                 outcome.map(|outcome| (underway, outcome))
             }
@@ -60,7 +60,7 @@ impl Worker {
         match done {
             Ok((underway, outcome)) => {
                 self.end(taken, outcome).await;
-                underway.survived();
+                underway.complete();
                 None
             }
             // Nothing is wrong with the transcription: it waits for whoever runs the machine.
@@ -72,15 +72,15 @@ impl Worker {
     }
 
     async fn begin(&self, taken: &TakenTranscription) -> Result<Underway, Unable> {
-        begin(&self.store, taken, TranscriptionWork::Recognition).await.map_err(Unable::of)
+        begin_work(&self.store, taken, TranscriptionWork::Recognition).await.map_err(Unable::of)
     }
 
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
         let (store, lazy, id) = (Arc::clone(&self.store), Arc::clone(&self.recogniser), taken.id);
-        let ready = guarded(async move {
-            blocking(move || match store.head(id) {
+        let ready = catch_panic(async move {
+            blocking(move || match store.record_meta(id) {
                 Err(error) if is_lost(&error) => Ok(None),
-                head => Ok(Some((head.map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))),
+                head => Ok(Some((head.map_err(Unable::of)?, lazy.get_or_open().map_err(Unable::of)?))),
             })
             .await
         });
@@ -88,14 +88,14 @@ impl Worker {
         let Some((head, recogniser)) = ready else {
             return Ok(Outcome::Failed(TranscriptionFailure { code: 500, message: LOST.to_owned() }));
         };
-        let media = self.store.upload_store.media(taken.upload);
+        let media = self.store.upload_store.media_path(taken.upload);
         let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
-        let wishes = TranscribeOptions { longest: self.length_limit, turn, ..result::wishes(&params) };
-        let hearing = guarded(async move { transcribe::transcribe(&media, recogniser, wishes).await });
+        let wishes = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
+        let hearing = catch_panic(async move { transcribe::transcribe(&media, recogniser, wishes).await });
         match hearing.await {
             Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
-            Err(Panic) => Ok(Outcome::Failed(fault())),
+            Err(Panic) => Ok(Outcome::Failed(internal_failure())),
         }
     }
 
@@ -107,22 +107,23 @@ impl Worker {
         params: Params,
         hearing: RecognisedSpeech,
     ) -> Outcome {
-        let (at, shapes) = (self.store.ending(taken), self.shapes);
+        let (at, shapes) = (self.store.end_time(taken), self.shapes);
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
         let facts = ResultFacts { audio_duration, created: head.created, ended: at, shapes };
-        let made = guarded(blocking(move || Arc::new(result::WrittenResult::of(params, hearing, facts)))).await;
-        let Ok(made) = made else { return Outcome::Failed(fault()) };
+        let made =
+            catch_panic(blocking(move || Arc::new(result::WrittenResult::from_speech(params, hearing, facts)))).await;
+        let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
         let dropped = CancellationToken::new();
         let _guard = dropped.clone().drop_guard();
         loop {
             let (store, made, clock) = (Arc::clone(&self.store), Arc::clone(&made), Arc::clone(&self.clock));
             let (id, dropped) = (taken.id, dropped.clone());
-            let written = guarded(blocking(move || write(&store, id, &made, &*clock, &dropped)));
+            let written = catch_panic(blocking(move || write(&store, id, &made, &*clock, &dropped)));
             match written.await {
                 Ok(Ok(true)) => return Outcome::Done(at),
                 Ok(Ok(false)) => return Outcome::Failed(too_large()),
                 Ok(Err(error)) => tracing::error!(id = %taken.id, %error, "a result cannot be written; trying again"),
-                Err(Panic) => return Outcome::Failed(fault()),
+                Err(Panic) => return Outcome::Failed(internal_failure()),
             }
             self.clock.sleep(AGAIN).await;
         }
@@ -131,7 +132,7 @@ impl Worker {
     async fn end(&self, taken: TakenTranscription, outcome: Outcome) {
         let ended = match outcome {
             Outcome::Done(at) => TranscriptionEnd { at, failure: None },
-            Outcome::Failed(failure) => TranscriptionEnd { at: self.store.ending(&taken), failure: Some(failure) },
+            Outcome::Failed(failure) => TranscriptionEnd { at: self.store.end_time(&taken), failure: Some(failure) },
         };
         write_end(&self.store, &*self.clock, taken, ended).await;
     }
@@ -141,13 +142,15 @@ impl Worker {
 ///
 /// # Errors
 /// Those of the file system: then it must not.
-pub async fn begin(
+pub async fn begin_work(
     store: &Arc<TranscriptionStore>,
     taken: &TakenTranscription,
     work: TranscriptionWork,
 ) -> io::Result<Underway> {
     let (store, taken) = (Arc::clone(store), taken.clone());
-    guarded(blocking(move || store.begin(&taken, work))).await.unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
+    catch_panic(blocking(move || store.begin(&taken, work)))
+        .await
+        .unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
 }
 
 /// Bytes of the largest result that is kept: a million words with everything that can be asked for are a fifth.
@@ -206,7 +209,7 @@ pub async fn write_end(
     let whole = Arc::new((taken, ended));
     loop {
         let (store, parts) = (Arc::clone(store), Arc::clone(&whole));
-        let written = guarded(blocking(move || store.end(&parts.0, parts.1.clone(), None)));
+        let written = catch_panic(blocking(move || store.end(&parts.0, parts.1.clone(), None)));
         match written.await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
@@ -252,12 +255,12 @@ fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
 }
 
 /// What is recorded of what its owner wants no more.
-pub fn cancelled() -> TranscriptionFailure {
+pub fn cancelled_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 410, message: "cancelled by a DELETE of its key".to_owned() }
 }
 
 /// What is recorded where this program is to blame.
-pub fn fault() -> TranscriptionFailure {
+pub fn internal_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 500, message: "a fault in the service; its log says more".to_owned() }
 }
 
@@ -265,7 +268,7 @@ pub fn fault() -> TranscriptionFailure {
 ///
 /// # Errors
 /// It panicked.
-pub async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
+pub async fn catch_panic<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
     let mut task = JoinSet::new();
     task.spawn(work);
     match task.join_next().await {

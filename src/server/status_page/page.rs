@@ -8,7 +8,7 @@ use crate::domain::escape;
 use crate::domain::names::Hash;
 use crate::server::http::auth::KeyCheck;
 use crate::server::http::error::ServiceError;
-use crate::server::http::routes::{SharedState, blocking, fault};
+use crate::server::http::routes::{SharedState, blocking, internal_error};
 use crate::server::status_page::view::View;
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
@@ -36,7 +36,7 @@ enum Reader {
 }
 
 /// `GET /`.
-pub async fn show(
+pub async fn get_page(
     State(service): SharedState,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
@@ -49,16 +49,16 @@ pub async fn show(
         Reader::Owner(owner) => Some(owner),
         Reader::Neighbour => None,
     };
-    let seen = blocking(move || View::of(&own, owner)).await.map_err(IntoResponse::into_response)?;
-    let view = seen.map_err(|error| ServiceError::of_disk(&error).into_response())?;
+    let seen = blocking(move || View::build(&own, owner)).await.map_err(IntoResponse::into_response)?;
+    let view = seen.map_err(|error| ServiceError::from_disk(&error).into_response())?;
     Ok((heads(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
 }
 
 /// A wrong key is refused also where none is needed.
 fn reader(door: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader, ServiceError> {
-    match door.is_tried(headers) {
+    match door.has_credentials(headers) {
         false if may_look => Ok(Reader::Neighbour),
-        _ => door.admit_browser(headers).map(Reader::Owner),
+        _ => door.authenticate_browser(headers).map(Reader::Owner),
     }
 }
 
@@ -110,7 +110,7 @@ fn render(view: &View) -> Result<String, ServiceError> {
     environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
     environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {
         tracing::error!(error = format!("{error:#}"), "the page cannot be made");
-        fault()
+        internal_error()
     })
 }
 

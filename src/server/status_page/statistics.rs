@@ -28,7 +28,7 @@ pub struct TranscriptionCounts {
 
 impl TranscriptionCounts {
     /// One owner's.
-    pub fn of(store: &TranscriptionStore, owner: &Hash) -> Self {
+    pub fn for_owner(store: &TranscriptionStore, owner: &Hash) -> Self {
         let count = |status| store.list(owner, &only(status), usize::MAX).len();
         Self {
             queued: count(Status::Queued),
@@ -63,7 +63,7 @@ pub struct Statistics(Mutex<Option<(Uptime, TranscriptionCounts)>>);
 
 impl Statistics {
     /// Of all these owners.
-    pub fn take(&self, store: &TranscriptionStore, owners: &[Hash], clock: &dyn Clock) -> TranscriptionCounts {
+    pub fn get(&self, store: &TranscriptionStore, owners: &[Hash], clock: &dyn Clock) -> TranscriptionCounts {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.uptime();
         match *last {
@@ -71,7 +71,7 @@ impl Statistics {
             _ => {
                 let counts = owners
                     .iter()
-                    .map(|owner| TranscriptionCounts::of(store, owner))
+                    .map(|owner| TranscriptionCounts::for_owner(store, owner))
                     .fold(TranscriptionCounts::default(), Add::add);
                 *last = Some((now, counts));
                 counts
@@ -96,7 +96,12 @@ pub struct RecentRecord {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn newest(store: &TranscriptionStore, owner: &Hash, status: Status, most: usize) -> io::Result<Vec<RecentRecord>> {
+pub fn newest_records(
+    store: &TranscriptionStore,
+    owner: &Hash,
+    status: Status,
+    most: usize,
+) -> io::Result<Vec<RecentRecord>> {
     let listed: Vec<(Timestamp, Uuid)> = store.list(owner, &only(status), most);
     read(store, listed.into_iter().map(|(_, id)| id))
 }
@@ -105,13 +110,13 @@ pub fn newest(store: &TranscriptionStore, owner: &Hash, status: Status, most: us
 ///
 /// # Errors
 /// Those of the file system.
-pub fn set_aside(store: &TranscriptionStore, owner: &Hash, most: usize) -> io::Result<Vec<RecentRecord>> {
-    let ids: Vec<Uuid> = store.index().set_aside(Some(owner)).take(most).collect();
+pub fn set_aside_records(store: &TranscriptionStore, owner: &Hash, most: usize) -> io::Result<Vec<RecentRecord>> {
+    let ids: Vec<Uuid> = store.index().set_aside_ids(Some(owner)).take(most).collect();
     read(store, ids)
 }
 
 fn read(store: &TranscriptionStore, ids: impl IntoIterator<Item = Uuid>) -> io::Result<Vec<RecentRecord>> {
-    let read = |id| match store.head(id) {
+    let read = |id| match store.record_meta(id) {
         Ok(head) => Some(Ok(RecentRecord { id, head })),
         // Deleted since.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

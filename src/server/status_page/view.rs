@@ -85,20 +85,20 @@ impl View {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn of(service: &ServiceState, owner: Option<Hash>) -> io::Result<Self> {
+    pub fn build(service: &ServiceState, owner: Option<Hash>) -> io::Result<Self> {
         let (store, clock) = (&service.list_sources.store, &*service.clock);
         let now = clock.now();
         // Imports count on the disk.
         service.list_sources.live.refresh()?;
         // On a line of its own: what holds the index must not hold it while the rest is looked up.
-        let set_aside = store.index().set_aside(None).count();
+        let set_aside = store.index().set_aside_ids(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             now: service.shown.shown_to_the_second(now),
             up: span(clock.uptime().since(service.born)),
-            counts: service.statistics.take(store, &service.door.owners(), clock),
+            counts: service.statistics.get(store, &service.door.owners(), clock),
             disk: disk(service),
-            recogniser: recogniser(service.recogniser.look()),
+            recogniser: recogniser(service.recogniser.readiness()),
             calls: service.pending_deliveries.count(store),
             set_aside,
             own: owner.map(|owner| own(service, &owner, now)).transpose()?,
@@ -111,7 +111,7 @@ const SHOWN: usize = 8;
 
 fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> {
     let store = &service.list_sources.store;
-    let counts = TranscriptionCounts::of(store, owner);
+    let counts = TranscriptionCounts::for_owner(store, owner);
     let groups = [
         ("Running", "running", Status::Processing, counts.running),
         ("Queued", "queued", Status::Queued, counts.queued),
@@ -119,7 +119,7 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
         ("Done", "done", Status::Done, counts.done),
     ];
     let group = |(title, class, status, count): (&'static str, &'static str, Status, usize)| {
-        let rows: Vec<Row> = statistics::newest(store, owner, status, SHOWN)?
+        let rows: Vec<Row> = statistics::newest_records(store, owner, status, SHOWN)?
             .into_iter()
             .map(|seen| row(seen, now, service.shown))
             .collect();
@@ -128,8 +128,10 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
     };
     let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
     let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
-    let set_aside =
-        statistics::set_aside(store, owner, SHOWN)?.into_iter().map(|seen| row(seen, now, service.shown)).collect();
+    let set_aside = statistics::set_aside_records(store, owner, SHOWN)?
+        .into_iter()
+        .map(|seen| row(seen, now, service.shown))
+        .collect();
     let name = service.door.name_of(owner).map(|name| name.to_string());
     Ok(Own { name, counts, groups, set_aside })
 }
@@ -157,7 +159,7 @@ fn disk(service: &ServiceState) -> Disk {
         limit: bytes(usage.limit),
         // Wider: a limit may be nearly all that there is.
         percent: u64::try_from(u128::from(usage.used) * 100 / u128::from(usage.limit.max(1))).unwrap_or(100).min(100),
-        crowded: service.list_sources.store.upload_store.is_crowded(),
+        crowded: service.list_sources.store.upload_store.is_nearly_full(),
     }
 }
 

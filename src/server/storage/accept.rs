@@ -72,22 +72,22 @@ impl TranscriptionStore {
         let (upload, waits) = (made.upload, made.waits());
         let most = self.rules.running.saturating_add(self.rules.queue);
         let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
-            self.upload_store.give_back(upload);
+            self.upload_store.release_unused(upload);
             return Ok(Acceptance::Full(most));
         };
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
         let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
         let place = Place { store: Arc::clone(self), created, waits, entry: Some(entry) };
         crash::point(Point::Accepting);
-        let line = LogLine::accepted(id, &head(request, made, created))?;
+        let line = LogLine::acceptance(id, &head(request, made, created))?;
         let (told, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
             // Nobody may be waiting any more.
             drop(told.send(written.map(|()| place.take())));
             drop(until_then);
         };
-        self.committer.order(&line, Box::new(accept));
-        answer.await.unwrap_or_else(|_| Err(group_commit::stopped()))?;
+        self.committer.enqueue(&line, Box::new(accept));
+        answer.await.unwrap_or_else(|_| Err(group_commit::stopped_error()))?;
         Ok(Acceptance::Accepted(id))
     }
 
@@ -118,7 +118,7 @@ impl Place {
         crash::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
             self.store.index().accept(self.created, entry, self.waits);
-            self.store.ring(self.waits);
+            self.store.notify_workers(self.waits);
         }
     }
 }
@@ -126,8 +126,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
-            self.store.upload_store.give_back(entry.upload);
-            self.store.index().give_back(entry.owner);
+            self.store.upload_store.release_unused(entry.upload);
+            self.store.index().unreserve(entry.owner);
         }
     }
 }

@@ -19,17 +19,17 @@ impl DiskQuota {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn of(root: &Path, limit: u64) -> io::Result<Self> {
+    pub fn measure(root: &Path, limit: u64) -> io::Result<Self> {
         Ok(Self { used: size_below(root)?, limit })
     }
 
     /// An import may not have transcriptions removed for it, as they are when nine tenths are used.
-    pub fn left(self) -> u64 {
+    pub fn remaining(self) -> u64 {
         (self.limit / 10 * 9).saturating_sub(self.used)
     }
 
     /// That it does not fit.
-    pub fn full(self) -> ImportError {
+    pub fn full_error(self) -> ImportError {
         ImportError::Full { used: self.used, limit: self.limit }
     }
 }

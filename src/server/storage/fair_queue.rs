@@ -20,7 +20,7 @@ impl FairQueue {
     }
 
     /// As [`FairQueue::push`], of what was tried in vain: behind what was not yet tried.
-    pub fn push_again(&mut self, owner: Hash, created: Timestamp) {
+    pub fn push_retry(&mut self, owner: Hash, created: Timestamp) {
         self.waiting.entry(owner).or_default().insert((true, created));
     }
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_was_tried_in_vain_comes_after_what_was_not_tried() {
         let mut line = FairQueue::default();
-        [1, 2].into_iter().for_each(|n| line.push_again(A, Timestamp(n)));
+        [1, 2].into_iter().for_each(|n| line.push_retry(A, Timestamp(n)));
         [3, 4].into_iter().for_each(|n| line.push(A, Timestamp(n)));
         assert!(line.remove(&A, Timestamp(1)));
         let order: Vec<_> = std::iter::from_fn(|| line.pop(|_| true)).map(|created| created.0).collect();

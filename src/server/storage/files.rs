@@ -127,7 +127,7 @@ fn folder_of(path: &Path) -> io::Result<&Path> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn sweep(folder: &Path) -> io::Result<()> {
+pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder).map_err(at_state(folder))? {
         let name = entry?.file_name();
         if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
@@ -141,8 +141,8 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn ids(folder: &Path) -> io::Result<Vec<Uuid>> {
-    sweep(folder)?;
+pub fn record_ids(folder: &Path) -> io::Result<Vec<Uuid>> {
+    remove_leftovers(folder)?;
     let mut ids = Vec::new();
     for entry in fs::read_dir(folder).map_err(at_state(folder))? {
         let name = entry?.file_name();

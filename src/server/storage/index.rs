@@ -158,7 +158,7 @@ impl TranscriptionIndex {
     }
 
     /// Gives back a place that nothing came of.
-    pub fn give_back(&mut self, owner: Hash) {
+    pub fn unreserve(&mut self, owner: Hash) {
         self.load(owner).open -= 1;
     }
 
@@ -198,7 +198,7 @@ impl TranscriptionIndex {
     }
 
     /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
-    pub fn waiting(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
+    pub fn waiting_owners(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
         let runs = |owner: &Hash| waits == QueueKind::ToBeFetched || self.may_run(owner, running);
         let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
         match self.turn() {
@@ -220,7 +220,7 @@ impl TranscriptionIndex {
     }
 
     /// Takes out what waits and was not begun: it is about to end. Where it waited; `None` where it is in progress.
-    pub fn take_out(&mut self, created: Timestamp) -> Option<QueuePlace> {
+    pub fn remove_waiting(&mut self, created: Timestamp) -> Option<QueuePlace> {
         let owner = self.entries.get(&created).map(|entry| entry.owner)?;
         let mut in_line = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
         let stood = in_line.find(|waits| self.line(*waits).remove(&owner, created)).map(Stood::InLine);
@@ -229,7 +229,7 @@ impl TranscriptionIndex {
     }
 
     /// Puts back what was taken out and did not end.
-    pub fn put_in(&mut self, created: Timestamp, place: QueuePlace) {
+    pub fn restore_waiting(&mut self, created: Timestamp, place: QueuePlace) {
         let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
         match place.0 {
             Stood::InLine(waits) => self.line(waits).push(owner, created),
@@ -239,7 +239,7 @@ impl TranscriptionIndex {
     }
 
     /// The next one whose audio is to be fetched, of this owner where one is named.
-    pub fn take_to_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+    pub fn pop_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
         let created = match self.turn() {
             Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
             Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
@@ -251,7 +251,7 @@ impl TranscriptionIndex {
 
     /// The next one to be heard, of an owner who has fewer than `running`, of this one where one is named; it is
     /// `processing` from now on.
-    pub fn take_to_hear(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
+    pub fn pop_recognition(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
         let owners = &self.owners;
         let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
         let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
@@ -291,7 +291,7 @@ impl TranscriptionIndex {
     }
 
     /// From now on those may be started too that are set aside if the service is killed once more.
-    pub fn try_last(&mut self) {
+    pub fn allow_last_attempts(&mut self) {
         self.tries_last = true;
     }
 
@@ -304,31 +304,31 @@ impl TranscriptionIndex {
     }
 
     /// What was set aside of one owner, or of all, oldest first.
-    pub fn set_aside(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
+    pub fn set_aside_ids(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
         let entries = self.set_aside.iter().filter_map(|created| self.entries.get(created));
         entries.filter(move |entry| owner.is_none_or(|owner| entry.owner == *owner)).map(|entry| entry.id)
     }
 
     /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
-    pub fn put_back(&mut self, created: Timestamp, waits: QueueKind) {
+    pub fn requeue(&mut self, created: Timestamp, waits: QueueKind) {
         if let Some(owner) = self.give_up(created) {
             self.line(waits).push(owner, created);
         }
     }
 
     /// As [`TranscriptionIndex::put_back`], of what could not be done on this machine: it is not tried again before `until`.
-    pub fn rest(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
+    pub fn defer(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
         if let Some(owner) = self.give_up(created) {
             self.resting.insert(created, Resting { owner, waits, until });
         }
     }
 
     /// Has what rested long enough wait again; when the next one has.
-    pub fn rested(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
+    pub fn requeue_deferred(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
         let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
         let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
         for (created, resting) in due {
-            self.line(waits).push_again(resting.owner, created);
+            self.line(waits).push_retry(resting.owner, created);
         }
         self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
     }
@@ -362,7 +362,7 @@ impl TranscriptionIndex {
     }
 
     /// Forgets one; what was known of it.
-    pub fn forget(&mut self, id: Uuid) -> Option<IndexEntry> {
+    pub fn remove(&mut self, id: Uuid) -> Option<IndexEntry> {
         let created = self.by_id.remove(&id)?;
         let entry = self.entries.remove(&created)?;
         self.set_aside.remove(&created);
@@ -378,14 +378,14 @@ impl TranscriptionIndex {
     }
 
     /// When one was created that has not ended, whose it is, and its upload.
-    pub fn open(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
+    pub fn find_unfinished(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
         let created = *self.by_id.get(&id)?;
         let entry = self.entries.get(&created).filter(|entry| entry.ended.is_none())?;
         Some((created, entry.owner, entry.upload))
     }
 
     /// One by its id, if it is this owner's.
-    pub fn of(&self, id: Uuid, owner: &Hash) -> Option<&IndexEntry> {
+    pub fn get_owned(&self, id: Uuid, owner: &Hash) -> Option<&IndexEntry> {
         self.get(id).filter(|entry| entry.owner == *owner)
     }
 
@@ -397,7 +397,7 @@ impl TranscriptionIndex {
     }
 
     /// The one that ended longest ago, if that was before `moment`, of the owners who `may`.
-    pub fn ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
+    pub fn oldest_ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
         let ended = self.ended.iter().take_while(|(ended, _)| *ended < moment);
         let mut entries = ended.filter_map(|(_, created)| self.entries.get(created));
         entries.find(|entry| may(&entry.owner)).map(|entry| entry.id)
@@ -405,7 +405,7 @@ impl TranscriptionIndex {
 
     /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
     /// clock was set back.
-    pub fn take_call(&mut self, now: Timestamp, longest: Duration) -> NextCall {
+    pub fn pop_delivery(&mut self, now: Timestamp, longest: Duration) -> NextCall {
         while let Some((due, created, number)) = self.calls.first().copied() {
             let wait = due.since(now);
             if !wait.is_zero() && wait <= longest {
@@ -420,7 +420,7 @@ impl TranscriptionIndex {
     }
 
     /// Every call that is due at some time.
-    pub fn due_calls(&self) -> Vec<Due> {
+    pub fn pending_deliveries(&self) -> Vec<Due> {
         let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
             self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
         };
@@ -428,14 +428,14 @@ impl TranscriptionIndex {
     }
 
     /// Takes one call out, whenever it is due.
-    pub fn take_out_call(&mut self, due: Due) {
+    pub fn remove_delivery(&mut self, due: Due) {
         if let Some(created) = self.by_id.get(&due.id) {
             self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
         }
     }
 
     /// Puts a call back to where it is due.
-    pub fn put_call(&mut self, id: Uuid, number: usize, due: Timestamp) {
+    pub fn requeue_delivery(&mut self, id: Uuid, number: usize, due: Timestamp) {
         if let Some(created) = self.by_id.get(&id) {
             self.calls.insert((due, *created, number));
         }

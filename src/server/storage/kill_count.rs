@@ -35,7 +35,7 @@ pub enum TranscriptionWork {
 
 impl TranscriptionWork {
     /// For a sentence.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Fetch => "while it fetched the audio of this transcription",
             Self::Recognition => "while it transcribed this recording",
@@ -65,7 +65,7 @@ struct Marker {
 }
 
 /// Under which name the work of telling one of a transcription's ends is noted.
-pub fn of_call(id: Uuid, number: usize) -> Uuid {
+pub fn delivery_id(id: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(id.as_u128().wrapping_add(1).wrapping_add(number as u128))
 }
 
@@ -85,7 +85,7 @@ impl Starts {
         let folder = root.join(FOLDER);
         files::make_folder(&folder)?;
         let starts = Self { folder, boot: boot(), known: Mutex::default() };
-        for id in files::ids(&starts.folder)? {
+        for id in files::record_ids(&starts.folder)? {
             match starts.count(id)? {
                 Some(kills) => drop(starts.known().insert(id, kills)),
                 None => files::remove(&starts.path(id))?,
@@ -108,7 +108,7 @@ impl Starts {
     }
 
     /// During whose work the service was killed.
-    pub fn kills(&self) -> HashMap<Uuid, Kills> {
+    pub fn kill_counts(&self) -> HashMap<Uuid, Kills> {
         self.known().clone()
     }
 
@@ -116,14 +116,14 @@ impl Starts {
     ///
     /// # Errors
     /// Those of the file system: then it must not begin.
-    pub fn begin(self: &Arc<Self>, id: Uuid, work: TranscriptionWork) -> io::Result<Underway> {
+    pub fn start_work(self: &Arc<Self>, id: Uuid, work: TranscriptionWork) -> io::Result<Underway> {
         let count = self.known().get(&id).map_or(0, |kills| kills.count);
         self.write(id, count, work, Some(self.boot.clone()))?;
         Ok(Underway { starts: Arc::clone(self), id, work, survived: false })
     }
 
     /// Nothing speaks against the work any more: it was done, or is over.
-    pub fn forget(&self, id: Uuid) {
+    pub fn clear(&self, id: Uuid) {
         self.known().remove(&id);
         if let Err(error) = files::remove(&self.path(id)) {
             tracing::warn!(%id, %error, "the note that work is in progress cannot be removed; the next start counts it");
@@ -156,7 +156,7 @@ pub struct Underway {
 
 impl Underway {
     /// The work came to its end, and the service lives.
-    pub fn survived(mut self) {
+    pub fn complete(mut self) {
         self.survived = true;
     }
 }
@@ -165,7 +165,7 @@ impl Drop for Underway {
     fn drop(&mut self) {
         let count = self.starts.known().get(&self.id).map_or(0, |kills| kills.count);
         if self.survived || count == 0 {
-            return self.starts.forget(self.id);
+            return self.starts.clear(self.id);
         }
         if let Err(error) = self.starts.write(self.id, count, self.work, None) {
             tracing::warn!(id = %self.id, %error, "the note that work is in progress cannot be changed; the next start counts it");
@@ -184,7 +184,7 @@ mod tests {
 
     /// As if the process had been killed.
     fn killed(starts: &Arc<Starts>, id: Uuid, work: TranscriptionWork) {
-        std::mem::forget(starts.begin(id, work).unwrap());
+        std::mem::forget(starts.start_work(id, work).unwrap());
     }
 
     #[test]
@@ -193,16 +193,16 @@ mod tests {
         for count in 1..4 {
             killed(&open(root.path()), id, TranscriptionWork::Recognition);
             let starts = open(root.path());
-            assert_eq!(starts.kills()[&id], Kills { count, work: TranscriptionWork::Recognition });
-            drop(starts.begin(id, TranscriptionWork::Recognition).unwrap());
+            assert_eq!(starts.kill_counts()[&id], Kills { count, work: TranscriptionWork::Recognition });
+            drop(starts.start_work(id, TranscriptionWork::Recognition).unwrap());
         }
         // A start without any work is none.
-        assert_eq!(open(root.path()).kills()[&id].count, 3);
+        assert_eq!(open(root.path()).kill_counts()[&id].count, 3);
         let starts = open(root.path());
-        starts.begin(id, TranscriptionWork::Recognition).unwrap().survived();
-        assert!(starts.kills().is_empty() && open(root.path()).kills().is_empty());
-        drop(open(root.path()).begin(id, TranscriptionWork::Fetch).unwrap());
-        assert!(open(root.path()).kills().is_empty(), "a shutdown is no kill");
+        starts.start_work(id, TranscriptionWork::Recognition).unwrap().complete();
+        assert!(starts.kill_counts().is_empty() && open(root.path()).kill_counts().is_empty());
+        drop(open(root.path()).start_work(id, TranscriptionWork::Fetch).unwrap());
+        assert!(open(root.path()).kill_counts().is_empty(), "a shutdown is no kill");
     }
 
     #[test]
@@ -210,8 +210,8 @@ mod tests {
         let (root, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(7));
         let before = Starts { boot: "another boot".to_owned(), ..Starts::open(root.path()).unwrap() };
         killed(&Arc::new(before), id, TranscriptionWork::Fetch);
-        assert!(open(root.path()).kills().is_empty());
+        assert!(open(root.path()).kill_counts().is_empty());
         fs::write(root.path().join(FOLDER).join(format!("{id}.json")), b"").unwrap();
-        assert!(open(root.path()).kills().is_empty(), "nor does a file that was never written out");
+        assert!(open(root.path()).kill_counts().is_empty(), "nor does a file that was never written out");
     }
 }

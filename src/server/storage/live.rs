@@ -115,9 +115,9 @@ impl LiveRecords {
         files::make_folder(&folder)?;
         // Whoever has the lock is importing, and begins with a clean folder.
         if let Some(_lock) = files::lock(&folder.join(LOCK))? {
-            files::sweep(&folder)?;
+            files::remove_leftovers(&folder)?;
         }
-        let whose = Box::new(Owners::open(root)?.of());
+        let whose = Box::new(Owners::open(root)?.mapping());
         let records = Self { folder, upload_store, whose, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
@@ -129,12 +129,12 @@ impl LiveRecords {
     /// See [`ImportError`].
     pub fn import(&self, lines: impl BufRead, owner: Hash, room: DiskQuota) -> Result<Imported, ImportError> {
         let lock = files::lock(&self.folder.join(LOCK))?.ok_or(ImportError::InUse)?;
-        files::sweep(&self.folder)?;
+        files::remove_leftovers(&self.folder)?;
         self.refresh()?;
         let mut file = files::temporary(&self.folder)?;
-        let mut to = Bounded { to: &mut file, left: room.left(), is_over: false };
+        let mut to = Bounded { to: &mut file, left: room.remaining(), is_over: false };
         let imported = self.copy(lines, owner, &mut to);
-        let imported = if to.is_over { Err(room.full()) } else { imported }?;
+        let imported = if to.is_over { Err(room.full_error()) } else { imported }?;
         if imported.new + imported.changed > 0 {
             file.as_file().sync_all()?;
             let path = self.path(self.state().read + 1);

@@ -99,7 +99,7 @@ pub fn open(
     files::make_folder(root).map_err(failed)?;
     let lock = lock(&root.join("lock")).map_err(failed)?;
     let lock = lock.ok_or_else(|| StoreOpenError::InUse { path: root.to_owned() })?;
-    files::sweep(root).map_err(failed)?;
+    files::remove_leftovers(root).map_err(failed)?;
     let id = identity(&root.join("desk.json"), failed)?;
     for folder in ["transcriptions", "results"] {
         files::make_folder(&root.join(folder)).map_err(failed)?;
@@ -110,7 +110,7 @@ pub fn open(
         rules.first_owner = assigned.first;
     }
     let rules = &*rules;
-    let of = owners.of();
+    let of = owners.mapping();
     let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
     let upload_store =
         UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &whose);
@@ -119,7 +119,7 @@ pub fn open(
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
     let index = rebuild(root, &upload_store, &whose, &ledger, &starts, failed)?;
     let committer = GroupCommit::start(&ledger).map_err(failed)?;
-    committer.tidy();
+    committer.request_compaction();
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
 }
 
@@ -167,11 +167,11 @@ fn rebuild(
 ) -> Result<TranscriptionIndex, StoreOpenError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
     // Results are written before their end is: what has none with it was cut short.
-    let mut strays: HashSet<Uuid> = files::ids(&results).map_err(&failed)?.into_iter().collect();
+    let mut strays: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
     let mut index = TranscriptionIndex::default();
-    let kills = starts.kills();
+    let kills = starts.kill_counts();
     let kills = |id| kills.get(&id).map_or(0, |kills| kills.count);
-    for id in files::ids(&folder).map_err(&failed)? {
+    for id in files::record_ids(&folder).map_err(&failed)? {
         let path = folder.join(format!("{id}.json"));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -194,7 +194,7 @@ fn rebuild(
                 let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
                 strays.remove(&id);
                 // What has a file of its own is newer there.
-                ledger.settle(id);
+                ledger.mark_settled(id);
                 restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
             }
             Err(error) => {
@@ -205,16 +205,18 @@ fn rebuild(
             }
         }
     }
-    for id in ledger.needed() {
+    for id in ledger.needed_ids() {
         // That it can be read, and by this release, was seen when the ledger was opened.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
         restore(&mut index, id, head, (0, kills(id)), upload_store, whose);
     }
     // What has ended since, or was removed, needs no count.
     let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
-    let over =
-        starts.kills().into_iter().filter(|(id, kills)| kills.work != TranscriptionWork::Delivery && !is_open(id));
-    over.for_each(|(id, _)| starts.forget(id));
+    let over = starts
+        .kill_counts()
+        .into_iter()
+        .filter(|(id, kills)| kills.work != TranscriptionWork::Delivery && !is_open(id));
+    over.for_each(|(id, _)| starts.clear(id));
     for id in strays {
         files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
     }
@@ -236,7 +238,7 @@ fn restore(
     };
     let upload = files::parse_id(&head.upload).unwrap_or_default();
     let last_use = head.ended.as_ref().map_or(head.created, |ended| ended.at);
-    let has_audio = upload_store.remember(upload, head.ended.is_none() || head.set_aside, last_use);
+    let has_audio = upload_store.register_use(upload, head.ended.is_none() || head.set_aside, last_use);
     let waits = if head.source.is_some() && !has_audio { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard };
     let owner = whose(head.owner);
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);

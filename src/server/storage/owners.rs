@@ -67,7 +67,7 @@ impl Owners {
     }
 
     /// Who owns what was made by this owner.
-    pub fn of(&self) -> impl Fn(Hash) -> Hash + Send + Sync + use<> {
+    pub fn mapping(&self) -> impl Fn(Hash) -> Hash + Send + Sync + use<> {
         let aliases: HashMap<Hash, Hash> = self.stored.aliases().collect();
         move |owner| aliases.get(&owner).copied().unwrap_or(owner)
     }
@@ -87,7 +87,7 @@ impl Owners {
     }
 
     /// As [`assign`](Self::assign), without keeping it: for who looks beside a service that runs.
-    pub fn would_assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> Assigned {
+    pub fn preview_assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> Assigned {
         self.stored.assign(keys, names).1
     }
 }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str, key: &str) -> ApiKey {
-        ApiKey::new(key).named(name)
+        ApiKey::new(key).with_name(name)
     }
 
     fn none() -> BTreeSet<String> {
@@ -249,7 +249,7 @@ mod tests {
         let mut owners = Owners::open(root.path()).unwrap();
         let assigned = owners.assign(&[named("alice", "one"), named("alice", "two")], &none()).unwrap();
         assert_eq!((assigned.owners, assigned.joined), (vec![hash("one"); 2], vec![hash("two")]));
-        let of = Owners::open(root.path()).unwrap().of();
+        let of = Owners::open(root.path()).unwrap().mapping();
         assert_eq!([hash("one"), hash("two"), hash("three")].map(of), [hash("one"), hash("one"), hash("three")]);
     }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(merged.owners, [hash("one"); 2]);
         assert_eq!(merged.merged, [("bob".to_owned(), "both".to_owned())]);
         assert_eq!(merged.first, hash("one"), "what is older than keys was Bob's");
-        let of = Owners::open(root.path()).unwrap().of();
+        let of = Owners::open(root.path()).unwrap().mapping();
         assert_eq!(["one", "two", "three"].map(|key| of(hash(key))), [hash("one"); 3]);
     }
 

@@ -40,7 +40,7 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn head(&self, id: Uuid) -> io::Result<RecordMeta> {
+    pub fn record_meta(&self, id: Uuid) -> io::Result<RecordMeta> {
         let head = match self.ledger.read(id)? {
             Some(head) => head,
             None => serde_json::from_slice(&fs::read(self.head_path(id))?)?,
@@ -48,7 +48,8 @@ impl TranscriptionStore {
         if head.ended.is_some() || head.file != File::default() {
             return Ok(head);
         }
-        let file = files::parse_id(&head.upload).and_then(|upload| self.upload_store.file(upload)).unwrap_or_default();
+        let file =
+            files::parse_id(&head.upload).and_then(|upload| self.upload_store.file_info(upload)).unwrap_or_default();
         Ok(RecordMeta { file, ..head })
     }
 
@@ -57,7 +58,7 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// The one that the head was not read for, if it may pass.
-    pub(crate) fn remains(&self, taken: &TakenTranscription, error: io::Error) -> io::Result<RecordMeta> {
+    pub(crate) fn partial_record(&self, taken: &TakenTranscription, error: io::Error) -> io::Result<RecordMeta> {
         if !is_lost(&error) {
             return Err(error);
         }
@@ -69,7 +70,7 @@ impl TranscriptionStore {
         );
         let metadata = self.index().get(taken.id).and_then(|entry| entry.metadata.clone());
         let TakenTranscription { owner, upload, created, .. } = *taken;
-        let file = self.upload_store.file(upload).unwrap_or_default();
+        let file = self.upload_store.file_info(upload).unwrap_or_default();
         let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
         let upload = upload.to_string();
         let set_aside = false;
@@ -94,26 +95,28 @@ impl TranscriptionStore {
     /// # Errors
     /// Those of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
-        let Some((status, _)) = self.status(id, owner) else { return Ok(None) };
+        let Some((status, _)) = self.status_and_upload(id, owner) else { return Ok(None) };
         match self.standing(id, status) {
             // It was deleted meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status(id, owner).is_none() => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status_and_upload(id, owner).is_none() => {
+                Ok(None)
+            }
             standing => standing.map(Some),
         }
     }
 
     /// Where a transcription of this owner is, and what it is made from.
-    pub fn status(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
-        self.index().of(id, owner).map(|entry| (entry.status.clone(), entry.upload))
+    pub fn status_and_upload(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
+        self.index().get_owned(id, owner).map(|entry| (entry.status.clone(), entry.upload))
     }
 
     fn standing(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
-        let mut head = self.head(id)?;
+        let mut head = self.record_meta(id)?;
         // It may be ending just now. The index has the last word, as for those who delete: it is told after
         // the end is written.
         let status = self.index().get(id).map_or(status, |entry| entry.status.clone());
         match (matches!(status, Status::Done | Status::Error), &head.ended) {
-            (true, None) => head = self.head(id)?,
+            (true, None) => head = self.record_meta(id)?,
             (false, Some(_)) => head.ended = None,
             _ => {}
         }

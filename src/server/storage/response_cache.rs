@@ -32,7 +32,7 @@ impl ResponseCache {
     }
 
     /// Holds a body.
-    pub fn put(&self, id: Uuid, status: Status, body: Bytes) {
+    pub fn insert(&self, id: Uuid, status: Status, body: Bytes) {
         if body.len() > LARGEST {
             return;
         }
@@ -50,7 +50,7 @@ impl ResponseCache {
     }
 
     /// Lets go of what was deleted.
-    pub fn forget(&self, id: Uuid) {
+    pub fn remove(&self, id: Uuid) {
         let mut state = self.state();
         if let Some((_, body)) = state.bodies.remove(&id) {
             state.bytes -= body.len();
@@ -73,16 +73,16 @@ mod tests {
         let rendered = ResponseCache::default();
         let ids: Vec<Uuid> = (0..40).map(Uuid::from_u128).collect();
         for id in &ids {
-            rendered.put(*id, Status::Queued, Bytes::from(vec![0; LARGEST]));
+            rendered.insert(*id, Status::Queued, Bytes::from(vec![0; LARGEST]));
         }
         let held = ids.iter().filter(|id| rendered.get(**id, &Status::Queued).is_some()).count();
         assert_eq!((held, rendered.get(ids[0], &Status::Queued)), (32, None));
         assert_eq!(rendered.get(ids[39], &Status::Done), None);
-        rendered.put(ids[39], Status::Done, Bytes::from_static(b"{}"));
+        rendered.insert(ids[39], Status::Done, Bytes::from_static(b"{}"));
         assert_eq!(rendered.get(ids[39], &Status::Done).unwrap(), "{}");
-        rendered.forget(ids[39]);
+        rendered.remove(ids[39]);
         assert_eq!(rendered.get(ids[39], &Status::Done), None);
-        rendered.put(ids[0], Status::Done, Bytes::from(vec![0; LARGEST + 1]));
+        rendered.insert(ids[0], Status::Done, Bytes::from(vec![0; LARGEST + 1]));
         assert_eq!(rendered.get(ids[0], &Status::Done), None, "too long");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
-use crate::server::recognition::worker::cancelled;
+use crate::server::recognition::worker::cancelled_failure;
 use crate::server::storage::files;
 use crate::server::storage::log::ledger::LogLine;
 use crate::server::storage::transcriptions::{TakenTranscription, TranscriptionEnd, TranscriptionStore};
@@ -31,7 +31,7 @@ impl TranscriptionStore {
     /// # Errors
     /// Those of the file system; it may be repeated.
     pub fn delete(&self, id: Uuid, owner: &Hash) -> io::Result<DeleteResult> {
-        match self.index().of(id, owner).map(|entry| entry.ended) {
+        match self.index().get_owned(id, owner).map(|entry| entry.ended) {
             None => return Ok(DeleteResult::Unknown),
             Some(None) => return Ok(DeleteResult::Open),
             Some(Some(_)) => {}
@@ -47,22 +47,23 @@ impl TranscriptionStore {
     /// Those of the file system; it may be repeated.
     pub fn cancel(&self, id: Uuid, owner: &Hash) -> io::Result<DeleteResult> {
         let mut index = self.index();
-        let open = index.of(id, owner).filter(|entry| entry.ended.is_none()).and_then(|_| index.open(id));
+        let open =
+            index.get_owned(id, owner).filter(|entry| entry.ended.is_none()).and_then(|_| index.find_unfinished(id));
         let Some((created, owner, upload)) = open else {
             drop(index);
             return self.delete(id, owner);
         };
-        let Some(place) = index.take_out(created) else {
+        let Some(place) = index.remove_waiting(created) else {
             self.in_progress().get(&id).iter().for_each(|cancelled| cancelled.cancel());
             return Ok(DeleteResult::Open);
         };
         drop(index);
         let taken = TakenTranscription { id, owner, upload, cancelled: CancellationToken::new(), created };
-        let ended = TranscriptionEnd { at: self.ending(&taken), failure: Some(cancelled()) };
+        let ended = TranscriptionEnd { at: self.end_time(&taken), failure: Some(cancelled_failure()) };
         if let Err(error) = self.end(&taken, ended, None) {
             // It has not ended: it waits where it waited, and may be cancelled again.
-            self.index().put_in(created, place);
-            self.wake();
+            self.index().restore_waiting(created, place);
+            self.wake_workers();
             self.ends.notify_waiters();
             return Err(error);
         }
@@ -73,14 +74,14 @@ impl TranscriptionStore {
     /// ledger says so, where the create would be found again. `by_order`: its audio goes too, unless another
     /// transcription has it; else that stays for as long as `uploads` says.
     fn remove(&self, id: Uuid, by_order: bool) -> io::Result<()> {
-        let _settling = self.settling();
-        if self.ledger.holds(id) {
-            self.committer.write_and_wait(&LogLine::gone(id))?;
+        let _settling = self.settle_lock();
+        if self.ledger.contains(id) {
+            self.committer.write_and_wait(&LogLine::deletion(id))?;
             crash::point(Point::Struck);
         }
         files::remove(&self.head_path(id))?;
         files::sync_folder(&self.root.join("transcriptions"))?;
-        let gone = self.index().forget(id);
+        let gone = self.index().remove(id);
         if let Some(entry) = &gone {
             self.upload_store.subtract_records(&entry.owner, entry.bytes);
         }
@@ -91,14 +92,14 @@ impl TranscriptionStore {
     }
 
     /// Removes what has been kept for as long as it may be, and what nobody holds in the upload store.
-    pub fn sweep(&self) {
-        self.upload_store.sweep();
-        self.retire();
-        self.make_room();
-        self.committer.tidy();
+    pub fn remove_expired(&self) {
+        self.upload_store.remove_expired();
+        self.remove_expired_records();
+        self.free_space();
+        self.committer.request_compaction();
     }
 
-    pub(crate) fn retire(&self) {
+    pub(crate) fn remove_expired_records(&self) {
         let before = self.clock.now().before(self.rules.retention);
         let removed = self.remove_ended_before(before, || true, |_| true);
         if removed > 0 {
@@ -109,24 +110,24 @@ impl TranscriptionStore {
     /// Uploads that no transcription waits for make room first, then the oldest results, before the disk's limit stops
     /// the intake; results of the last day stay. Where a key holds more than its share, only such keys make room: none
     /// has to for another one's sake.
-    pub(crate) fn make_room(&self) {
-        let uploads = self.upload_store.make_room();
+    pub(crate) fn free_space(&self) {
+        let uploads = self.upload_store.free_space();
         if uploads > 0 {
             tracing::debug!(uploads, "`disk` is short; the uploads whose last use is the oldest were removed");
         }
-        if !self.upload_store.is_crowded() {
+        if !self.upload_store.is_nearly_full() {
             return;
         }
         let before = self.clock.now().before(MAY_GO);
-        let may = |owner: &Hash| self.upload_store.makes_room(owner);
-        let removed = self.remove_ended_before(before, || self.upload_store.is_crowded(), may);
+        let may = |owner: &Hash| self.upload_store.must_free_space(owner);
+        let removed = self.remove_ended_before(before, || self.upload_store.is_nearly_full(), may);
         tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
     }
 
     fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
         let mut removed = 0;
         while more() {
-            let oldest = self.index().ended_before(moment, &may);
+            let oldest = self.index().oldest_ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id, false) {
                 tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");

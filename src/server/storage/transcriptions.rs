@@ -123,7 +123,7 @@ impl TranscriptionStore {
     /// See [`StoreOpenError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: StoreRules, clock: Arc<dyn Clock>) -> Result<Self, StoreOpenError> {
-        Self::open_for(root, rules, (&[], &BTreeSet::new()), clock).map(|(store, _)| store)
+        Self::open_with_keys(root, rules, (&[], &BTreeSet::new()), clock).map(|(store, _)| store)
     }
 
     /// As [`open`](Self::open), for these keys and all names that are configured; the first key has the records that say nothing of an owner. With
@@ -131,7 +131,7 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_for(
+    pub fn open_with_keys(
         root: &Path,
         mut rules: StoreRules,
         keys: (&[ApiKey], &BTreeSet<String>),
@@ -139,7 +139,7 @@ impl TranscriptionStore {
     ) -> Result<(Self, Assigned), StoreOpenError> {
         let opened = open::open(root, &mut rules, keys, &clock)?;
         let open::OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned } = opened;
-        upload_store.sweep();
+        upload_store.remove_expired();
         let store = Self {
             root: root.to_owned(),
             id,
@@ -161,8 +161,8 @@ impl TranscriptionStore {
             held: Arc::default(),
         };
         store.set_aside_killers();
-        store.count_killed_calls();
-        store.retire();
+        store.count_killed_deliveries();
+        store.remove_expired_records();
         Ok((store, assigned))
     }
 
@@ -170,7 +170,7 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// Those of the file system; then nothing has changed.
-    pub fn assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> io::Result<Assigned> {
+    pub fn assign_owners(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> io::Result<Assigned> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys, names)
     }
 
@@ -180,32 +180,32 @@ impl TranscriptionStore {
     }
 
     /// Takes the next one to be heard; it is `processing` from now on.
-    pub fn take(&self) -> Option<TakenTranscription> {
+    pub fn take_for_recognition(&self) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.take_to_hear(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
+        index.pop_recognition(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// As [`TranscriptionStore::take`], of this owner.
-    pub fn take_of(&self, owner: &Hash) -> Option<TakenTranscription> {
+    pub fn take_for_recognition_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.take_to_hear(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
+        index.pop_recognition(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// Takes the next one whose audio is to be fetched; it stays `queued`.
     pub fn take_to_fetch(&self) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.take_to_fetch(None).map(|(created, entry)| self.taken(created, entry))
+        index.pop_fetch(None).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// As [`TranscriptionStore::take_to_fetch`], of this owner.
     pub fn take_to_fetch_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
-        index.take_to_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
+        index.pop_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// Who has something that waits for this and may be begun.
-    pub fn waiting(&self, waits: QueueKind) -> BTreeSet<Hash> {
-        self.index().waiting(waits, self.rules.running)
+    pub fn waiting_owners(&self, waits: QueueKind) -> BTreeSet<Hash> {
+        self.index().waiting_owners(waits, self.rules.running)
     }
 
     fn taken(&self, created: Timestamp, entry: &IndexEntry) -> TakenTranscription {
@@ -215,33 +215,33 @@ impl TranscriptionStore {
     }
 
     /// Puts back what was taken, as it was.
-    pub fn put_back(&self, taken: &TakenTranscription, waits: QueueKind) {
+    pub fn requeue(&self, taken: &TakenTranscription, waits: QueueKind) {
         let mut index = self.index();
         self.in_progress().remove(&taken.id);
-        index.put_back(taken.created, waits);
+        index.requeue(taken.created, waits);
         drop(index);
-        self.ring(waits);
-        self.wake();
+        self.notify_workers(waits);
+        self.wake_workers();
         // Whoever cancelled it meanwhile takes it out now.
         self.ends.notify_waiters();
     }
 
     /// As [`TranscriptionStore::put_back`], of what could not be done on this machine: it is not tried again before `span` has
     /// gone by, and holds nothing meanwhile.
-    pub fn rest(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
+    pub fn defer(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
         let until = self.clock.uptime().after(span);
         let mut index = self.index();
         self.in_progress().remove(&taken.id);
-        index.rest(taken.created, waits, until);
+        index.defer(taken.created, waits, until);
         drop(index);
-        self.wake();
+        self.wake_workers();
         self.ends.notify_waiters();
     }
 
     /// Has what rested long enough wait again; how long until the next one has.
-    pub fn rested(&self, waits: QueueKind) -> Option<Duration> {
+    pub fn requeue_deferred(&self, waits: QueueKind) -> Option<Duration> {
         let now = self.clock.uptime();
-        self.index().rested(waits, now).map(|until| until.since(now))
+        self.index().requeue_deferred(waits, now).map(|until| until.since(now))
     }
 
     /// Notes on the disk that work on what was taken begins; if the service is killed before the answer is
@@ -250,36 +250,36 @@ impl TranscriptionStore {
     /// # Errors
     /// Those of the file system: then the work must not begin.
     pub fn begin(&self, taken: &TakenTranscription, work: TranscriptionWork) -> io::Result<Underway> {
-        self.starts.begin(taken.id, work)
+        self.starts.start_work(taken.id, work)
     }
 
     /// From now on what would be set aside after one more kill is started too. Called when the service has
     /// been up for a while.
-    pub fn try_last(&self) {
-        self.index().try_last();
-        self.wake();
+    pub fn allow_last_attempts(&self) {
+        self.index().allow_last_attempts();
+        self.wake_workers();
     }
 
     /// Whoever waited for a suspect to end, or is to begin with one, looks again.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake_workers(&self) {
         self.bell.notify_waiters();
         self.fetching.notify_waiters();
     }
 
     /// Ends what the service was killed by, or at least during, too often.
     fn set_aside_killers(&self) {
-        let work = self.starts.kills().into_iter().filter(|(_, kills)| kills.work != TranscriptionWork::Delivery);
+        let work = self.starts.kill_counts().into_iter().filter(|(_, kills)| kills.work != TranscriptionWork::Delivery);
         for (id, kills) in work {
             if kills.count < MOST {
                 tracing::warn!(
                     %id, kills = kills.count, most = MOST,
-                    "the service was killed {}; it is started again, alone", kills.work.words()
+                    "the service was killed {}; it is started again, alone", kills.work.describe()
                 );
                 continue;
             }
             // Not ended it waits for the next start: it is never taken.
             match self.set_aside(id, kills) {
-                Ok(()) => self.starts.forget(id),
+                Ok(()) => self.starts.clear(id),
                 Err(error) => {
                     tracing::error!(%id, %error, "a transcription that must not be started again cannot be ended; the next start tries again")
                 }
@@ -288,31 +288,31 @@ impl TranscriptionStore {
     }
 
     fn set_aside(&self, id: Uuid, kills: Kills) -> io::Result<()> {
-        let Some((created, owner, upload)) = self.index().open(id) else { return Ok(()) };
+        let Some((created, owner, upload)) = self.index().find_unfinished(id) else { return Ok(()) };
         let taken = TakenTranscription { id, owner, upload, cancelled: CancellationToken::new(), created };
-        let name = self.upload_store.file(upload).and_then(|file| file.filename).unwrap_or_default();
+        let name = self.upload_store.file_info(upload).and_then(|file| file.filename).unwrap_or_default();
         let message = format!(
             "the service was killed {} times {}; it is set aside and not started again. Its audio is kept until this \
              transcription is deleted or `retention` removes it",
             kills.count,
-            kills.work.words()
+            kills.work.describe()
         );
-        tracing::error!(%id, name, audio = %self.upload_store.media(upload).display(), "{message}");
+        tracing::error!(%id, name, audio = %self.upload_store.media_path(upload).display(), "{message}");
         // The client's affair, not a fault that passes: whoever creates it again kills the service again.
         let ended =
-            TranscriptionEnd { at: self.ending(&taken), failure: Some(TranscriptionFailure { code: 422, message }) };
+            TranscriptionEnd { at: self.end_time(&taken), failure: Some(TranscriptionFailure { code: 422, message }) };
         self.end_as(&taken, ended, true)
     }
 
     /// The audio has come, under the upload's id: it waits to be heard.
-    pub fn fetched(&self, taken: &TakenTranscription) {
+    pub fn mark_fetched(&self, taken: &TakenTranscription) {
         self.upload_store.hold(taken.upload, &taken.owner);
-        self.put_back(taken, QueueKind::ToBeHeard);
+        self.requeue(taken, QueueKind::ToBeHeard);
     }
 
     /// The moment at which a transcription that ends now has ended: never before its creation,
     /// even if the clock was set back.
-    pub fn ending(&self, taken: &TakenTranscription) -> Timestamp {
+    pub fn end_time(&self, taken: &TakenTranscription) -> Timestamp {
         self.clock.now().max(taken.created)
     }
 
@@ -341,13 +341,13 @@ impl TranscriptionStore {
 
     fn end_as(&self, taken: &TakenTranscription, ended: TranscriptionEnd, set_aside: bool) -> io::Result<()> {
         let is_done = ended.failure.is_none();
-        let head = self.head(taken.id).or_else(|error| self.remains(taken, error))?;
-        let calls = policy::all(head.callback.clone(), self.rules.webhook, &ended);
+        let head = self.record_meta(taken.id).or_else(|error| self.partial_record(taken, error))?;
+        let calls = policy::initial_deliveries(head.callback.clone(), self.rules.webhook, &ended);
         let head = RecordMeta { ended: Some(ended), calls, set_aside, ..head };
         let written = self.write_head(taken.id, &head)?;
         crash::point(Point::EndWritten);
-        if self.ledger.settle(taken.id) {
-            self.committer.tidy();
+        if self.ledger.mark_settled(taken.id) {
+            self.committer.request_compaction();
         }
         let kept = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
         let result = if is_done { kept() } else { 0 };
@@ -365,12 +365,12 @@ impl TranscriptionStore {
         self.ends.notify_waiters();
         // Another one of the same owner may be heard now.
         self.bell.notify_one();
-        self.wake();
-        self.make_room();
+        self.wake_workers();
+        self.free_space();
         Ok(())
     }
 
-    pub(crate) fn ring(&self, waits: QueueKind) {
+    pub(crate) fn notify_workers(&self, waits: QueueKind) {
         match waits {
             QueueKind::ToBeHeard => self.bell.notify_one(),
             QueueKind::ToBeFetched => self.fetching.notify_one(),
@@ -401,7 +401,7 @@ impl TranscriptionStore {
         self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn settling(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn settle_lock(&self) -> MutexGuard<'_, ()> {
         self.settling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use crate::domain::names::Hash;
 use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
 use crate::server::fetch::ssrf_guard::AddressPolicy;
-use crate::server::recognition::worker::{AGAIN, blocking, guarded};
+use crate::server::recognition::worker::{AGAIN, blocking, catch_panic};
 use crate::server::storage::index::{Due, NextCall};
 use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
 use crate::server::webhooks::pending::PendingDeliveries;
@@ -100,8 +100,8 @@ impl Dispatcher {
     /// Works for ever, with so many places.
     pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
-        blocking(move || own.pending_deliveries.recall(&own.store)).await;
-        let mut shares = FairShare::new(places, None).patient(PATIENCE);
+        blocking(move || own.pending_deliveries.load(&own.store)).await;
+        let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
         let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
             let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
@@ -137,7 +137,7 @@ impl Dispatcher {
     ) -> Option<Duration> {
         loop {
             let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
-            match shares.next(&waiting, now) {
+            match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
                     let Some(due) = pop(line, owner) else { continue };
                     let given_up = CancellationToken::new();
@@ -160,9 +160,9 @@ impl Dispatcher {
     /// Whether it is over; else it has given up its place.
     async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
         let own = Arc::clone(self);
-        let done = guarded(async move { own.see_to(due, &given_up).await }).await;
+        let done = catch_panic(async move { own.see_to(due, &given_up).await }).await;
         if done.is_err() {
-            self.store.postpone(due, self.clock.now().after(AGAIN));
+            self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
         }
         done.unwrap_or(true)
     }
@@ -170,7 +170,7 @@ impl Dispatcher {
     async fn next(&self) -> Due {
         loop {
             let bell = self.store.calling.notified();
-            match self.store.take_call(self.clock.now()) {
+            match self.store.next_delivery(self.clock.now()) {
                 NextCall::Due(due) => return due,
                 NextCall::None => bell.await,
                 NextCall::In(wait) => tokio::select! {
@@ -185,8 +185,8 @@ impl Dispatcher {
     async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
         let store = Arc::clone(&self.store);
         let begun = blocking(move || {
-            let underway = store.begin_call(due)?;
-            Ok::<_, io::Error>(store.letter(due)?.map(|letter| (underway, letter)))
+            let underway = store.begin_delivery(due)?;
+            Ok::<_, io::Error>(store.delivery(due)?.map(|letter| (underway, letter)))
         });
         let (underway, heard) = match begun.await {
             Ok(None) => {
@@ -202,20 +202,20 @@ impl Dispatcher {
             }
             Err(error) => {
                 tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
-                self.store.postpone(due, self.clock.now().after(AGAIN));
+                self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
                 return true;
             }
         };
         let (store, told) = (Arc::clone(&self.store), heard.is_ok());
-        let settled = blocking(move || store.settle(due, told)).await;
-        underway.survived();
+        let settled = blocking(move || store.record_attempt(due, told)).await;
+        underway.complete();
         if matches!(settled, Ok(false)) {
             self.pending_deliveries.remove(due);
         }
         match (settled, heard) {
             (Err(error), _) => {
                 tracing::error!(id = %due.id, %error, "how a call went cannot be written; it is made again");
-                self.store.postpone(due, self.clock.now().after(AGAIN));
+                self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
             }
             (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the end was told"),
             (Ok(true), Err(words)) => tracing::info!(id = %due.id, words, "the end could not be told; trying again"),
@@ -251,19 +251,18 @@ impl Dispatcher {
         ssrf_guard::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "telling an end");
         let seconds = self.clock.now().0.div_euclid(1000);
-        let length = letter.body.bytes();
+        let length = letter.body.total_bytes();
         let whole = WHOLE + Duration::from_secs(length / SLOWEST);
         let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
         request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
-        let request = match (letter.body.whole(), secret) {
+        let request = match (letter.body.into_bytes(), secret) {
             (Ok(body), Some(secret)) => {
-                request =
-                    request.header("webhook-signature", signature::signature(secret, &letter.name, seconds, &body));
+                request = request.header("webhook-signature", signature::sign(secret, &letter.name, seconds, &body));
                 request.body(body)
             }
             (Ok(body), None) => request.body(body),
             // Only a callback is so large, and it is not signed.
-            (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.stream())),
+            (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.into_stream())),
         };
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),

@@ -14,18 +14,18 @@ pub struct PendingDeliveries(Mutex<HashSet<(Uuid, usize)>>);
 
 impl PendingDeliveries {
     /// Looks up what waits in the store from before the start, and leaves it as it was. Blocks on the disk.
-    pub fn recall(&self, store: &TranscriptionStore) {
+    pub fn load(&self, store: &TranscriptionStore) {
         let far = Timestamp(i64::MAX);
-        let waiting = std::iter::from_fn(|| match store.take_call(far) {
+        let waiting = std::iter::from_fn(|| match store.next_delivery(far) {
             NextCall::Due(due) => Some(due),
             NextCall::In(_) | NextCall::None => None,
         });
         let waiting: Vec<Due> = waiting.collect();
         for due in waiting {
-            let moment = store.head(due.id).ok().and_then(|head| head.calls.get(due.number)?.due);
+            let moment = store.record_meta(due.id).ok().and_then(|head| head.calls.get(due.number)?.due);
             self.add(due);
             // What cannot be read is due at once: whoever makes the call says so.
-            store.postpone(due, moment.unwrap_or(Timestamp(0)));
+            store.postpone_delivery(due, moment.unwrap_or(Timestamp(0)));
         }
     }
 

@@ -33,7 +33,7 @@ impl Default for DeliveryRetries {
 
 impl DeliveryRetries {
     /// How long is waited after so many failures; `None` when it is given up.
-    pub fn wait(&self, failed: u32) -> Option<Duration> {
+    pub fn backoff(&self, failed: u32) -> Option<Duration> {
         if failed >= self.attempts {
             return None;
         }
@@ -43,7 +43,7 @@ impl DeliveryRetries {
 }
 
 /// The address that a create wants to be called at; `None` when it wants no call.
-pub fn callback(params: &Params) -> Option<Callee> {
+pub fn callback_target(params: &Params) -> Option<Callee> {
     if params.callback == Some(false) {
         return None;
     }
@@ -56,13 +56,13 @@ pub fn callback(params: &Params) -> Option<Callee> {
 }
 
 /// Everybody who is called when a transcription has ended.
-pub fn all(callback: Option<Callee>, webhook: bool, ended: &TranscriptionEnd) -> Vec<DeliveryState> {
+pub fn initial_deliveries(callback: Option<Callee>, webhook: bool, ended: &TranscriptionEnd) -> Vec<DeliveryState> {
     let callees = callback.into_iter().chain(webhook.then_some(Callee::Webhook));
     callees.map(|to| DeliveryState { to, failed: 0, due: Some(ended.at) }).collect()
 }
 
 /// The word for how it ended.
-pub fn event(ended: &TranscriptionEnd) -> &'static str {
+pub fn event_name(ended: &TranscriptionEnd) -> &'static str {
     if ended.failure.is_none() { "transcription.success" } else { "transcription.error" }
 }
 
@@ -79,14 +79,14 @@ struct CallbackBody<'a> {
 }
 
 /// The body of a call about a transcription that has ended.
-pub fn body(
+pub fn delivery_body(
     to: &Callee,
     id: Uuid,
     ended: &TranscriptionEnd,
     result: Option<&RawValue>,
     metadata: Option<&RawValue>,
 ) -> serde_json::Result<Vec<u8>> {
-    let (event, id) = (event(ended), id.to_string());
+    let (event, id) = (event_name(ended), id.to_string());
     match to {
         Callee::Webhook => serde_json::to_vec(&json!({ "event": event, "payload": { "id": id } })),
         Callee::Callback { .. } => {
@@ -97,14 +97,14 @@ pub fn body(
 }
 
 /// A call's own name: the same at every attempt, so that a receiver knows a repeated one.
-pub fn name(id: Uuid, ended: &TranscriptionEnd) -> String {
-    format!("{id}.{}", event(ended))
+pub fn delivery_id(id: Uuid, ended: &TranscriptionEnd) -> String {
+    format!("{id}.{}", event_name(ended))
 }
 
 /// When a call that failed is due again, and how many failures it has; due never when given up.
-pub fn failed(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
+pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
     let failed = call.failed.saturating_add(1);
-    DeliveryState { failed, due: patience.wait(failed).map(|wait| now.after(wait)), ..call.clone() }
+    DeliveryState { failed, due: patience.backoff(failed).map(|wait| now.after(wait)), ..call.clone() }
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
         let post = |url: &str| Some(Callee::Callback { url: url.to_owned(), method: CallbackMethod::Post });
         let put = |url: &str| Some(Callee::Callback { url: url.to_owned(), method: CallbackMethod::Put });
         let config = json!({ "url": "https://a/", "method": "PUT" });
-        let asked = |value| callback(&params(value));
+        let asked = |value| callback_target(&params(value));
         assert_eq!(asked(json!({ "callback": true, "callback_config": config })), put("https://a/"));
         assert_eq!(asked(json!({ "callback": true, "callback_config": { "url": "https://a/" } })), post("https://a/"));
         assert_eq!(asked(json!({ "callback_config": config })), None, "the toggle is off");
@@ -143,7 +143,7 @@ mod tests {
         };
         let to = Callee::Callback { url: String::new(), method: CallbackMethod::Post };
         let told = |to: &Callee, ended: &TranscriptionEnd, result: Option<&RawValue>| {
-            String::from_utf8(body(to, id, ended, result, None).unwrap()).unwrap()
+            String::from_utf8(delivery_body(to, id, ended, result, None).unwrap()).unwrap()
         };
         let lines = [told(&to, &well, Some(&result)), told(&to, &badly, None), told(&Callee::Webhook, &well, None)];
         insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -157,9 +157,9 @@ mod tests {
     fn waits_grow_to_the_longest_and_end() {
         let patience =
             DeliveryRetries { attempts: 5, first: Duration::from_secs(10), longest: Duration::from_secs(100) };
-        let waits: Vec<_> = (1..=6).map(|failed| patience.wait(failed).map(|wait| wait.as_secs())).collect();
+        let waits: Vec<_> = (1..=6).map(|failed| patience.backoff(failed).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(10), Some(30), Some(90), Some(100), None, None]);
         let call = DeliveryState { to: Callee::Webhook, failed: 4, due: Some(Timestamp(0)) };
-        assert_eq!(failed(&call, &patience, Timestamp(7)), DeliveryState { failed: 5, due: None, ..call });
+        assert_eq!(after_failure(&call, &patience, Timestamp(7)), DeliveryState { failed: 5, due: None, ..call });
     }
 }

@@ -24,24 +24,24 @@ pub struct Delivery {
 
 impl TranscriptionStore {
     /// The next call that is due.
-    pub fn take_call(&self, now: Timestamp) -> NextCall {
-        self.index().take_call(now, self.rules.patience.longest.max(AGAIN))
+    pub fn next_delivery(&self, now: Timestamp) -> NextCall {
+        self.index().pop_delivery(now, self.rules.patience.longest.max(AGAIN))
     }
 
     /// What is to be said in a call; `None` when there is nothing to be said any more.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn letter(&self, due: Due) -> io::Result<Option<Delivery>> {
+    pub fn delivery(&self, due: Due) -> io::Result<Option<Delivery>> {
         let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
         let Some(TranscriptionState { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
         let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
         // The webhook's body holds no result.
         let result = result.filter(|_| call.to != Callee::Webhook);
-        let body = StreamedJson::of(result, |result| {
-            policy::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())
+        let body = StreamedJson::from_result(result, |result| {
+            policy::delivery_body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())
         })?;
-        Ok(Some(Delivery { to: call.to.clone(), name: policy::name(due.id, ended), body }))
+        Ok(Some(Delivery { to: call.to.clone(), name: policy::delivery_id(due.id, ended), body }))
     }
 
     /// Notes on the disk that an attempt of a call begins; if the service is killed before the answer is dropped,
@@ -49,53 +49,53 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// Those of the file system: then it must not begin.
-    pub fn begin_call(&self, due: Due) -> io::Result<Underway> {
-        self.starts.begin(kill_count::of_call(due.id, due.number), TranscriptionWork::Delivery)
+    pub fn begin_delivery(&self, due: Due) -> io::Result<Underway> {
+        self.starts.start_work(kill_count::delivery_id(due.id, due.number), TranscriptionWork::Delivery)
     }
 
     /// Counts the attempts during which the service was killed: what kills it is not tried for ever.
-    pub(crate) fn count_killed_calls(&self) {
-        let mut kills = self.starts.kills();
+    pub(crate) fn count_killed_deliveries(&self) {
+        let mut kills = self.starts.kill_counts();
         kills.retain(|_, kills| kills.work == TranscriptionWork::Delivery);
         if kills.is_empty() {
             return;
         }
-        let due = self.index().due_calls();
-        for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::of_call(due.id, due.number))) {
-            self.index().take_out_call(due);
-            if let Err(error) = self.settle(due, false) {
+        let due = self.index().pending_deliveries();
+        for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::delivery_id(due.id, due.number))) {
+            self.index().remove_delivery(due);
+            if let Err(error) = self.record_attempt(due, false) {
                 tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");
             }
         }
-        kills.into_keys().for_each(|key| self.starts.forget(key));
+        kills.into_keys().for_each(|key| self.starts.clear(key));
     }
 
     /// Writes down how an attempt of a call went; whether there will be another one.
     ///
     /// # Errors
     /// Those of the file system: then the call will be made again after the next start.
-    pub fn settle(&self, due: Due, heard: bool) -> io::Result<bool> {
-        let _settling = self.settling();
+    pub fn record_attempt(&self, due: Due, heard: bool) -> io::Result<bool> {
+        let _settling = self.settle_lock();
         if self.index().get(due.id).is_none() {
             return Ok(false);
         }
-        let mut head = self.head(due.id)?;
+        let mut head = self.record_meta(due.id)?;
         let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
         *call = match heard {
             true => DeliveryState { due: None, ..call.clone() },
-            false => policy::failed(call, &self.rules.patience, self.clock.now()),
+            false => policy::after_failure(call, &self.rules.patience, self.clock.now()),
         };
         let again = call.due;
         self.write_head(due.id, &head)?;
         if let Some(again) = again {
-            self.postpone(due, again);
+            self.postpone_delivery(due, again);
         }
         Ok(again.is_some())
     }
 
     /// Has a call made at another moment, without counting an attempt.
-    pub fn postpone(&self, due: Due, moment: Timestamp) {
-        self.index().put_call(due.id, due.number, moment);
+    pub fn postpone_delivery(&self, due: Due, moment: Timestamp) {
+        self.index().requeue_delivery(due.id, due.number, moment);
         self.calling.notify_one();
     }
 }

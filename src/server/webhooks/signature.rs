@@ -26,7 +26,7 @@ impl fmt::Debug for SigningSecret {
 }
 
 /// The value of `webhook-signature`; `timestamp` in seconds since 1970.
-pub fn signature(secret: &SigningSecret, id: &str, timestamp: i64, body: &[u8]) -> String {
+pub fn sign(secret: &SigningSecret, id: &str, timestamp: i64, body: &[u8]) -> String {
     // HMAC takes a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&secret.0) else { return String::new() };
     mac.update(format!("{id}.{timestamp}.").as_bytes());
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn as_the_specification_has_it() {
         let secret = SigningSecret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        let signed = signature(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        let signed = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert_eq!(format!("{secret:?}"), "Secret(…)");
     }

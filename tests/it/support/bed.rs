@@ -385,10 +385,10 @@ fn ledger(data: &Path) -> BTreeMap<String, Value> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             read => read.unwrap(),
         };
-        for piece in framing::pieces(&bytes) {
+        for piece in framing::split_frames(&bytes) {
             // The last line may be in the middle of being written.
             let Frame::Whole(range) = piece else { continue };
-            let line: Value = serde_json::from_slice(framing::open(&bytes[range]).unwrap()).unwrap();
+            let line: Value = serde_json::from_slice(framing::decode(&bytes[range]).unwrap()).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
             if line["gone"] == true {
                 heads.remove(&id)

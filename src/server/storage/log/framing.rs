@@ -32,13 +32,13 @@ pub enum Frame {
 }
 
 /// A sealed record.
-pub fn seal(json: &[u8]) -> Vec<u8> {
-    seal_written(|bytes| bytes.extend_from_slice(json)).0
+pub fn encode(json: &[u8]) -> Vec<u8> {
+    encode_with(|bytes| bytes.extend_from_slice(json)).0
 }
 
 /// A sealed record of the JSON that `write` puts behind what is there, without a copy of it; and what `write`
 /// said.
-pub fn seal_written<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
+pub fn encode_with<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
     let mut bytes = Vec::with_capacity(USUAL);
     bytes.resize(HEAD, b' ');
     let said = write(&mut bytes);
@@ -54,7 +54,7 @@ pub fn seal_written<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
 }
 
 /// The JSON of the record that the bytes begin with; `None` where it is not whole.
-pub fn open(bytes: &[u8]) -> Option<&[u8]> {
+pub fn decode(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_at_checked(HEAD)?;
     let (sum, length) = head.split_at(CHECKSUM);
     let length = length.strip_prefix(b" ")?.strip_suffix(b" ")?;
@@ -66,7 +66,7 @@ pub fn open(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Everything in the bytes, in order; but for blanks nothing is left out.
-pub fn pieces(bytes: &[u8]) -> Vec<Frame> {
+pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
@@ -75,7 +75,7 @@ pub fn pieces(bytes: &[u8]) -> Vec<Frame> {
             at += blank;
             continue;
         }
-        if let Some(json) = open(rest) {
+        if let Some(json) = decode(rest) {
             let end = at + HEAD + json.len() + 1;
             pieces.push(Frame::Whole(at..end));
             at = end;
@@ -123,13 +123,13 @@ mod tests {
     }
 
     fn sealed(texts: &[Vec<u8>]) -> Vec<u8> {
-        texts.iter().flat_map(|text| seal(text)).collect()
+        texts.iter().flat_map(|text| encode(text)).collect()
     }
 
     fn whole(bytes: &[u8]) -> Vec<&[u8]> {
-        let pieces = pieces(bytes);
+        let pieces = split_frames(bytes);
         let found = pieces.into_iter().filter_map(|piece| match piece {
-            Frame::Whole(range) => open(&bytes[range]),
+            Frame::Whole(range) => decode(&bytes[range]),
             Frame::Damaged(_) => None,
         });
         found.collect()

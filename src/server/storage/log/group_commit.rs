@@ -79,13 +79,13 @@ impl GroupCommit {
     /// Those of the file system: then the line is not there.
     pub fn write_and_wait(&self, line: &LogLine) -> io::Result<()> {
         let (told, answer) = mpsc::sync_channel(1);
-        self.order(line, Box::new(move |written| drop(told.send(written))));
-        answer.recv().unwrap_or_else(|_| Err(stopped()))
+        self.enqueue(line, Box::new(move |written| drop(told.send(written))));
+        answer.recv().unwrap_or_else(|_| Err(stopped_error()))
     }
 
     /// Has a line written, whether somebody waits for it or not. Told how it went, by a thread of the
     /// ledger; dropped without a word, where the ledger is not written any more.
-    pub fn order(&self, line: &LogLine, told: CommitReply) {
+    pub fn enqueue(&self, line: &LogLine, told: CommitReply) {
         let mut state = self.queue.state();
         if state.closed {
             return;
@@ -101,7 +101,7 @@ impl GroupCommit {
     }
 
     /// Has cleared away what is not needed any more, some time soon.
-    pub fn tidy(&self) {
+    pub fn request_compaction(&self) {
         self.queue.state().untidy = true;
         self.queue.tidying.notify_one();
     }
@@ -125,7 +125,7 @@ impl Drop for GroupCommit {
 }
 
 /// Nothing is written any more.
-pub fn stopped() -> io::Error {
+pub fn stopped_error() -> io::Error {
     io::Error::other("the ledger is not written any more")
 }
 
@@ -200,7 +200,7 @@ fn write(queue: &Queue, mut log_writer: LogWriter) {
         }
         order.batch.clear(BATCH);
         // Asked first: it may wait for the disk, and whoever has a line to be written waits for the queue.
-        let wants_room = log_writer.wants_room();
+        let wants_room = log_writer.needs_compaction();
         let mut state = queue.state();
         state.spare = order;
         if state.wrote(wants_room) {
@@ -212,7 +212,7 @@ fn write(queue: &Queue, mut log_writer: LogWriter) {
 fn tidy(queue: &Queue, mut log_writer: LogWriter) {
     let _last_will = LastWill(queue);
     while queue.wants_tidying() {
-        let tidied = log_writer.tidy();
+        let tidied = log_writer.compact();
         let is_news = queue.state().tidied(tidied.is_ok());
         if let Some(error) = tidied.err().filter(|_| is_news) {
             tracing::warn!(%error, "the ledger could not be tidied; it is tried again now and then, and not told again before it went well");

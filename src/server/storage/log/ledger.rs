@@ -50,7 +50,7 @@ impl TranscriptionLog {
         let (volume, at) = last.unwrap_or((0, limit));
         let end = End { volume, at, refused: Vec::new(), prepared: false };
         let ledger = Self { folder, limit, book: Mutex::new(book), end: Mutex::new(end) };
-        ledger.begin(&mut ledger.end())?;
+        ledger.begin_volume(&mut ledger.end())?;
         Ok(ledger)
     }
 
@@ -61,20 +61,20 @@ impl TranscriptionLog {
     pub fn read(&self, id: Uuid) -> io::Result<Option<RecordMeta>> {
         let Some((place, file)) = self.find(id)? else { return Ok(None) };
         let sealed = self.read_at(place, &file)?;
-        let json = framing::open(&sealed).unwrap_or_default();
+        let json = framing::decode(&sealed).unwrap_or_default();
         Ok(serde_json::from_slice::<LogRecord<RecordMeta>>(json)?.head)
     }
 
     /// Opened while the book is held: a volume is out of the book before it is removed.
     fn find(&self, id: Uuid) -> io::Result<Option<(RecordLocation, File)>> {
-        let book = self.book();
+        let book = self.segment_index();
         let Some(place) = book.find(id) else { return Ok(None) };
         Ok(Some((place, File::open(self.path(place.volume))?)))
     }
 
     fn read_at(&self, place: RecordLocation, file: &File) -> io::Result<Vec<u8>> {
         let sealed = bytes_at(place, file)?;
-        if framing::open(&sealed).is_none() {
+        if framing::decode(&sealed).is_none() {
             let words = format!("{} is damaged at byte {}", self.path(place.volume).display(), place.at);
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
@@ -93,27 +93,27 @@ impl TranscriptionLog {
     }
 
     /// A transcription has a file of its own. Whether something can be cleared away by it.
-    pub fn settle(&self, id: Uuid) -> bool {
-        self.book().settle(id)
+    pub fn mark_settled(&self, id: Uuid) -> bool {
+        self.segment_index().mark_settled(id)
     }
 
     /// Whether a record would be found at the next start.
-    pub fn holds(&self, id: Uuid) -> bool {
-        self.book().holds(id)
+    pub fn contains(&self, id: Uuid) -> bool {
+        self.segment_index().contains(id)
     }
 
     /// Whose records are needed, in no order.
-    pub fn needed(&self) -> Vec<Uuid> {
-        self.book().needed()
+    pub fn needed_ids(&self) -> Vec<Uuid> {
+        self.segment_index().needed_ids()
     }
 
     pub(crate) fn path(&self, volume: u64) -> PathBuf {
-        path(&self.folder, volume)
+        volume_path(&self.folder, volume)
     }
 
     /// Begins another volume, if the newest one is full. The old one stays: it is not tidied before all
     /// who write to it are through.
-    pub(crate) fn begin(&self, end: &mut End) -> io::Result<()> {
+    pub(crate) fn begin_volume(&self, end: &mut End) -> io::Result<()> {
         if end.at < self.limit {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl TranscriptionLog {
             self.name(&self.make()?, end.volume + 1)?;
         }
         (end.volume, end.at, end.prepared) = (end.volume + 1, 0, false);
-        self.book().has(end.volume, 0);
+        self.segment_index().set_volume_bytes(end.volume, 0);
         Ok(())
     }
 
@@ -141,14 +141,14 @@ impl TranscriptionLog {
     }
 
     /// Whether the next volume should be made, before somebody has to wait for it.
-    pub(crate) fn wants_room(&self) -> bool {
+    pub(crate) fn needs_next_volume(&self) -> bool {
         let end = self.end();
         !end.prepared && end.at > self.limit / 2
     }
 
     /// Makes the next volume, if it is time for it. One at a time.
-    pub(crate) fn prepare(&self) -> io::Result<()> {
-        if !self.wants_room() {
+    pub(crate) fn prepare_next_volume(&self) -> io::Result<()> {
+        if !self.needs_next_volume() {
             return Ok(());
         }
         let file = self.make()?;
@@ -162,10 +162,10 @@ impl TranscriptionLog {
     }
 
     /// What was refused must not come back: before it is blotted out nothing else is written.
-    pub(crate) fn redact(&self, end: &mut End) -> io::Result<()> {
+    pub(crate) fn redact_refused(&self, end: &mut End) -> io::Result<()> {
         while let Some(place) = end.refused.last() {
             match OpenOptions::new().write(true).open(self.path(place.volume)) {
-                Ok(file) => redact(&file, place.at, place.len)?,
+                Ok(file) => overwrite_blank(&file, place.at, place.len)?,
                 // Nothing there was needed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -175,7 +175,7 @@ impl TranscriptionLog {
         Ok(())
     }
 
-    pub(crate) fn book(&self) -> MutexGuard<'_, SegmentIndex> {
+    pub(crate) fn segment_index(&self) -> MutexGuard<'_, SegmentIndex> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +192,7 @@ pub(crate) fn bytes_at(place: RecordLocation, file: &File) -> io::Result<Vec<u8>
 }
 
 /// Where a volume is.
-pub fn path(folder: &Path, volume: u64) -> PathBuf {
+pub fn volume_path(folder: &Path, volume: u64) -> PathBuf {
     folder.join(format!("{volume:08}.log"))
 }
 
@@ -200,7 +200,7 @@ pub fn path(folder: &Path, volume: u64) -> PathBuf {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn redact(file: &File, at: u64, len: u64) -> io::Result<()> {
+pub fn overwrite_blank(file: &File, at: u64, len: u64) -> io::Result<()> {
     file.write_all_at(&vec![BLANK; usize::try_from(len).map_err(io::Error::other)?], at)?;
     file.sync_data()
 }
@@ -219,22 +219,22 @@ impl LogLine {
     ///
     /// # Errors
     /// None that a head could cause.
-    pub fn accepted(id: Uuid, head: &RecordMeta<Box<RawValue>>) -> serde_json::Result<Self> {
+    pub fn acceptance(id: Uuid, head: &RecordMeta<Box<RawValue>>) -> serde_json::Result<Self> {
         let written = LogRecord { v: 1, id: id.to_string(), head: Some(head), gone: false };
-        let (sealed, said) = framing::seal_written(|bytes| serde_json::to_writer(bytes, &written));
+        let (sealed, said) = framing::encode_with(|bytes| serde_json::to_writer(bytes, &written));
         said.map(|()| Self { id, gone: false, sealed })
     }
 
     /// A transcription is gone, with all that was kept of it.
-    pub fn gone(id: Uuid) -> Self {
+    pub fn deletion(id: Uuid) -> Self {
         let json = format!("{{\"v\":1,\"id\":\"{id}\",\"gone\":true}}");
-        Self { id, gone: true, sealed: framing::seal(json.as_bytes()) }
+        Self { id, gone: true, sealed: framing::encode(json.as_bytes()) }
     }
 
     /// As if a create had been accepted, whatever this says.
     #[cfg(test)]
-    pub fn of(id: Uuid, json: &str) -> Self {
-        Self { id, gone: false, sealed: framing::seal(json.as_bytes()) }
+    pub fn raw(id: Uuid, json: &str) -> Self {
+        Self { id, gone: false, sealed: framing::encode(json.as_bytes()) }
     }
 }
 
@@ -266,12 +266,12 @@ impl LogBatch {
     }
 
     /// Notes where the lines are, now that all of them are at a place.
-    pub(crate) fn note(&self, book: &mut SegmentIndex, all: RecordLocation) {
+    pub(crate) fn index_lines(&self, book: &mut SegmentIndex, all: RecordLocation) {
         let mut at = all.at;
         for (id, gone, end) in &self.lines {
             let place = RecordLocation { at, len: all.at + end - at, ..all };
             at = all.at + end;
-            if *gone { book.strike(*id) } else { book.put(*id, place) }
+            if *gone { book.mark_deleted(*id) } else { book.insert(*id, place) }
         }
     }
 }

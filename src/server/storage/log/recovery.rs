@@ -5,7 +5,7 @@ use crate::server::storage::files;
 use crate::server::storage::log::framing;
 use crate::server::storage::log::framing::{BLANK, Frame};
 use crate::server::storage::log::ledger;
-use crate::server::storage::log::ledger::{LogRecord, TranscriptionLog, redact};
+use crate::server::storage::log::ledger::{LogRecord, TranscriptionLog, overwrite_blank};
 use crate::server::storage::log::segment_index::{RecordLocation, SegmentIndex};
 use crate::server::storage::open::{StoreOpenError, Version};
 use crate::server::storage::record_meta::RecordMeta;
@@ -26,10 +26,10 @@ use uuid::Uuid;
 pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenError> {
     let failed = |error| StoreOpenError::Io { path: folder.clone(), error };
     files::make_folder(&folder).map_err(failed)?;
-    files::sweep(&folder).map_err(failed)?;
+    files::remove_leftovers(&folder).map_err(failed)?;
     let (mut book, mut last, mut gone) = (SegmentIndex::default(), None, HashSet::new());
     for volume in volumes(&folder).map_err(failed)? {
-        let path = ledger::path(&folder, volume);
+        let path = ledger::volume_path(&folder, volume);
         let bytes = fs::read(&path).map_err(failed)?;
         let lines = read(&bytes, &mut gone);
         if let Some(version) = lines.newer {
@@ -38,7 +38,7 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenEr
         fix(&path, &bytes, &lines).map_err(failed)?;
         note(&mut book, volume, &lines.sound);
         let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
-        book.has(volume, end);
+        book.set_volume_bytes(volume, end);
         last = Some((volume, end));
     }
     let own = folder.clone();
@@ -61,13 +61,13 @@ struct Lines {
 /// `gone` are the ids that are gone by what stands before these bytes, and then by them too.
 fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
     let mut lines = Lines::default();
-    for piece in framing::pieces(bytes) {
+    for piece in framing::split_frames(bytes) {
         let Frame::Whole(range) = piece else {
             let Frame::Damaged(range) = piece else { continue };
             lines.damaged.push(range);
             continue;
         };
-        let json = framing::open(&bytes[range.clone()]).unwrap_or_default();
+        let json = framing::decode(&bytes[range.clone()]).unwrap_or_default();
         match understood(json) {
             Some((id, false)) if gone.contains(&id) => lines.copies.push(range),
             Some((id, goes)) => {
@@ -102,9 +102,9 @@ fn newer(json: &[u8]) -> Option<u32> {
 fn note(book: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
     for (range, id, gone) in lines {
         if *gone {
-            book.strike(*id);
+            book.mark_deleted(*id);
         } else {
-            book.put(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
+            book.insert(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
         }
     }
 }
@@ -114,7 +114,7 @@ fn note(book: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool
 fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     for range in &lines.copies {
-        redact(&file, range.start as u64, range.len() as u64)?;
+        overwrite_blank(&file, range.start as u64, range.len() as u64)?;
     }
     for range in &lines.damaged {
         let lost = &bytes[range.clone()];
@@ -133,7 +133,7 @@ fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
                 "a create that was being written when this machine stopped is dropped; nobody was told that it is accepted"
             );
         }
-        redact(&file, range.start as u64, range.len() as u64)?;
+        overwrite_blank(&file, range.start as u64, range.len() as u64)?;
     }
     // What a killed process had written and not synced is taken as accepted.
     file.sync_all()
@@ -146,7 +146,8 @@ fn volumes(folder: &Path) -> io::Result<Vec<u64>> {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
         // Only in the spelling that they are written in.
-        numbers.extend(number.filter(|number| ledger::path(folder, *number).file_name() == Some(name.as_os_str())));
+        numbers
+            .extend(number.filter(|number| ledger::volume_path(folder, *number).file_name() == Some(name.as_os_str())));
     }
     numbers.sort_unstable();
     Ok(numbers)

@@ -64,7 +64,7 @@ pub enum Tidying {
 
 impl SegmentIndex {
     /// A volume has so many bytes.
-    pub fn has(&mut self, volume: u64, bytes: u64) {
+    pub fn set_volume_bytes(&mut self, volume: u64, bytes: u64) {
         self.volumes.entry(volume).or_default().bytes = bytes;
     }
 
@@ -81,7 +81,7 @@ impl SegmentIndex {
     }
 
     /// A record lies here, and nowhere else from now on. What was struck stays so.
-    pub fn put(&mut self, id: Uuid, place: RecordLocation) {
+    pub fn insert(&mut self, id: Uuid, place: RecordLocation) {
         let (usage, before) = match self.records.entry(id) {
             Entry::Vacant(entry) => (entry.insert(Kept { place, usage: Usage::Needed }).usage, None),
             Entry::Occupied(mut entry) => {
@@ -98,12 +98,12 @@ impl SegmentIndex {
     }
 
     /// A transcription has a file of its own now. Whether something can be cleared away by it.
-    pub fn settle(&mut self, id: Uuid) -> bool {
+    pub fn mark_settled(&mut self, id: Uuid) -> bool {
         self.free(id, Usage::Settled)
     }
 
     /// A transcription is gone.
-    pub fn strike(&mut self, id: Uuid) {
+    pub fn mark_deleted(&mut self, id: Uuid) {
         self.free(id, Usage::Struck);
     }
 
@@ -126,12 +126,12 @@ impl SegmentIndex {
     }
 
     /// Whether a record would be found at the next start, needed or not.
-    pub fn holds(&self, id: Uuid) -> bool {
+    pub fn contains(&self, id: Uuid) -> bool {
         self.records.get(&id).is_some_and(|kept| kept.usage != Usage::Struck)
     }
 
     /// What is needed, in no order.
-    pub fn needed(&self) -> Vec<Uuid> {
+    pub fn needed_ids(&self) -> Vec<Uuid> {
         self.records.iter().filter(|(_, kept)| kept.usage == Usage::Needed).map(|(id, _)| *id).collect()
     }
 
@@ -144,7 +144,7 @@ impl SegmentIndex {
 
     /// The next thing to be done, so that beside what is needed at most as much again and `slack`
     /// bytes lie there. The newest volume is written to, and stays.
-    pub fn tidying(&self, slack: u64) -> Option<Tidying> {
+    pub fn next_compaction(&self, slack: u64) -> Option<Tidying> {
         let (number, oldest) = self.volumes.first_key_value().filter(|_| self.volumes.len() > 1)?;
         let (mut bytes, mut needed) = (0, 0);
         for volume in self.volumes.values() {
@@ -160,7 +160,7 @@ impl SegmentIndex {
     }
 
     /// A volume is no more.
-    pub fn remove(&mut self, number: u64) {
+    pub fn remove_volume(&mut self, number: u64) {
         let Some(volume) = self.volumes.remove(&number) else { return };
         for id in volume.ids {
             if self.records.get(&id).is_some_and(|kept| kept.place.volume == number) {
@@ -182,10 +182,10 @@ mod tests {
         let (mut book, mut id) = (SegmentIndex::default(), 0);
         for (number, count) in (1..).zip(volumes) {
             for n in 0..u64::try_from(*count).unwrap() {
-                book.put(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
+                book.insert(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
                 id += 1;
             }
-            book.has(number, u64::try_from(*count).unwrap() * LEN);
+            book.set_volume_bytes(number, u64::try_from(*count).unwrap() * LEN);
         }
         book
     }
@@ -194,56 +194,56 @@ mod tests {
     fn the_oldest_goes_when_nothing_in_it_is_needed_and_the_newest_stays() {
         let mut book = book(&[2, 1, 1]);
         let [a, b, c, d] = [0, 1, 2, 3].map(Uuid::from_u128);
-        assert!(!book.settle(a) && book.settle(c), "one is needed in the first, none in the second");
-        assert_eq!(book.tidying(1_000), None, "only the oldest goes");
-        assert!(book.settle(b));
-        assert!(book.holds(b) && book.find(b).is_none());
-        assert_eq!(book.tidying(1_000), Some(Tidying::Remove(1)));
-        book.remove(1);
-        assert!(!book.holds(b), "nothing of it would be found");
-        assert_eq!(book.tidying(1_000), Some(Tidying::Remove(2)));
-        book.remove(2);
-        book.settle(d);
-        assert_eq!(book.tidying(0), None);
-        assert_eq!(book.needed(), [] as [Uuid; 0]);
+        assert!(!book.mark_settled(a) && book.mark_settled(c), "one is needed in the first, none in the second");
+        assert_eq!(book.next_compaction(1_000), None, "only the oldest goes");
+        assert!(book.mark_settled(b));
+        assert!(book.contains(b) && book.find(b).is_none());
+        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(1)));
+        book.remove_volume(1);
+        assert!(!book.contains(b), "nothing of it would be found");
+        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(2)));
+        book.remove_volume(2);
+        book.mark_settled(d);
+        assert_eq!(book.next_compaction(0), None);
+        assert_eq!(book.needed_ids(), [] as [Uuid; 0]);
     }
 
     #[test]
     fn what_is_needed_moves_on_when_most_around_it_is_not() {
         let mut book = book(&[4, 4, 1]);
         for id in 1..8 {
-            book.settle(Uuid::from_u128(id));
+            book.mark_settled(Uuid::from_u128(id));
         }
         let oldest = Uuid::from_u128(0);
-        assert_eq!(book.tidying(70), None, "90 bytes lie there, 20 are needed");
-        assert_eq!(book.tidying(49), Some(Tidying::Renew(1)));
+        assert_eq!(book.next_compaction(70), None, "90 bytes lie there, 20 are needed");
+        assert_eq!(book.next_compaction(49), Some(Tidying::Renew(1)));
         assert_eq!(book.needed_in(1), [(oldest, RecordLocation { volume: 1, at: 0, len: LEN })]);
         let moved = RecordLocation { volume: 3, at: LEN, len: LEN };
-        book.put(oldest, moved);
+        book.insert(oldest, moved);
         assert_eq!((book.needed_in(1), book.find(oldest)), (Vec::new(), Some(moved)));
         for number in [1, 2] {
-            assert_eq!(book.tidying(49), Some(Tidying::Remove(number)));
-            book.remove(number);
+            assert_eq!(book.next_compaction(49), Some(Tidying::Remove(number)));
+            book.remove_volume(number);
         }
-        assert_eq!((book.find(oldest), book.tidying(0)), (Some(moved), None));
+        assert_eq!((book.find(oldest), book.next_compaction(0)), (Some(moved), None));
     }
 
     #[test]
     fn a_volume_that_is_written_to_stays() {
         let mut book = book(&[0, 0]);
         book.begin_writing(1);
-        assert_eq!(book.tidying(0), None);
+        assert_eq!(book.next_compaction(0), None);
         book.end_writing(1);
-        assert_eq!(book.tidying(0), Some(Tidying::Remove(1)));
+        assert_eq!(book.next_compaction(0), Some(Tidying::Remove(1)));
     }
 
     #[test]
     fn what_is_struck_stays_so() {
         let mut book = book(&[1, 1]);
         let id = Uuid::from_u128(0);
-        book.strike(id);
-        assert!(!book.holds(id));
-        book.put(id, RecordLocation { volume: 2, at: LEN, len: LEN });
-        assert!(!book.holds(id) && !book.settle(id) && book.find(id).is_none());
+        book.mark_deleted(id);
+        assert!(!book.contains(id));
+        book.insert(id, RecordLocation { volume: 2, at: LEN, len: LEN });
+        assert!(!book.contains(id) && !book.mark_settled(id) && book.find(id).is_none());
     }
 }

@@ -32,7 +32,7 @@ impl LogWriter {
     /// # Errors
     /// Those of the file system; then none of its lines is there.
     pub fn write(&mut self, batch: &LogBatch) -> io::Result<()> {
-        self.append(batch.bytes(), |book, all| batch.note(book, all))
+        self.append(batch.bytes(), |book, all| batch.index_lines(book, all))
     }
 
     /// Makes bytes durable, and then has the book told where they are. Others may write behind them
@@ -42,7 +42,7 @@ impl LogWriter {
         let (place, written) = self.put_down(bytes)?;
         crash::point(Point::LedgerWritten);
         let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
-        let mut book = ledger.book();
+        let mut book = ledger.segment_index();
         if synced.is_ok() {
             tell(&mut book, place);
         }
@@ -52,7 +52,7 @@ impl LogWriter {
             let mut end = ledger.end();
             end.refused.push(place);
             // Should this fail too, it is tried again before the next lines.
-            let _ = ledger.redact(&mut end);
+            let _ = ledger.redact_refused(&mut end);
         })
     }
 
@@ -60,20 +60,20 @@ impl LogWriter {
     fn put_down(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
         let ledger = Arc::clone(&self.ledger);
         let mut end = ledger.end();
-        ledger.redact(&mut end)?;
-        ledger.begin(&mut end)?;
+        ledger.redact_refused(&mut end)?;
+        ledger.begin_volume(&mut end)?;
         let place = RecordLocation { volume: end.volume, at: end.at, len: bytes.len() as u64 };
         let written = self.file(place.volume)?.write_all_at(bytes, place.at);
         end.at += place.len;
-        let mut book = ledger.book();
-        book.has(place.volume, end.at);
+        let mut book = ledger.segment_index();
+        book.set_volume_bytes(place.volume, end.at);
         book.begin_writing(place.volume);
         Ok((place, written))
     }
 
     /// Whether [`tidy`](Self::tidy) has something to make ready.
-    pub fn wants_room(&self) -> bool {
-        self.ledger.wants_room()
+    pub fn needs_compaction(&self) -> bool {
+        self.ledger.needs_next_volume()
     }
 
     fn file(&mut self, volume: u64) -> io::Result<&File> {
@@ -87,15 +87,15 @@ impl LogWriter {
     ///
     /// # Errors
     /// Those of the file system; it may be repeated.
-    pub fn tidy(&mut self) -> io::Result<()> {
+    pub fn compact(&mut self) -> io::Result<()> {
         // On a full disk it is what is cleared away that makes room; and neither needs the other.
-        let (cleared, prepared) = (self.clear(), self.ledger.prepare());
+        let (cleared, prepared) = (self.clear(), self.ledger.prepare_next_volume());
         cleared.and(prepared)
     }
 
     fn clear(&mut self) -> io::Result<()> {
         loop {
-            let next = self.ledger.book().tidying(self.ledger.limit * SLACK);
+            let next = self.ledger.segment_index().next_compaction(self.ledger.limit * SLACK);
             match next {
                 Some(Tidying::Remove(volume)) => self.remove(volume)?,
                 Some(Tidying::Renew(volume)) => self.renew(volume)?,
@@ -106,18 +106,18 @@ impl LogWriter {
 
     fn remove(&self, volume: u64) -> io::Result<()> {
         // A record in it may be all that says whose copy is refused: the copy goes first.
-        self.ledger.redact(&mut self.ledger.end())?;
+        self.ledger.redact_refused(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
         crash::point(Point::VolumeRemoved);
         // In their order on the disk too: what says that a record is gone goes after it.
         files::sync_folder(&self.ledger.folder)?;
-        self.ledger.book().remove(volume);
+        self.ledger.segment_index().remove_volume(volume);
         Ok(())
     }
 
     /// Writes what is needed of a volume again.
     fn renew(&mut self, volume: u64) -> io::Result<()> {
-        let needed = self.ledger.book().needed_in(volume);
+        let needed = self.ledger.segment_index().needed_in(volume);
         self.copy(volume, needed)
     }
 
@@ -137,16 +137,16 @@ impl LogWriter {
             let mut at = all.at;
             for (id, RecordLocation { len, .. }) in needed {
                 let place = RecordLocation { at, len, ..all };
-                book.put(id, place);
+                book.insert(id, place);
                 at += len;
                 // It went while it was written again: what says so stands before the copy, and may be
                 // cleared away before it. Killed here, the next start sees to it (see `recovery`).
-                gone.extend((!book.holds(id)).then_some(place));
+                gone.extend((!book.contains(id)).then_some(place));
             }
         })?;
         let mut end = self.ledger.end();
         end.refused.extend(gone);
-        self.ledger.redact(&mut end)
+        self.ledger.redact_refused(&mut end)
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
 
     /// So long that few fill a volume.
     fn long(id: Uuid) -> LogLine {
-        LogLine::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
+        LogLine::raw(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
     }
 
     /// As if all of it had been written, and the sync had failed.
@@ -175,10 +175,10 @@ mod tests {
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 1 << 20).unwrap());
         let line = |id: u128| {
             let id = Uuid::from_u128(id);
-            batch([LogLine::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"}}"))])
+            batch([LogLine::raw(id, &format!("{{\"v\":1,\"id\":\"{id}\"}}"))])
         };
         LogWriter::new(Arc::clone(&ledger)).write(&line(1)).unwrap();
-        let volume = ledger::path(folder.path(), 1);
+        let volume = ledger::volume_path(folder.path(), 1);
         let file = OpenOptions::new().write(true).open(&volume).unwrap();
         file.write_all_at(line(2).bytes(), ledger.end().at).unwrap();
         let cannot_write = File::open(&volume).unwrap();
@@ -187,7 +187,7 @@ mod tests {
         LogWriter::new(Arc::clone(&ledger)).write(&line(3)).unwrap();
         drop(ledger);
         let ledger = recovery::open(folder.path().to_owned(), 1 << 20).unwrap();
-        let mut found = ledger.needed();
+        let mut found = ledger.needed_ids();
         found.sort();
         assert_eq!(found, [1, 3].map(Uuid::from_u128));
     }
@@ -200,12 +200,12 @@ mod tests {
         let mut log_writer = LogWriter::new(Arc::clone(&ledger));
         for id in [1, 2].map(Uuid::from_u128) {
             log_writer.write(&batch([long(id)])).unwrap();
-            ledger.settle(id);
+            ledger.mark_settled(id);
         }
-        std::fs::create_dir(ledger::path(folder.path(), 3)).unwrap();
-        assert!(log_writer.tidy().is_err());
-        assert!(!ledger::path(folder.path(), 1).exists());
-        assert!(ledger::path(folder.path(), 2).exists());
+        std::fs::create_dir(ledger::volume_path(folder.path(), 3)).unwrap();
+        assert!(log_writer.compact().is_err());
+        assert!(!ledger::volume_path(folder.path(), 1).exists());
+        assert!(ledger::volume_path(folder.path(), 2).exists());
     }
 
     /// It ends and is deleted between the look and the copy.
@@ -215,19 +215,19 @@ mod tests {
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 120).unwrap());
         let mut log_writer = LogWriter::new(Arc::clone(&ledger));
         log_writer.write(&batch([long(id)])).unwrap();
-        let needed = ledger.book().needed_in(1);
-        log_writer.write(&batch([LogLine::gone(id)])).unwrap();
+        let needed = ledger.segment_index().needed_in(1);
+        log_writer.write(&batch([LogLine::deletion(id)])).unwrap();
         let found = |folder: &std::path::Path| {
-            let bytes = std::fs::read(ledger::path(folder, 2)).unwrap();
-            let pieces = framing::pieces(&bytes);
+            let bytes = std::fs::read(ledger::volume_path(folder, 2)).unwrap();
+            let pieces = framing::split_frames(&bytes);
             pieces.len()
         };
         assert_eq!(found(folder.path()), 1);
         log_writer.copy(1, needed).unwrap();
         assert_eq!(found(folder.path()), 1, "the copy is blotted out");
         drop(log_writer);
-        std::fs::remove_file(ledger::path(folder.path(), 1)).unwrap();
-        assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed().is_empty());
+        std::fs::remove_file(ledger::volume_path(folder.path(), 1)).unwrap();
+        assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed_ids().is_empty());
     }
 
     #[test]
@@ -238,12 +238,12 @@ mod tests {
         log_writer.write(&batch([1, 2].map(|id| long(Uuid::from_u128(id))))).unwrap();
         for id in 3..9 {
             log_writer.write(&batch([long(Uuid::from_u128(id))])).unwrap();
-            ledger.settle(Uuid::from_u128(id));
+            ledger.mark_settled(Uuid::from_u128(id));
         }
-        let first = OpenOptions::new().write(true).open(ledger::path(folder.path(), 1)).unwrap();
+        let first = OpenOptions::new().write(true).open(ledger::volume_path(folder.path(), 1)).unwrap();
         first.write_all_at(b"x", 50).unwrap();
-        log_writer.tidy().unwrap();
-        assert!(!ledger::path(folder.path(), 1).exists());
+        log_writer.compact().unwrap();
+        assert!(!ledger::volume_path(folder.path(), 1).exists());
         let read = |id: u128| ledger.read(Uuid::from_u128(id)).map(|_| ()).map_err(|error| error.kind());
         assert_eq!((read(1), read(2)), (Err(io::ErrorKind::InvalidData), Ok(())));
     }

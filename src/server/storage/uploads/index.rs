@@ -27,11 +27,11 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn all(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.records)
     }
 
-    pub(super) fn of(&self, owner: &Hash) -> u64 {
+    pub(super) fn bytes_of(&self, owner: &Hash) -> u64 {
         self.owners.get(owner).copied().unwrap_or(0)
     }
 
@@ -66,7 +66,7 @@ impl Index {
     }
 
     /// Takes an upload out that no open transcription holds.
-    pub(super) fn take_idle(&mut self, id: Uuid) -> Option<Kept> {
+    pub(super) fn remove_idle(&mut self, id: Uuid) -> Option<Kept> {
         let kept = self.uploads.get(&id).filter(|kept| kept.open == 0)?;
         let (owner, used) = (kept.owner, kept.used);
         if let Some(idle) = self.idle.get_mut(&owner) {
@@ -84,11 +84,11 @@ impl Index {
     /// Of the idle uploads of these owners that may go the one whose last use is the oldest.
     pub(super) fn oldest_idle(&self, now: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
         let owners = self.idle.iter().filter(|(owner, _)| may(owner));
-        let of_each = owners.filter_map(|(_, idle)| idle.iter().find(|(_, id)| self.may_go(*id, now)));
+        let of_each = owners.filter_map(|(_, idle)| idle.iter().find(|(_, id)| self.is_removable(*id, now)));
         of_each.min().map(|(_, id)| *id)
     }
 
-    pub(super) fn may_go(&self, id: Uuid, now: Timestamp) -> bool {
+    pub(super) fn is_removable(&self, id: Uuid, now: Timestamp) -> bool {
         self.uploads.get(&id).is_some_and(|kept| kept.named || now.since(kept.used) > FRESH)
     }
 }
@@ -111,13 +111,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn of(label: Label, size: u64) -> Self {
+    pub(super) fn from_label(label: Label, size: u64) -> Self {
         let Label { owner, since, used, named, file, .. } = label;
         let used = used.unwrap_or(since).max(since);
         Self { owner, since, size, file, open: 0, ended: 0, used, noted: used, named }
     }
 
-    pub(super) fn label(&self) -> Label {
+    pub(super) fn to_label(&self) -> Label {
         let used = Some(self.used).filter(|used| *used != self.since);
         Label { v: 1, owner: self.owner, since: self.since, used, named: self.named, file: self.file.clone() }
     }
@@ -139,19 +139,19 @@ pub(super) struct Label {
     pub(super) file: File,
 }
 
-pub(super) fn read_kept(folder: &Path, id: Uuid) -> io::Result<Kept> {
+pub(super) fn read_entry(folder: &Path, id: Uuid) -> io::Result<Kept> {
     let label: Label = serde_json::from_slice(&fs::read(folder.join(format!("{id}.json")))?)?;
     if label.v != 1 {
         let words = format!("an upload was kept by a newer release of scribed (version {})", label.v);
         return Err(io::Error::new(io::ErrorKind::Unsupported, words));
     }
     let size = fs::metadata(folder.join(id.to_string()))?.len();
-    Ok(Kept::of(label, size))
+    Ok(Kept::from_label(label, size))
 }
 
 /// Without its file, or with a label that is no label: an upload that was never answered, or one
 /// whose removal was cut short.
-pub(super) fn half_done(error: &io::Error) -> bool {
+pub(super) fn is_incomplete(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     matches!(error.kind(), NotFound | InvalidData | UnexpectedEof)
 }

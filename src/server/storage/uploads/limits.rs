@@ -77,38 +77,38 @@ impl Default for UploadRules {
 
 impl UploadStore {
     /// Says who shares it from now on, and what is taken; until then one key does.
-    pub fn share(&self, sharing: UploadRules) {
+    pub fn set_rules(&self, sharing: UploadRules) {
         *self.sharing.lock().unwrap_or_else(PoisonError::into_inner) = sharing;
     }
 
     /// Says how many keys share it from now on.
-    pub fn share_among(&self, keys: usize) {
-        self.share(UploadRules { keys, ..self.sharing() });
+    pub fn set_key_count(&self, keys: usize) {
+        self.set_rules(UploadRules { keys, ..self.rules() });
     }
 
-    pub(super) fn sharing(&self) -> UploadRules {
+    pub(super) fn rules(&self) -> UploadRules {
         *self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this key makes room for all: it holds more than its share, or none does.
-    pub fn makes_room(&self, owner: &Hash) -> bool {
-        let (state, share) = (self.state(), self.share_of_each());
-        state.of(owner) > share || state.owners.values().all(|held| *held <= share)
+    pub fn must_free_space(&self, owner: &Hash) -> bool {
+        let (state, share) = (self.state(), self.share_per_key());
+        state.bytes_of(owner) > share || state.owners.values().all(|held| *held <= share)
     }
 
-    pub(super) fn share_of_each(&self) -> u64 {
-        fair_share::of_disk(self.limits.disk, self.sharing().keys)
+    pub(super) fn share_per_key(&self) -> u64 {
+        fair_share::disk_share(self.limits.disk, self.rules().keys)
     }
 
     /// Whether nine tenths of the disk's limit are used.
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_nearly_full(&self) -> bool {
         let state = self.state();
-        state.all() > self.limits.disk / 10 * 9
+        state.total_bytes() > self.limits.disk / 10 * 9
     }
 
     /// How much of the disk's limit is used.
     pub fn usage(&self) -> Usage {
-        Usage { used: self.state().all(), limit: self.limits.disk }
+        Usage { used: self.state().total_bytes(), limit: self.limits.disk }
     }
 
     /// Counts `more` bytes of one that has `size` already. Idle uploads go where there is no room for them.
@@ -118,7 +118,7 @@ impl UploadStore {
     pub(crate) fn reserve(&self, owner: &Hash, size: u64, more: u64) -> Result<(), UploadStoreError> {
         loop {
             let mut state = self.state();
-            let (own, all) = (state.of(owner).saturating_sub(size), state.all().saturating_sub(size));
+            let (own, all) = (state.bytes_of(owner).saturating_sub(size), state.total_bytes().saturating_sub(size));
             let fits = self.check(size + more, own, all);
             let Err(UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. }) = fits else {
                 fits?;
@@ -138,8 +138,8 @@ impl UploadStore {
     /// The idle upload that goes next so that `owner` can have `held` bytes. Within its share it keeps its own where
     /// another key holds more than that.
     fn to_give_way(&self, state: &Index, owner: &Hash, held: u64) -> Option<Uuid> {
-        let (now, share) = (self.clock.now(), self.share_of_each());
-        let is_over = |other: &Hash| held <= share && other != owner && state.of(other) > share;
+        let (now, share) = (self.clock.now(), self.share_per_key());
+        let is_over = |other: &Hash| held <= share && other != owner && state.bytes_of(other) > share;
         let of_others = state.oldest_idle(now, is_over);
         of_others.or_else(|| state.oldest_idle(now, |other| self.gives_way(state, other, owner, held)))
     }
@@ -147,22 +147,23 @@ impl UploadStore {
     /// Whether idle uploads of `of` go so that `owner` can have `held` bytes: its own do, and those of a key that
     /// holds more than its share. Others' only where nobody does, and `owner` stays within its share.
     fn gives_way(&self, state: &Index, of: &Hash, owner: &Hash, held: u64) -> bool {
-        let share = self.share_of_each();
+        let share = self.share_per_key();
         let nobody_over = || state.owners.iter().all(|(other, bytes)| other == owner || *bytes <= share);
-        of == owner || state.of(of) > share || (held <= share && nobody_over())
+        of == owner || state.bytes_of(of) > share || (held <= share && nobody_over())
     }
 
     /// Whether so much fits, when the idle uploads go that would go for it. None does before bytes come.
-    pub(super) fn check_when_idle_go(&self, owner: &Hash, announced: u64) -> Result<(), UploadStoreError> {
+    pub(super) fn check_without_idle(&self, owner: &Hash, announced: u64) -> Result<(), UploadStoreError> {
         let (state, now) = (self.state(), self.clock.now());
-        let (own, all) = (state.of(owner), state.all());
+        let (own, all) = (state.bytes_of(owner), state.total_bytes());
         match self.check(announced, own, all) {
             Err(UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. }) => {}
             // What is announced may be any number here.
             known => return known,
         }
         let idle = |of: &Hash| -> u64 {
-            let ids = state.idle.get(of).into_iter().flatten().map(|(_, id)| id).filter(|id| state.may_go(**id, now));
+            let ids =
+                state.idle.get(of).into_iter().flatten().map(|(_, id)| id).filter(|id| state.is_removable(**id, now));
             ids.filter_map(|id| state.uploads.get(id)).map(|kept| kept.size).sum()
         };
         let own_idle = idle(owner);
@@ -186,8 +187,8 @@ impl UploadStore {
             return Err(UploadStoreError::TooLarge { limit: one.min(disk) });
         }
         let (all, own, share) =
-            (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_of_each());
-        if all > disk / 10 * 9 && self.sharing().keys > 1 && own > share {
+            (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_per_key());
+        if all > disk / 10 * 9 && self.rules().keys > 1 && own > share {
             return Err(UploadStoreError::OverShare { share, limit: disk });
         }
         if all <= disk { Ok(()) } else { Err(UploadStoreError::Full { limit: disk }) }

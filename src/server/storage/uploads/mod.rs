@@ -16,7 +16,7 @@ use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::files;
 use crate::wire::result::File;
-use index::{Index, Kept, Label, half_done, read_kept};
+use index::{Index, Kept, Label, is_incomplete, read_entry};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
@@ -56,15 +56,15 @@ impl UploadStore {
     ) -> io::Result<Self> {
         files::make_folder(&folder)?;
         let mut state = Index::default();
-        for id in files::ids(&folder)? {
-            match read_kept(&folder, id) {
+        for id in files::record_ids(&folder)? {
+            match read_entry(&folder, id) {
                 Ok(mut kept) => {
                     kept.owner = whose(kept.owner);
                     state.bytes += kept.size;
                     state.add(&kept.owner, kept.size);
                     state.insert(id, kept);
                 }
-                Err(error) if half_done(&error) => {
+                Err(error) if is_incomplete(&error) => {
                     tracing::warn!(%id, %error, "an upload that is not whole is dropped");
                 }
                 Err(error) => return Err(error),
@@ -77,11 +77,11 @@ impl UploadStore {
 
     /// The longest recording that is taken.
     pub fn length_limit(&self) -> Duration {
-        self.sharing().length_limit
+        self.rules().length_limit
     }
 
     /// The right to have an upload of this key looked at: files that take long keep only its others waiting.
-    pub(crate) async fn may_look(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn acquire_probe_permit(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
         self.looks_of(owner).acquire_owned().await.ok()
     }
 
@@ -95,7 +95,7 @@ impl UploadStore {
     /// # Errors
     /// It is known already that it does not fit.
     pub fn begin(self: &Arc<Self>, owner: Hash, announced: u64) -> Result<UploadWriter, UploadStoreError> {
-        self.check_when_idle_go(&owner, announced)?;
+        self.check_without_idle(&owner, announced)?;
         let (file, path) = files::temporary(&self.folder)?.into_parts();
         Ok(UploadWriter::new(tokio::fs::File::from_std(file), path, owner, Arc::clone(self)))
     }
@@ -104,23 +104,23 @@ impl UploadStore {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(&self, mut incoming: UploadWriter, since: Timestamp, file: File) -> io::Result<()> {
+    pub fn store(&self, mut incoming: UploadWriter, since: Timestamp, file: File) -> io::Result<()> {
         let owner = incoming.owner();
         let id = file.id.as_deref().and_then(files::parse_id);
         let (Some(id), Some(path)) = (id, incoming.take_path()) else {
             return Err(io::Error::other("an upload needs an id and a file"));
         };
         let label = Label { v: 1, owner, since, used: None, named: false, file };
-        path.persist(self.media(id))?;
+        path.persist(self.media_path(id))?;
         crash::point(Point::UploadNamed);
         // The label's own sync of the folder covers the file's name too.
         if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
             // Without a label it is swept away at the next start.
-            let _ = files::remove(&self.media(id));
+            let _ = files::remove(&self.media_path(id));
             return Err(error);
         }
-        let size = incoming.hand_over();
-        self.state().insert(id, Kept::of(label, size));
+        let size = incoming.take_reservation();
+        self.state().insert(id, Kept::from_label(label, size));
         crash::point(Point::UploadKept);
         Ok(())
     }
@@ -142,7 +142,7 @@ impl UploadStore {
             kept.ended += 1;
             kept.named = true;
             kept.used = kept.used.max(now);
-            self.is_over(kept, now)
+            self.is_expired(kept, now)
         });
         if over == Some(true) {
             self.remove(id);
@@ -150,7 +150,7 @@ impl UploadStore {
     }
 
     /// A create that held the upload was not accepted: it stays as it was.
-    pub fn give_back(&self, id: Uuid) {
+    pub fn release_unused(&self, id: Uuid) {
         self.state().change(id, |kept| kept.open = kept.open.saturating_sub(1));
     }
 
@@ -175,7 +175,7 @@ impl UploadStore {
     }
 
     /// The upload is read by its owner.
-    pub fn use_now(&self, id: Uuid) {
+    pub fn mark_used(&self, id: Uuid) {
         let now = self.clock.now();
         self.state().change(id, |kept| kept.used = kept.used.max(now));
         self.note(id, NOTED);
@@ -187,7 +187,7 @@ impl UploadStore {
             let due = kept.open == 0 && kept.used.since(kept.noted) > behind;
             due.then(|| {
                 kept.noted = kept.used;
-                kept.label()
+                kept.to_label()
             })
         });
         let Some(label) = label.flatten() else { return };
@@ -203,7 +203,7 @@ impl UploadStore {
     }
 
     /// Registers, at start, that a transcription uses the upload, and when it used it last; whether the upload is here.
-    pub fn remember(&self, id: Uuid, open: bool, used: Timestamp) -> bool {
+    pub fn register_use(&self, id: Uuid, open: bool, used: Timestamp) -> bool {
         let told = self.state().change(id, |kept| {
             kept.open += usize::from(open);
             kept.ended += usize::from(!open);
@@ -214,14 +214,14 @@ impl UploadStore {
     }
 
     /// What is known of an upload of this owner, and how many bytes it has.
-    pub fn owned(&self, id: Uuid, owner: &Hash) -> Option<(File, u64)> {
+    pub fn find_owned(&self, id: Uuid, owner: &Hash) -> Option<(File, u64)> {
         let state = self.state();
         let kept = state.uploads.get(&id).filter(|kept| kept.owner == *owner)?;
         Some((kept.file.clone(), kept.size))
     }
 
     /// What is known of an upload.
-    pub fn file(&self, id: Uuid) -> Option<File> {
+    pub fn file_info(&self, id: Uuid) -> Option<File> {
         self.state().uploads.get(&id).map(|kept| kept.file.clone())
     }
 
@@ -240,7 +240,7 @@ impl UploadStore {
     }
 
     /// Where an upload's file is.
-    pub fn media(&self, id: Uuid) -> PathBuf {
+    pub fn media_path(&self, id: Uuid) -> PathBuf {
         self.folder.join(id.to_string())
     }
 
@@ -252,11 +252,11 @@ impl UploadStore {
     /// Whether it was removed.
     fn remove(&self, id: Uuid) -> bool {
         // Between the look and now a create may have taken hold of it.
-        if self.state().take_idle(id).is_none() {
+        if self.state().remove_idle(id).is_none() {
             return false;
         }
         // The label last: what is left of a removal that was cut short is found by it.
-        let removed = files::remove(&self.media(id)).and_then(|()| {
+        let removed = files::remove(&self.media_path(id)).and_then(|()| {
             crash::point(Point::UploadRemoving);
             files::remove(&self.label(id))
         });

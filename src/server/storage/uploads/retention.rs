@@ -29,7 +29,7 @@ impl UploadRetention {
     }
 
     /// How often is looked for those that have been kept long enough.
-    pub fn looks(self) -> Duration {
+    pub fn check_interval(self) -> Duration {
         let shortest = if self.named.is_zero() { self.unnamed } else { self.unnamed.min(self.named) };
         (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(3600))
     }
@@ -37,21 +37,21 @@ impl UploadRetention {
 
 impl UploadStore {
     /// Removes what no open transcription holds and has been kept for long enough.
-    pub fn sweep(&self) {
+    pub fn remove_expired(&self) {
         let now = self.clock.now();
-        let over = |(_, kept): &(&Uuid, &Kept)| self.is_over(kept, now);
+        let over = |(_, kept): &(&Uuid, &Kept)| self.is_expired(kept, now);
         let gone: Vec<Uuid> = self.state().uploads.iter().filter(over).map(|(id, _)| *id).collect();
         gone.into_iter().for_each(|id| _ = self.remove(id));
     }
 
-    pub(super) fn is_over(&self, kept: &Kept, now: Timestamp) -> bool {
+    pub(super) fn is_expired(&self, kept: &Kept, now: Timestamp) -> bool {
         let (span, since) = (if kept.named { self.keeping.named } else { self.keeping.unnamed }, now.since(kept.used));
         kept.open == 0 && (span.is_zero() || since > span)
     }
 
     /// Removes idle uploads, that whose last use is the oldest first, until eight tenths of the disk's limit are used;
     /// how many. So there is room for what comes, and for imports. Only those of keys that make room for all.
-    pub fn make_room(&self) -> usize {
+    pub fn free_space(&self) -> usize {
         let mut removed = 0;
         while let Some(oldest) = self.to_make_room() {
             removed += usize::from(self.remove(oldest));
@@ -60,11 +60,11 @@ impl UploadStore {
     }
 
     fn to_make_room(&self) -> Option<Uuid> {
-        let (state, share) = (self.state(), self.share_of_each());
-        if state.all() <= self.limits.disk / 10 * 8 {
+        let (state, share) = (self.state(), self.share_per_key());
+        if state.total_bytes() <= self.limits.disk / 10 * 8 {
             return None;
         }
-        let is_over = |owner: &Hash| state.of(owner) > share;
+        let is_over = |owner: &Hash| state.bytes_of(owner) > share;
         let any_over = state.owners.keys().any(is_over);
         state.oldest_idle(self.clock.now(), |owner| is_over(owner) || !any_over)
     }

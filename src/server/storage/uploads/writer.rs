@@ -32,8 +32,8 @@ impl UploadWriter {
     }
 
     /// The right to have it looked at.
-    pub(crate) async fn may_look(&self) -> Option<OwnedSemaphorePermit> {
-        self.upload_store.may_look(&self.owner).await
+    pub(crate) async fn acquire_probe_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.upload_store.acquire_probe_permit(&self.owner).await
     }
 
     /// The longest recording that is taken.
@@ -47,7 +47,7 @@ impl UploadWriter {
     }
 
     /// What it counted for, which counts for what is kept from now on.
-    pub(crate) fn hand_over(&mut self) -> u64 {
+    pub(crate) fn take_reservation(&mut self) -> u64 {
         std::mem::take(&mut self.size)
     }
 
