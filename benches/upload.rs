@@ -16,7 +16,7 @@ use scribed::client::contract::{Client, Identity, UploadFile};
 use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::SystemClock;
 use scribed::domain::names::ServiceName;
-use scribed::pipeline::stages::upload::stream::Passage;
+use scribed::pipeline::stages::upload::stream::UploadStream;
 use scribed::source::mount::disk::Disk;
 use std::error::Error;
 use std::fs::File;
@@ -99,15 +99,15 @@ fn client(url: &str) -> Result<HttpClient> {
 
 async fn upload(client: &HttpClient, path: &Path, size: u64, hash: bool) -> Result<Duration> {
     let stamp = Disk::Local.stamp(&path.metadata()?);
-    let passage = Passage::new(RootedPath::whole(path), Disk::Local, stamp, Arc::default());
+    let upload_stream = UploadStream::new(RootedPath::whole(path), Disk::Local, stamp, Arc::default());
     let path = path.to_owned();
     let plain = UploadFile { name: "talk.wav".to_owned(), size, open: Arc::new(move || pieces(path.clone()).boxed()) };
-    let file = if hash { passage.file() } else { plain };
+    let file = if hash { upload_stream.file() } else { plain };
     let begun = Instant::now();
     let sent = client.upload(file).await;
     let took = begun.elapsed();
     let sent = sent.map_err(|fault| fault.words)?;
-    if hash && passage.passed().hash.is_none() {
+    if hash && upload_stream.progress().hash.is_none() {
         return Err("not all of it was hashed".into());
     }
     (sent.size >= Some(size)).then_some(took).ok_or_else(|| "the sink got too little".into())

@@ -326,7 +326,7 @@ impl Daemon {
         let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
         let setup = self.setup();
         futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
-        let context = passes::PassContext { store, clock, admitted: &admitted, chosen: setup.budget_gate.chosen() };
+        let context = passes::PassContext { store, clock, admitted: &admitted, chosen: setup.budget_gate.allowlist() };
         apply::admit(plan, &setup.mounts, &scan, PlanManifests { lists: &setup.lists, context }).await
     }
 
@@ -376,7 +376,7 @@ impl Daemon {
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
-        let context = passes::PassContext { store, clock, admitted: &|| {}, chosen: setup.budget_gate.chosen() };
+        let context = passes::PassContext { store, clock, admitted: &|| {}, chosen: setup.budget_gate.allowlist() };
         for lists in &setup.lists {
             lists.receipts(context).await?;
         }

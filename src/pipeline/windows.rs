@@ -19,12 +19,12 @@ use std::time::Duration;
 pub type ClosedWindows = BTreeMap<SourceName, Timestamp>;
 
 /// Those of these sources that are shut.
-pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> ClosedWindows {
-    let shut = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
+pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> ClosedWindows {
+    let closing = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
         WindowState::Open { .. } => None,
         WindowState::Shut { until } => Some((name.clone(), until)),
     };
-    mounts.iter().filter_map(shut).collect()
+    mounts.iter().filter_map(closing).collect()
 }
 
 /// Whether something that needs so long may be begun.

@@ -413,13 +413,16 @@ impl Day {
 
     async fn before_upload(&self, held: &Claimed) -> Option<Deferral> {
         let context: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
-        self.budget_gate.before_upload(context, &self.mount, &held.lease, (&held.job, None), &service()).await.unwrap()
+        self.budget_gate
+            .reserve_for_upload(context, &self.mount, &held.lease, (&held.job, None), &service())
+            .await
+            .unwrap()
     }
 
     async fn before_create(&self, held: &Claimed) -> Option<Deferral> {
         let (now, lease) = (self.clock.now(), &held.lease);
         self.budget_gate
-            .before_create(&self.store, &self.mount, lease, &held.job, (&service(), None), now)
+            .reserve_for_create(&self.store, &self.mount, lease, &held.job, (&service(), None), now)
             .await
             .unwrap()
     }
@@ -457,7 +460,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
 async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day() {
     let day = Day::at("2026-11-21T12:00:00Z");
     let mut n = 0;
-    while !day.budget_gate.shut(day.clock.now()).is_for(&key(0).source) {
+    while !day.budget_gate.exhausted(day.clock.now()).covers(&key(0).source) {
         let held = day.probed(n).await;
         assert_eq!(day.before_upload(&held).await.is_some(), n > 0);
         n += 1;

@@ -53,7 +53,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     };
     let house = house(&config, args.rebuild).await?;
     if let Some(chosen) = chosen {
-        house.setup().budget_gate.keep_to(chosen);
+        house.setup().budget_gate.restrict_to(chosen);
     }
     let patience = patience(&config, args.patience);
     let beside = Beside::begin(&config, &house);
@@ -246,7 +246,7 @@ async fn facts(
             facts.outages.push(Outage { service: None, kind, words: words.clone(), lasted, is_given_up: true });
         }
     }
-    if let Some(chosen) = house.setup().budget_gate.chosen() {
+    if let Some(chosen) = house.setup().budget_gate.allowlist() {
         (facts.failed, facts.incomplete) = chosen_unhandled(house, chosen).await?;
     }
     Ok(facts)
@@ -300,7 +300,7 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
         };
         waiting.entry(why).or_insert(WaitingJobs { jobs: 0, one: job.id }).jobs += jobs;
     };
-    let Some(chosen) = budget_gate.chosen() else {
+    let Some(chosen) = budget_gate.allowlist() else {
         for WaitingGroup { one, jobs } in store.waiting().await? {
             count(house.told(one).await?, jobs);
         }
@@ -313,7 +313,7 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         // What a plan does not name is none of this pass's business.
-        for job in jobs.into_iter().filter(|job| budget_gate.lets(job) || chosen.names(&job.key)) {
+        for job in jobs.into_iter().filter(|job| budget_gate.allows(job) || chosen.names(&job.key)) {
             count(house.told(job).await?, 1);
         }
     }

@@ -16,7 +16,7 @@ use crate::domain::stage::AudioAmount;
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::length_cache::{LengthCache, LengthFact};
-use crate::pipeline::request::build;
+use crate::pipeline::request;
 use crate::source::metadata::sample_hash::likeness;
 use crate::source::metadata::stamp::hash;
 use crate::source::place::{Recording, recording};
@@ -118,7 +118,7 @@ pub fn read(
             (repeated.then(alike).flatten(), file.alike.then(whole).flatten())
         }
     };
-    let (made, pick, problem) = match build::foretold(source, &job, Timestamp(0)) {
+    let (made, pick, problem) = match request::forecast(source, &job, Timestamp(0)) {
         Ok((made, pick)) => (made, pick, None),
         Err(fault) => (None, None, Some(fault.words)),
     };
@@ -126,7 +126,7 @@ pub fn read(
         Some(made) => foresight.of(source, &made.rendered.params),
         None => foresight.of_template(source, &source.template),
     };
-    let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.making.template).to_owned();
+    let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.record.template).to_owned();
     let problem = problem.or_else(|| failing(source, &template, &foreseen));
     let is_compared = likeness.or(content).is_some() || file.row.is_some();
     let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));

@@ -21,9 +21,7 @@ use crate::manifests::passes::keys::candidates;
 use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
 use crate::manifests::passes::rows::looked;
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::request::beside::BesideSettings;
-use crate::pipeline::request::build::BuiltRequest;
-use crate::pipeline::request::layers::{ExplainedRequest, lay};
+use crate::pipeline::request::{BesideSettings, BuiltRequest, RequestLayers, build};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
 use crate::source::metadata::stamp::{FileLook, look};
@@ -72,17 +70,11 @@ async fn lay_out(
     job: &Job,
     mut shown: Value,
 ) -> Result<u8, CommandError> {
-    let around = BesideSettings::look(source, job);
-    let now = SystemClock.now();
-    let laid = match lay(source, job, &around, now) {
-        Ok(mut laid) => laid.ask(source, job, now).await.map(|()| laid),
-        Err(fault) => Err(fault),
-    };
-    let made = laid.and_then(|laid| laid.made(source, now).map(|made| (laid, made)));
-    let code = match made {
-        Ok((laid, made)) => {
-            say_made(&mut shown, config, &laid, &made);
-            foresee(&mut shown, config, source, &made)
+    let beside = BesideSettings::read(source, job);
+    let code = match build(source, job, &beside, SystemClock.now()).await {
+        Ok(built) => {
+            show_request(&mut shown, config, &built);
+            foresee(&mut shown, config, source, &built)
         }
         Err(fault) => {
             shown["problem"] = json!(fault.words);
@@ -207,31 +199,31 @@ fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
     }
 }
 
-fn say_made(shown: &mut Value, config: &Config, laid: &ExplainedRequest, made: &BuiltRequest) {
-    let params = serde_json::to_value(&made.rendered.params).unwrap_or_default();
-    let request = request(params, &made.rendered.metadata);
+fn show_request(shown: &mut Value, config: &Config, built: &BuiltRequest) {
+    let params = serde_json::to_value(&built.rendered.params).unwrap_or_default();
+    let request = request(params, &built.rendered.metadata);
     let file = config.file.file_name().unwrap_or_default().to_string_lossy();
     let mut leaves = BTreeMap::new();
     note_leaves("", &request, &mut leaves);
-    let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, laid, &file))).collect();
+    let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, &built.layers, &file))).collect();
     let said_by = |says: fn(&Overlay) -> bool| {
-        let overlay = laid.overlays.iter().rev().find(|overlay| says(overlay));
+        let overlay = built.layers.overlays.iter().rev().find(|overlay| says(overlay));
         overlay.map_or_else(|| file.to_string(), |overlay| overlay.from.clone())
     };
-    shown["sound"] = json!(made.rendered.pick);
+    shown["sound"] = json!(built.rendered.pick);
     shown["sound_from"] = json!({
         "track": said_by(|overlay| overlay.track.is_some()), "channels": said_by(|overlay| overlay.channels.is_some()),
     });
-    shown["template"] = json!(made.making.template);
-    shown["outputs"] = json!(made.making.outputs);
+    shown["template"] = json!(built.record.template);
+    shown["outputs"] = json!(built.record.outputs);
     shown["outputs_from"] = json!(said_by(|overlay| overlay.outputs.is_some()));
     shown["from"] = json!(from);
     shown["request"] = request;
 }
 
 /// What the embedded service would not do of it.
-fn foresee(shown: &mut Value, config: &Config, source: &Source, made: &BuiltRequest) -> u8 {
-    let foreseen = UnsupportedCheck::new(config).of(source, &made.rendered.params);
+fn foresee(shown: &mut Value, config: &Config, source: &Source, built: &BuiltRequest) -> u8 {
+    let foreseen = UnsupportedCheck::new(config).of(source, &built.rendered.params);
     shown["missing"] = json!(left_out(&foreseen));
     shown["refused"] = json!(refusal(&foreseen));
     shown["without_effect"] = json!(without_effect(&foreseen));
@@ -263,10 +255,10 @@ fn note_leaves(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) 
 }
 
 /// Who says this parameter, the nearest first.
-fn origin(key: &str, laid: &ExplainedRequest, file: &str) -> String {
+fn origin(key: &str, layers: &RequestLayers, file: &str) -> String {
     let above = || std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
     let pointer = format!("/{}", key.replace('.', "/"));
-    for overlay in laid.overlays.iter().rev() {
+    for overlay in layers.overlays.iter().rev() {
         if let Some(line) = above().find_map(|key| overlay.lines.get(key)) {
             return format!("{}, line {line}", overlay.from);
         }
@@ -274,7 +266,7 @@ fn origin(key: &str, laid: &ExplainedRequest, file: &str) -> String {
             return overlay.from.clone();
         }
     }
-    match above().find_map(|key| laid.template.origin(key)) {
+    match above().find_map(|key| layers.template.origin(key)) {
         Some((line, names)) if names.is_empty() => format!("{file}, line {line}"),
         Some((line, names)) => format!("{file}, line {line}: {}", names.join(", ")),
         None => format!("{file}: `language` of the source"),

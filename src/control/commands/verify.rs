@@ -14,7 +14,7 @@ use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::wait::elsewhere;
+use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::presence::{Presence, presence};
@@ -216,7 +216,7 @@ async fn fetched_again(
     let client = client.ok_or_else(|| {
         format!("its result is not kept here, and the service `{service}` cannot be asked from here; {again}")
     })?;
-    if let Some(words) = elsewhere(job, client.identity()) {
+    if let Some(words) = at_other_address(job, client.identity()) {
         return Err(format!("its result is not kept here, and {words}"));
     }
     let raw = match client.read(transcription).await {

@@ -42,18 +42,21 @@ pub struct ExhaustedBudgets {
 
 impl ExhaustedBudgets {
     /// Whether this source's are not.
-    pub fn is_for(&self, source: &SourceName) -> bool {
+    pub fn covers(&self, source: &SourceName) -> bool {
         self.all || self.sources.contains(source)
     }
 }
 
 impl BudgetGate {
-    pub(super) fn refuse(&self, job: &Job, over: BudgetExceeded, now: Timestamp) -> Deferral {
+    pub(super) fn defer(&self, job: &Job, over: BudgetExceeded, now: Timestamp) -> Deferral {
         let until = over.opens();
         let left = over.left;
         // What never fits waits for a person, and stands in nobody's way.
-        let fault =
-            Fault { asks: over.asks(), need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
+        let fault = Fault {
+            asks: over.asks(),
+            need: Some(over.need),
+            ..Fault::new(FaultKind::Budget, self.describe(&over), now)
+        };
         if !over.is_hopeless() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();
@@ -67,7 +70,7 @@ impl BudgetGate {
     }
 
     /// Whose jobs are not tried now: enough of them were refused.
-    pub fn shut(&self, now: Timestamp) -> ExhaustedBudgets {
+    pub fn exhausted(&self, now: Timestamp) -> ExhaustedBudgets {
         let mut refused = self.refused();
         refused.retain(|_, one| one.opens.is_none_or(|at| at > now));
         let mut counts: BTreeMap<Option<&SourceName>, usize> = BTreeMap::new();
@@ -75,18 +78,18 @@ impl BudgetGate {
             *counts.entry(one.whose.as_ref()).or_default() += 1;
         }
         let enough = counts.into_iter().filter(|(_, count)| *count >= ENOUGH);
-        enough.fold(ExhaustedBudgets::default(), |mut shut, (whose, _)| {
+        enough.fold(ExhaustedBudgets::default(), |mut exhausted, (whose, _)| {
             match whose {
-                None => shut.all = true,
-                Some(source) => drop(shut.sources.insert(source.clone())),
+                None => exhausted.all = true,
+                Some(source) => drop(exhausted.sources.insert(source.clone())),
             }
-            shut
+            exhausted
         })
     }
 
     /// When something that is shut now opens by itself.
-    pub fn opens(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.shut(now) == ExhaustedBudgets::default() {
+    pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.exhausted(now) == ExhaustedBudgets::default() {
             None
         } else {
             self.refused().values().filter_map(|one| one.opens).min()

@@ -10,7 +10,7 @@ use crate::pipeline::budget::BudgetGate;
 use crate::store::contract::{Store, StoreError};
 
 impl BudgetGate {
-    pub(super) fn words(&self, over: &BudgetExceeded) -> String {
+    pub(super) fn describe(&self, over: &BudgetExceeded) -> String {
         let [need, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
         let setting = over.limit.setting();
         if over.is_hopeless() {
@@ -37,18 +37,24 @@ impl BudgetGate {
             return Ok(job);
         }
         if let Some(fault) = job.fault.clone().filter(|fault| fault.kind == FaultKind::Budget) {
-            return self.told_anew(store, job, fault, now).await;
+            return self.with_current_amounts(store, job, fault, now).await;
         }
-        if job.fault.is_some() || job.bumped.is_some() || !self.shut(now).is_for(&job.key.source) {
+        if job.fault.is_some() || job.bumped.is_some() || !self.exhausted(now).covers(&job.key.source) {
             return Ok(job);
         }
         let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
-        let (until, fault) = (self.opens(now), Fault::new(FaultKind::Budget, words, now));
+        let (until, fault) = (self.next_opening(now), Fault::new(FaultKind::Budget, words, now));
         Ok(job.resting(until, Some(fault)))
     }
 
-    async fn told_anew(&self, store: &dyn Store, job: Job, fault: Fault, now: Timestamp) -> Result<Job, StoreError> {
-        let accounts = store.accounts(&self.wall(&job.key.source, now)).await?;
+    async fn with_current_amounts(
+        &self,
+        store: &dyn Store,
+        job: Job,
+        fault: Fault,
+        now: Timestamp,
+    ) -> Result<Job, StoreError> {
+        let accounts = store.accounts(&self.limits_for(&job.key.source, now)).await?;
         let over = match fault.need {
             // Nothing has to be known where nothing limits it.
             None if accounts.is_empty() => Ok(()),
@@ -58,7 +64,7 @@ impl BudgetGate {
         Ok(match over {
             Ok(()) => job.resting(Some(now), None),
             Err(over) => {
-                let fault = Fault { words: self.words(&over), asks: over.asks(), ..fault };
+                let fault = Fault { words: self.describe(&over), asks: over.asks(), ..fault };
                 job.resting(over.opens(), Some(fault))
             }
         })

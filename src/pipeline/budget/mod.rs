@@ -1,10 +1,11 @@
 //! What may still be bought: budgets, the recordings of a plan, and bills beyond what was reserved. The sums and the
 //! limits are the store's. `reserve.rs` reserves, before the upload and once more right before the create; `release.rs`
-//! says who fits when something was given back; `deferral.rs` remembers who was refused.
+//! wakes who fits when a reservation was released; `bills.rs` has what services bill beyond that; `deferral.rs`
+//! remembers who was refused.
 
+mod bills;
 mod deferral;
 mod describe;
-mod excess;
 pub(crate) mod plan_allowlist;
 mod release;
 mod reserve;
@@ -18,8 +19,8 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::AudioAmount;
 use crate::domain::zone::Zone;
+use crate::pipeline::budget::bills::ExcessLog;
 use crate::pipeline::budget::deferral::Refused;
-use crate::pipeline::budget::excess::ExcessLog;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,14 +86,14 @@ impl BudgetGate {
     }
 
     /// Some wait for jobs that come before them in line, which may be another service's.
-    pub fn waits_in_line(&self, some: bool) {
+    pub fn note_waiting(&self, some: bool) {
         if some {
             self.awaited.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether some waited for others since this was last asked.
-    pub fn is_awaited(&self) -> bool {
+    pub fn take_waiting(&self) -> bool {
         self.awaited.swap(false, Ordering::Relaxed)
     }
 
@@ -102,18 +103,18 @@ impl BudgetGate {
     }
 
     /// From now on nothing is bought but for these. The first word counts.
-    pub fn keep_to(&self, chosen: PlanAllowlist) {
+    pub fn restrict_to(&self, chosen: PlanAllowlist) {
         drop(self.chosen.set(chosen));
     }
 
     /// What a person has chosen by a plan.
-    pub fn chosen(&self) -> Option<&PlanAllowlist> {
+    pub fn allowlist(&self) -> Option<&PlanAllowlist> {
         self.chosen.get()
     }
 
     /// Whether a job may move on: nothing is chosen, or it is among that.
-    pub fn lets(&self, job: &Job) -> bool {
-        self.chosen().is_none_or(|chosen| chosen.lets(job))
+    pub fn allows(&self, job: &Job) -> bool {
+        self.allowlist().is_none_or(|chosen| chosen.allows(job))
     }
 
     /// Every limit as it is now.
@@ -122,7 +123,7 @@ impl BudgetGate {
     }
 
     /// What a purchase for this source has to fit into now.
-    pub fn wall(&self, source: &SourceName, now: Timestamp) -> Vec<BudgetLimit> {
+    pub fn limits_for(&self, source: &SourceName, now: Timestamp) -> Vec<BudgetLimit> {
         self.budget.wall(source, self.zone.day(now), self.zone.month(now))
     }
 

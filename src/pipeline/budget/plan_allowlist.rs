@@ -37,7 +37,7 @@ impl RowMark {
 impl PlanAllowlist {
     /// Adds one; `row`: the row that orders it, where one does.
     pub fn add(&mut self, key: &JobKey, stamp: &Stamp, row: Option<&RowMark>) {
-        self.files.insert(key.tag().0, print(stamp, row.map(|row| row.order)));
+        self.files.insert(key.tag().0, fingerprint(stamp, row.map(|row| row.order)));
         if let Some(row) = row {
             self.lists.insert((key.source.clone(), row.manifest.clone()));
         }
@@ -70,11 +70,11 @@ impl PlanAllowlist {
 
     /// Whether a recording is among them, in this state and as this row orders it.
     pub fn has(&self, key: &JobKey, stamp: &Stamp, row: Option<&ManifestRow>) -> bool {
-        self.files.get(&key.tag().0).is_some_and(|known| *known == print(stamp, row.map(repeats::order)))
+        self.files.get(&key.tag().0).is_some_and(|known| *known == fingerprint(stamp, row.map(repeats::order)))
     }
 
     /// Whether a job may move on. What was bought is awaited and written, whoever chose it.
-    pub fn lets(&self, job: &Job) -> bool {
+    pub fn allows(&self, job: &Job) -> bool {
         match job.stage.kind() {
             StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {
                 self.has(&job.key, &job.seen, job.row.as_deref())
@@ -84,7 +84,7 @@ impl PlanAllowlist {
     }
 }
 
-fn print(stamp: &Stamp, order: Option<u64>) -> u64 {
+fn fingerprint(stamp: &Stamp, order: Option<u64>) -> u64 {
     let numbers = [
         stamp.size.to_le_bytes(),
         stamp.mtime_ns.to_le_bytes(),
@@ -110,15 +110,15 @@ mod tests {
         let mut chosen = PlanAllowlist::default();
         chosen.add(&key("a"), &stamp, None);
         let job = |name, seen| Job::found(JobId(1), key(name), seen, Timestamp(0), Timestamp(0));
-        assert!(chosen.lets(&job("a", stamp)));
-        assert!(!chosen.lets(&job("b", stamp)));
-        assert!(!chosen.lets(&job("a", Stamp { mtime_ns: 9, ..stamp })));
+        assert!(chosen.allows(&job("a", stamp)));
+        assert!(!chosen.allows(&job("b", stamp)));
+        assert!(!chosen.allows(&job("a", Stamp { mtime_ns: 9, ..stamp })));
         let row = ManifestRow::bare(RelPath::new("l.csv"), 2, RowMedia::File(RelPath::new("c")));
         chosen.add(&key("c"), &stamp, Some(&RowMark::of(&row)));
         let ordered = |row: &ManifestRow| Job { row: Some(Box::new(row.clone())), ..job("c", stamp) };
-        assert!(chosen.lets(&ordered(&row)) && chosen.lets(&ordered(&ManifestRow { number: 9, ..row.clone() })));
-        assert!(!chosen.lets(&ordered(&ManifestRow { languages: vec!["de".to_owned()], ..row.clone() })));
-        assert!(!chosen.lets(&job("c", stamp)));
+        assert!(chosen.allows(&ordered(&row)) && chosen.allows(&ordered(&ManifestRow { number: 9, ..row.clone() })));
+        assert!(!chosen.allows(&ordered(&ManifestRow { languages: vec!["de".to_owned()], ..row.clone() })));
+        assert!(!chosen.allows(&job("c", stamp)));
         assert!(chosen.has_list(&SourceName::new("s"), &RelPath::new("l.csv")));
     }
 }

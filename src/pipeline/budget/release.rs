@@ -1,4 +1,5 @@
-//! Gives reservations back: who was refused and fits now is due again.
+//! What follows when a reservation is released. The store releases it in the commit that ends the need of it, or that
+//! brings a lower bill (`domain/charge.rs`); here, those that were refused and fit now are due again.
 
 use crate::domain::budget::{BudgetExceeded, fits};
 use crate::domain::names::{JobId, SourceName, Timestamp};
@@ -13,13 +14,13 @@ impl BudgetGate {
     ///
     /// # Errors
     /// The store's.
-    pub async fn given_back(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn wake_deferred(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
         let waiting: Vec<(JobId, SourceName, u64)> =
             self.refused().iter().map(|(id, one)| (*id, one.source.clone(), one.need)).collect();
         let (mut by_source, mut any) = (BTreeMap::new(), false);
         for (id, source, need) in waiting {
             if !by_source.contains_key(&source) {
-                by_source.insert(source.clone(), store.accounts(&self.wall(&source, now)).await?);
+                by_source.insert(source.clone(), store.accounts(&self.limits_for(&source, now)).await?);
             }
             match fits(by_source[&source].clone(), need) {
                 Ok(()) => {

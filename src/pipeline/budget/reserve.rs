@@ -11,7 +11,7 @@ use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::{BudgetGate, Deferral};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
-use crate::pipeline::stages::remote_audio::announced;
+use crate::pipeline::stages::remote_audio::announced_length;
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::{Recording, recording};
 use crate::store::contract::{Lease, Store, StoreError};
@@ -26,7 +26,7 @@ impl BudgetGate {
     ///
     /// # Errors
     /// The store's, as a fault.
-    pub async fn before_upload(
+    pub async fn reserve_for_upload(
         &self,
         context: (&dyn Store, &dyn Clock),
         mount: &Mount,
@@ -35,32 +35,32 @@ impl BudgetGate {
         service: &ServiceName,
     ) -> Result<Option<Deferral>, Fault> {
         let (store, clock) = context;
-        if self.wall(&job.key.source, clock.now()).is_empty() {
+        if self.limits_for(&job.key.source, clock.now()).is_empty() {
             return Ok(None);
         }
         let known = job.held().and_then(|held| held.reserved);
         let need = match known {
             Some(need) => Some(need),
-            None => self.measured(mount, job, pick, clock).await,
+            None => self.measure_length(mount, job, pick, clock).await,
         };
         let now = clock.now();
         let reserved = match need {
             Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
             // Its length comes with the bill: then it is too late.
             None if matches!(recording(mount.source(), job), Recording::Remote(_)) => {
-                return Ok(Some(unknown(mount, job, now)));
+                return Ok(Some(unknown_length(mount, job, now)));
             }
             None => self.anything_left(store, lease, job, now).await,
         };
         let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
-        Ok(refused.map(|over| self.refuse(job, over, now)))
+        Ok(refused.map(|over| self.defer(job, over, now)))
     }
 
     /// Puts by what the create of this audio will cost, dated now.
     ///
     /// # Errors
     /// The store's.
-    pub async fn before_create(
+    pub async fn reserve_for_create(
         &self,
         store: &dyn Store,
         mount: &Mount,
@@ -70,14 +70,14 @@ impl BudgetGate {
         now: Timestamp,
     ) -> Result<Option<Deferral>, StoreError> {
         let said = job.stage.audio().and_then(|audio| audio.to_reserve());
-        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced(job));
-        if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
-            return Ok(Some(unknown(mount, job, now)));
+        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced_length(job));
+        if need.is_none() && !self.limits_for(&job.key.source, now).is_empty() {
+            return Ok(Some(unknown_length(mount, job, now)));
         }
         let fetched = matches!(&job.stage, Stage::Uploaded { upload: AudioAt::Remote { .. }, .. });
         let charge = Charge { service_date, fetched, ..charge(mount, job, service, need, now) };
         let refused = self.reserve(store, lease, job, charge).await?.err();
-        Ok(refused.map(|over| self.refuse(job, over, now)))
+        Ok(refused.map(|over| self.defer(job, over, now)))
     }
 
     async fn reserve(
@@ -87,7 +87,7 @@ impl BudgetGate {
         job: &Job,
         charge: Charge,
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
-        let reserved = store.reserve(lease, &charge, &self.wall(&job.key.source, charge.at)).await?;
+        let reserved = store.reserve(lease, &charge, &self.limits_for(&job.key.source, charge.at)).await?;
         if reserved.is_ok() {
             self.refused().remove(&job.id);
         }
@@ -102,10 +102,10 @@ impl BudgetGate {
         now: Timestamp,
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         store.goes_without_reserving(lease).await?;
-        Ok(fits(store.accounts(&self.wall(&job.key.source, now)).await?, 1))
+        Ok(fits(store.accounts(&self.limits_for(&job.key.source, now)).await?, 1))
     }
 
-    async fn measured(
+    async fn measure_length(
         &self,
         mount: &Mount,
         job: &Job,
@@ -115,7 +115,7 @@ impl BudgetGate {
         let path = match MediaFile::of(mount, job) {
             MediaFile::File { path, .. } => path,
             MediaFile::Object { .. } => return None, // the upload's answer tells
-            MediaFile::Remote(_) => return announced(job),
+            MediaFile::Remote(_) => return announced_length(job),
         };
         tokio::select! {
             biased;
@@ -146,7 +146,7 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
     }
 }
 
-fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Deferral {
+fn unknown_length(mount: &Mount, job: &Job, now: Timestamp) -> Deferral {
     let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
         true => "say it by `scribed add --duration 1h2m` with its address",
         false => "give its row a `duration`",

@@ -114,12 +114,12 @@ impl Engine {
         let (mut rest, mut pending) = (Vec::new(), Vec::new());
         let useful = claims.iter().filter(|claim| on_its_way(&claim.job, &shown).is_some()).count();
         for claim in claims {
-            let is_here = wait::elsewhere(&claim.job, parts.client.identity()).is_none();
+            let is_here = wait::at_other_address(&claim.job, parts.client.identity()).is_none();
             let Some(status) = self.batch_polls.believe(&claim.job, &shown).filter(|_| is_here) else {
                 rest.push(claim);
                 continue;
             };
-            let outcome = wait::pending(&self.wait_doors(&parts), &claim.job, status.as_str(), false, now);
+            let outcome = wait::pending(&self.wait_context(&parts), &claim.job, status.as_str(), false, now);
             if let StageOutcome::Sleep { until, reason } = outcome {
                 pending.push(Claimed { job: claim.job.resting(Some(until), reason), ..claim });
             }
@@ -136,7 +136,7 @@ impl Engine {
     async fn read_or_rest(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
         let gate = self.line().gate(self.parts().clock.uptime());
         match gate {
-            CircuitState::Open | CircuitState::Asks => still_ours(self.walk(claim).await),
+            CircuitState::Open | CircuitState::Asks => still_ours(self.run_claim(claim).await),
             CircuitState::Look | CircuitState::Closed(_) => self.put(vec![claim]).await,
         }
     }

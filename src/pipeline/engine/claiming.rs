@@ -20,13 +20,13 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 impl Engine {
     /// What of it these do not take.
-    fn left(&self, room: ClaimLimit, claims: &[Claimed]) -> ClaimLimit {
-        let ClaimLimit { backlog, .. } = self.taken(claims);
+    fn room_left(&self, room: ClaimLimit, claims: &[Claimed]) -> ClaimLimit {
+        let ClaimLimit { backlog, .. } = self.room_taken(claims);
         ClaimLimit { all: room.all.saturating_sub(claims.len()), backlog: room.backlog.saturating_sub(backlog) }
     }
 
     /// What these take.
-    pub(super) fn taken(&self, claims: &[Claimed]) -> ClaimLimit {
+    pub(super) fn room_taken(&self, claims: &[Claimed]) -> ClaimLimit {
         let backlog = claims.iter().filter(|claim| self.is_backlog(&claim.job)).count();
         ClaimLimit { all: claims.len(), backlog }
     }
@@ -34,7 +34,7 @@ impl Engine {
     /// As many jobs that may move as there is room for, and whether others wait for jobs that come before them. What
     /// a plan did not choose is held until this process ends: its row stays as it is, and whoever comes next finds it
     /// as if nobody had looked.
-    pub(super) async fn claims(
+    pub(super) async fn claim(
         &self,
         kind: StageKind,
         may: GroupFilter<'_>,
@@ -44,9 +44,9 @@ impl Engine {
         let (store, budget_gate) = (&parts.store, &parts.budget_gate);
         let mut claims = Vec::new();
         loop {
-            let (now, wanted) = (parts.clock.now(), self.left(room, &claims));
+            let (now, wanted) = (parts.clock.now(), self.room_left(room, &claims));
             let some = match kind == StageKind::Probed && budget_gate.is_set() {
-                true => self.in_line(may, wanted).await?,
+                true => self.claim_in_line(may, wanted).await?,
                 false => {
                     let claimed = store.claim_within(&[kind], may, now, now.after(LEASE), wanted).await?;
                     InLine { claimed, waits_for_others: false }
@@ -54,7 +54,7 @@ impl Engine {
             };
             let mut passed_over = 0;
             for claim in some.claimed {
-                match budget_gate.lets(&claim.job) {
+                match budget_gate.allows(&claim.job) {
                     true => claims.push(claim),
                     false => {
                         passed_over += 1;
@@ -70,16 +70,16 @@ impl Engine {
     }
 
     /// Jobs that may reserve from the budgets, the first in line first.
-    async fn in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<InLine, StoreError> {
+    async fn claim_in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<InLine, StoreError> {
         let parts = self.parts();
         let EngineParts { store, budget_gate, mounts, routing, clock, .. } = &*parts;
         let now = clock.now();
-        let (pauses, exhausted) = (store.pauses().await?, budget_gate.shut(now));
-        let windows = windows::shut(mounts, clock.wall());
+        let (pauses, exhausted) = (store.pauses().await?, budget_gate.exhausted(now));
+        let windows = windows::closed(mounts, clock.wall());
         let is_coming = |group: &RouteKey| {
             let (source, service) = (&group.source, routing.of(group));
             let goes_on =
-                pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.is_for(source);
+                pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.covers(source);
             let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
             goes_on && is_there && routing.services().contains(service) && budget_gate.is_served(service)
         };
@@ -94,22 +94,22 @@ impl Engine {
         let being_scanned = mounts.iter().filter(|(_, mount)| mount.away().is_none() && is_scanned_first(mount));
         let being_scanned: Vec<SourceName> = being_scanned.map(|(source, _)| source.clone()).collect();
         let line = BudgetLine {
-            limits: &|source| budget_gate.wall(source, now),
-            is_exhausted: &|source| exhausted.is_for(source),
+            limits: &|source| budget_gate.limits_for(source, now),
+            is_exhausted: &|source| exhausted.covers(source),
             is_coming: &is_coming,
             being_scanned: &being_scanned,
         };
         let found = store.claim_in_line(may, now, now.after(LEASE), room, &line).await?;
-        budget_gate.waits_in_line(found.waits_for_others);
+        budget_gate.note_waiting(found.waits_for_others);
         Ok(found)
     }
 
     /// One has reserved, or was refused: the next in line may be anybody's.
-    pub(super) fn next_in_line(&self) {
+    pub(super) fn wake_next_in_line(&self) {
         let parts = self.parts();
         if parts.budget_gate.is_set() {
             self.nudge();
-            if parts.budget_gate.is_awaited() {
+            if parts.budget_gate.take_waiting() {
                 parts.passing.pass();
             }
         }

@@ -8,7 +8,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::retry::{RetryDecision, decide};
-use crate::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
+use crate::domain::stage::{JobEvent, Stage, StageKind};
 use crate::pipeline::recovery::list_scan::ScanFault;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::remote_audio;
@@ -22,7 +22,7 @@ use std::time::Duration;
 const FOLDER_ASKED: Duration = Duration::from_secs(3600);
 
 impl Engine {
-    pub(super) fn step(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
+    pub(super) fn transition(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
         job.on(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
     }
 
@@ -62,7 +62,7 @@ impl Engine {
         (fault, client): (Fault, &Arc<dyn Client>),
     ) -> Result<(), StoreError> {
         let job = self.as_stored(job).await?;
-        let (fault, id) = (remote_audio::suppressed(&job, fault), job.id);
+        let (fault, id) = (remote_audio::redact_address(&job, fault), job.id);
         self.commit_fault(lease, job, (fault, client)).await?;
         let parts = self.parts();
         if parts.in_progress.is_set_aside(id) {
@@ -88,7 +88,7 @@ impl Engine {
             }
             Submission::NotAccepted(intended, fault) => {
                 let id = intended.id;
-                let job = self.step((*intended).clone(), JobEvent::NotAccepted, now).unwrap_or(*intended);
+                let job = self.transition((*intended).clone(), JobEvent::NotAccepted, now).unwrap_or(*intended);
                 self.commit_fault(lease, job, (fault, client)).await?;
                 self.forget_create(id);
                 Ok(())
@@ -112,12 +112,12 @@ impl Engine {
         let over = self.line().accepted(self.parts().clock.uptime());
         self.say_over(over);
         self.got_through(StageKind::Uploaded);
-        self.forget(job.id);
+        self.forget_faults(job.id);
         let (date, at, lag) = (client.last_date(), self.parts().clock.uptime(), self.parts().terms.lag);
         if self.is_way(client) {
             self.list_view().accepted(transcription.clone(), date, at, lag);
         }
-        let due = self.first_look(&job, &transcription, now).await?;
+        let due = self.first_poll_at(&job, &transcription, now).await?;
         let created = JobEvent::Created { transcription: transcription.clone() };
         self.commit_outcome(lease, job.clone(), StageOutcome::StepThen(created, due)).await?;
         self.bore_create(self.running().await?);
@@ -147,16 +147,16 @@ impl Engine {
                 let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
                 return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
             }
-            StageOutcome::Step(event) => self.stepped(job, event, None, now),
-            StageOutcome::StepThen(event, due) => self.stepped(job, event, Some(due), now),
+            StageOutcome::Step(event) => self.apply_event(job, event, None, now),
+            StageOutcome::StepThen(event, due) => self.apply_event(job, event, Some(due), now),
             StageOutcome::StepThenRest(event, until, fault) => {
-                self.stepped(job, event, None, now).resting(until, Some(fault))
+                self.apply_event(job, event, None, now).resting(until, Some(fault))
             }
         };
         self.commit(lease, &job).await
     }
 
-    pub(super) fn stepped(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
+    pub(super) fn apply_event(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
         self.bore(&event);
         // Other steps from there asked nobody: a twin was found, or the file has changed.
         let is_heard = match &event {
@@ -167,11 +167,11 @@ impl Engine {
             self.heard_good(&job);
         }
         match &event {
-            JobEvent::Fetched { audio } => self.note_excess(&job, audio, now),
-            JobEvent::Written { .. } => self.say_writable(&job),
+            JobEvent::Fetched { audio } => self.parts().budget_gate.record_bill(&job, audio, now),
+            JobEvent::Written { .. } => self.log_writable(&job),
             _ => {}
         }
-        self.forget(job.id);
+        self.forget_faults(job.id);
         let before = job.clone();
         let Ok(job) = job.on(event, now) else { return before };
         match due {
@@ -180,21 +180,12 @@ impl Engine {
         }
     }
 
-    /// What is left of the budgets is less by what is billed beyond its reservation. Without a budget nobody minds.
-    fn note_excess(&self, job: &Job, audio: &AudioAmount, now: Timestamp) {
-        let budget_gate = &self.parts().budget_gate;
-        let bill = audio.billed.or_else(|| audio.to_reserve());
-        if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, budget_gate.is_set()) {
-            budget_gate.excess().note(job, charge, billed, now);
-        }
-    }
-
     /// A move that asked the service got its answer.
     fn heard_good(&self, job: &Job) {
         let over = self.line().heard_good(self.parts().clock.uptime());
         self.say_over(over);
         self.got_through(job.stage.kind());
-        self.forget(job.id);
+        self.forget_faults(job.id);
     }
 
     pub(super) fn say_over(&self, over: bool) {
@@ -226,7 +217,7 @@ impl Engine {
     }
 
     /// Once for each source, until it can be written again.
-    fn say_unwritable(&self, job: &Job, fault: &Fault) {
+    fn log_unwritable(&self, job: &Job, fault: &Fault) {
         let source = &job.key.source;
         let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
         if waits && self.memory().unwritable.insert(source.clone()) {
@@ -235,7 +226,7 @@ impl Engine {
     }
 
     /// Once for each address.
-    pub(super) fn say_elsewhere(&self, job: &Job, fault: Option<&Fault>) {
+    pub(super) fn log_moved_service(&self, job: &Job, fault: Option<&Fault>) {
         let (Some(fault), Some(place)) = (fault.filter(|fault| fault.kind == FaultKind::Asks), &job.bought_at) else {
             return;
         };
@@ -244,7 +235,7 @@ impl Engine {
         }
     }
 
-    fn say_writable(&self, job: &Job) {
+    fn log_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
             tracing::warn!(source = %job.key.source, "outputs can be written again");
         }
@@ -270,8 +261,8 @@ impl Engine {
         }
         self.heard_fault(&fault);
         self.pushed_back(job.stage.kind(), &fault).await?;
-        self.say_unwritable(&job, &fault);
-        let row = self.count(&job, blames_the_service(&fault));
+        self.log_unwritable(&job, &fault);
+        let row = self.count_fault(&job, blames_the_service(&fault));
         let jitter = self.memory().chance.f64();
         let mut verdict = decide(&self.parts().retry, &fault, job.attempts, row.faults, now, jitter);
         if row.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
@@ -289,7 +280,7 @@ impl Engine {
                 if fault.blame() == Blame::Passing {
                     self.log_attempt(&job, &fault, (at, attempts), now);
                 }
-                let job = if dead { self.step(job.clone(), JobEvent::Anew, now).unwrap_or(job) } else { job };
+                let job = if dead { self.transition(job.clone(), JobEvent::Anew, now).unwrap_or(job) } else { job };
                 Job { attempts, ..job }.resting(Some(at), Some(fault))
             }
             RetryDecision::Fail => return self.commit_bug(lease, job, fault).await,
@@ -300,7 +291,7 @@ impl Engine {
 
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
-        self.forget(job.id);
+        self.forget_faults(job.id);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(JobEvent::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| {
@@ -321,17 +312,18 @@ impl Engine {
         }
         self.count_end(job);
         self.log_end(job);
-        if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.given_back().await? {
+        if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.wake_deferred().await?
+        {
             self.nudge();
             // Who waited for it may be another engine's.
             self.parts().passing.pass();
         }
-        if kind.is_end() { self.look_at_the_end(job).await } else { Ok(()) }
+        if kind.is_end() { self.check_file_at_end(job).await } else { Ok(()) }
     }
 
     /// What these stages leave behind may have been more than was needed.
-    async fn given_back(&self) -> Result<bool, StoreError> {
-        self.parts().budget_gate.given_back(&*self.parts().store, self.parts().clock.now()).await
+    async fn wake_deferred(&self) -> Result<bool, StoreError> {
+        self.parts().budget_gate.wake_deferred(&*self.parts().store, self.parts().clock.now()).await
     }
 
     fn count_missing(&self, job: &Job) {

@@ -11,10 +11,10 @@ impl Engine {
     /// A file that was replaced while its job was under way was seen by nobody who could do anything about it: what is
     /// told of changes and what a scan finds is taken in for jobs that have ended. So it is looked at after the end is
     /// committed, and the job starts over where its file is another one now.
-    pub(super) async fn look_at_the_end(&self, job: &Job) -> Result<(), StoreError> {
+    pub(super) async fn check_file_at_end(&self, job: &Job) -> Result<(), StoreError> {
         let parts = self.parts();
         // What a plan names is done as it was planned, and nothing else.
-        if !is_about_a_file(job) || parts.budget_gate.chosen().is_some() {
+        if !is_about_a_file(job) || parts.budget_gate.allowlist().is_some() {
             return Ok(());
         }
         let Some(mount) = parts.mounts.get(&job.key.source) else { return Ok(()) };

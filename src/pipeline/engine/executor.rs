@@ -8,7 +8,7 @@ use crate::domain::stage::{AudioAt, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
-use crate::pipeline::request::{refresh, stored_params};
+use crate::pipeline::request::{refresh_before_upload, stored_params};
 use crate::pipeline::stages::in_progress::ContentWork;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::submit::{Submission, SubmitContext};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 impl Engine {
     /// Runs the stage of a claimed job and commits what came of it.
-    pub(super) async fn walk(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
+    pub(super) async fn run_claim(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
         let Claimed { lease, job } = claim;
         tracing::debug!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "moving");
         // The same ones to its end, whatever is configured meanwhile.
@@ -30,15 +30,15 @@ impl Engine {
             let (engine, job) = (Arc::clone(&self), job.clone());
             tokio::select! {
                 biased;
-                run = catch(async move { engine.make_move(&parts, &lease, &job).await }) => run,
-                lost = self.keep(&lease) => return lost,
+                run = catch(async move { engine.run_stage(&parts, &lease, &job).await }) => run,
+                lost = self.renew_lease(&lease) => return lost,
             }
         };
         self.commit_run(&lease, job, run, &client).await
     }
 
     /// Renews the lease until it is lost.
-    async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
+    async fn renew_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let clock = Arc::clone(&self.parts().clock);
         loop {
             tokio::select! {
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// Each stage has its handler.
-    async fn make_move(&self, parts: &EngineParts, lease: &Lease, job: &Job) -> Result<StageRun, StageStop> {
+    async fn run_stage(&self, parts: &EngineParts, lease: &Lease, job: &Job) -> Result<StageRun, StageStop> {
         // What is being bought is waited for and kept all the same.
         let is_bought = matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         if let Some(row) = job.row.as_ref().filter(|row| row.lost && !is_bought) {
@@ -83,19 +83,19 @@ impl Engine {
     async fn settle(&self, parts: &EngineParts, job: &Job) -> Result<StageOutcome, Fault> {
         let mount = parts.mount(job)?;
         let settling = async {
-            Self::row_is_allowed(parts, mount, job).await?;
+            Self::check_row(parts, mount, job).await?;
             settle::run(mount, &*parts.store, &*parts.clock, job).await
         };
-        self.in_folder(mount, settling).await
+        self.run_in_folder(mount, settling).await
     }
 
     async fn probe(&self, parts: &EngineParts, job: &Job) -> Result<StageOutcome, Fault> {
         let (mount, service) = (parts.mount(job)?, &parts.client.identity().service);
         let probing = async {
-            Self::row_is_allowed(parts, mount, job).await?;
+            Self::check_row(parts, mount, job).await?;
             probe::run(&*parts.store, service, &parts.params, mount, &*parts.clock, job).await
         };
-        self.watched(parts, mount, (job, ContentWork::Probe), probing).await
+        self.run_content_work(parts, mount, (job, ContentWork::Probe), probing).await
     }
 
     async fn upload(
@@ -106,14 +106,14 @@ impl Engine {
         (params, content): (Hash, Option<Hash>),
     ) -> Result<StageOutcome, Fault> {
         let mount = parts.mount(job)?;
-        self.may_be_sent(parts, mount, job).await?;
+        self.check_may_be_sent(parts, mount, job).await?;
         if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
-            let reserving = self.reserved(parts, mount, lease, (job, None));
+            let reserving = self.reserve(parts, mount, lease, (job, None));
             let known = (params, content);
             return upload::by_address::run(&*parts.store, &*parts.clock, self.service(), job, known, reserving).await;
         }
         let _under_way = self.uploading();
-        self.in_folder(mount, self.uploaded(parts, mount, lease, job, (params, content))).await
+        self.run_in_folder(mount, self.upload_file(parts, mount, lease, job, (params, content))).await
     }
 
     async fn submit(
@@ -125,7 +125,7 @@ impl Engine {
     ) -> Result<StageRun, StageStop> {
         let EngineParts { store, client, clock, params, budget_gate, writing, .. } = parts;
         let mount = parts.mount(job)?;
-        match self.may_be_sent(parts, mount, job).await {
+        match self.check_may_be_sent(parts, mount, job).await {
             // It was uploaded before its source was kept here, or its row was not allowed.
             Err(fault) if matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed) => {
                 return Ok(StageOutcome::Step(JobEvent::UploadLost).into());
@@ -135,7 +135,7 @@ impl Engine {
         let (store, client, clock) = (&**store, &**client, &**clock);
         let (callbacks, folders) = (parts.callbacks.as_ref(), &writing.folders);
         let context = SubmitContext { store, client, clock, params, budget_gate, callbacks, folders };
-        let _on_its_way = self.on_its_way(job.id);
+        let _on_its_way = self.begin_create(job.id);
         let submission = submit::run(&context, mount, lease, job, order, upload).await?;
         Ok(StageRun::Submission(submission))
     }
@@ -149,12 +149,12 @@ impl Engine {
     ) -> Result<StageOutcome, StageStop> {
         let looked = {
             let _one = self.reads.acquire().await.ok(); // never closed
-            wait::run(&self.wait_doors(parts), job, transcription).await
+            wait::run(&self.wait_context(parts), job, transcription).await
         };
         match looked {
-            Err(gone) if gone.kind == FaultKind::Gone => self.seek(parts, job, (order, transcription), gone).await,
+            Err(gone) if gone.kind == FaultKind::Gone => self.find_lost(parts, job, (order, transcription), gone).await,
             looked => {
-                self.say_elsewhere(job, looked.as_ref().err());
+                self.log_moved_service(job, looked.as_ref().err());
                 Ok(self.bore_end(looked?))
             }
         }
@@ -171,10 +171,10 @@ impl Engine {
         let mount = parts.mount(job)?;
         let context = write::WriteContext { store: &**store, clock: &**clock, results, params, syncs, writing };
         let writing = write::run(&context, mount, lease, job, order, transcription);
-        self.watched(parts, mount, (job, ContentWork::Render), writing).await
+        self.run_content_work(parts, mount, (job, ContentWork::Render), writing).await
     }
 
-    pub(super) fn wait_doors<'d>(&'d self, parts: &'d EngineParts) -> wait::WaitContext<'d> {
+    pub(super) fn wait_context<'d>(&'d self, parts: &'d EngineParts) -> wait::WaitContext<'d> {
         let EngineParts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
         let (asking, begun, log_limit) = (&self.asking, &self.begun, &self.log_limit);
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// Uploads, by what is said of the recording now.
-    async fn uploaded(
+    async fn upload_file(
         &self,
         parts: &EngineParts,
         mount: &Arc<Mount>,
@@ -192,19 +192,19 @@ impl Engine {
     ) -> Result<StageOutcome, Fault> {
         let EngineParts { store, client, clock, params, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
-        if let Some(outcome) = refresh::rested(params, mount, clock, (job, &known.0)).await? {
+        if let Some(outcome) = refresh_before_upload(params, mount, clock, (job, &known.0)).await? {
             return Ok(outcome);
         }
-        let (_, pick) = stored_params::kept(params, &known.0, clock.now())?;
+        let (_, pick) = stored_params::load(params, &known.0, clock.now())?;
         let (of, extractor) = ((job, pick.as_ref()), self.extractor());
-        let reserving = self.reserved(parts, mount, lease, of);
+        let reserving = self.reserve(parts, mount, lease, of);
         upload::run(store, client, clock, mount, job, known, reserving, (&extractor, pick.as_ref(), &self.sent_bytes))
             .await
     }
 
     /// What is asked before anything is sent: whether its outputs can be written, and whether it fits into a budget;
     /// whoever is next in line goes on.
-    async fn reserved(
+    async fn reserve(
         &self,
         parts: &EngineParts,
         mount: &Arc<Mount>,
@@ -212,11 +212,11 @@ impl Engine {
         of: (&Job, Option<&TrackSelection>),
     ) -> Result<Option<Deferral>, Fault> {
         let context = (&*parts.store, &*parts.clock);
-        let reserved = match parts.writing.folders.hindered(context.0, context.1, mount, of.0).await {
-            Ok(None) => parts.budget_gate.before_upload(context, mount, lease, of, self.service()).await,
-            hindered => hindered,
+        let reserved = match parts.writing.folders.check_writable(context.0, context.1, mount, of.0).await {
+            Ok(None) => parts.budget_gate.reserve_for_upload(context, mount, lease, of, self.service()).await,
+            not_writable => not_writable,
         };
-        self.next_in_line();
+        self.wake_next_in_line();
         reserved
     }
 }
@@ -243,7 +243,7 @@ impl From<StageOutcome> for StageRun {
     }
 }
 
-/// A panic in a move is that job's fault, never the engine's death: `None`.
+/// A panic in a stage is that job's fault, never the engine's death: `None`.
 async fn catch<T>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
     use futures_util::FutureExt;
     std::panic::AssertUnwindSafe(work).catch_unwind().await.ok()

@@ -103,14 +103,14 @@ impl Engine {
         let waiting = std::mem::take(&mut self.hints.inbox().waiting);
         for hint in waiting {
             match &hint {
-                Hint::Callback { job, round } => self.called(*job, *round, &hint).await?,
-                Hint::Webhook(transcription) => self.heard_of(transcription, &hint).await?,
+                Hint::Callback { job, round } => self.take_callback(*job, *round, &hint).await?,
+                Hint::Webhook(transcription) => self.take_webhook(transcription, &hint).await?,
             }
         }
         Ok(())
     }
 
-    async fn called(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
+    async fn take_callback(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
         // Before it is looked at: whoever writes the transcription down looks here afterwards.
         self.hints.keep_early(hint.clone());
         let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// A webhook tells of all that ends under our account, and knows the service's names only.
-    async fn heard_of(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
+    async fn take_webhook(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
         let Some(id) = self.parts().store.waits_for(transcription).await? else { return Ok(()) };
         self.hints.take_early(&[hint.clone(), hint.clone()]);
@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// When a job whose create was just accepted is looked at first.
-    pub(super) async fn first_look(
+    pub(super) async fn first_poll_at(
         &self,
         job: &Job,
         transcription: &TranscriptionId,

@@ -33,7 +33,7 @@ impl Engine {
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.line().is_closed());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
-        let idle = nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        let idle = nothing_soon || (!closed && !self.is_worth_waiting(patience.wait, began).await?);
         // However rarely it is asked: what runs at the service is waited for, until it is given up.
         let over = spent || (idle && !(out.is_none() && counts.running() > 0 && self.is_awaited(began).await?));
         // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
@@ -60,13 +60,13 @@ impl Engine {
 
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
     /// is for the next one: somebody has to do something about it first.
-    async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
+    async fn is_worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
         let now = self.parts().clock.now();
         let until = now.after(wait);
         let pauses = self.parts().store.pauses().await?;
-        let windows = windows::shut(&self.parts().mounts, self.parts().clock.wall());
-        let shut = self.parts().budget_gate.shut(now);
-        let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
+        let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
+        let shut = self.parts().budget_gate.exhausted(now);
+        let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.covers(&job.key.source);
         let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
         let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);

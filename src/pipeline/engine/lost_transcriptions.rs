@@ -27,14 +27,14 @@ pub(super) struct ScannedList(tokio::sync::Mutex<Option<(Uptime, Identity, Ours)
 
 impl Engine {
     /// Looks for a transcription that a read says is `gone`.
-    pub(super) async fn seek(
+    pub(super) async fn find_lost(
         &self,
         parts: &EngineParts,
         job: &Job,
         bought: (&PurchaseKey, &TranscriptionId),
         gone: Fault,
     ) -> Result<StageOutcome, StageStop> {
-        let (missed, lag) = (self.missed_for(job.id), self.parts().terms.lag);
+        let (missed, lag) = (self.missing_for(job.id), self.parts().terms.lag);
         // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
         // service wants nothing it is asked nothing.
         let gate = self.line().gate(self.parts().clock.uptime());
@@ -55,7 +55,7 @@ impl Engine {
             Err(LostTranscription::Fault(fault)) => Err(StageStop::Fault(fault)),
             Err(LostTranscription::Unread(fault)) => {
                 self.heard_fault_on(&parts.client, &fault);
-                let at = now.after(wait_before(&self.parts().retry, self.count(job, false).faults));
+                let at = now.after(wait_before(&self.parts().retry, self.count_fault(job, false).faults));
                 Ok(StageOutcome::Rest(Some(at), fault))
             }
         }

@@ -1,6 +1,6 @@
-//! The engine: claim ▷ walk ▷ commit. It sleeps until the next due moment or a nudge; one claim, one
-//! move, one commit, but for the one move that spends money, whose intent is a commit of its own. There
-//! is one engine for each service, so that one that is out holds up no other (see `engines`).
+//! The engine: claim ▷ run the stage ▷ commit (`executor.rs`, `commit.rs`). It sleeps until the next due moment or a
+//! nudge (`scheduler.rs`). One claim, one stage, one commit, but for the one stage that spends money, whose intent is a
+//! commit of its own. There is one engine for each service, so that one that is out holds up no other (see `engines`).
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
@@ -477,7 +477,7 @@ impl Engine {
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
-                        self.forget(job);
+                        self.forget_faults(job);
                         tracing::info!(%job, "the right to move the job was taken away; its move is dropped");
                         Ok(())
                     }

@@ -161,10 +161,10 @@ impl Engine {
         let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
         let parts = self.parts();
-        let windows = windows::shut(&parts.mounts, parts.clock.wall());
+        let windows = windows::closed(&parts.mounts, parts.clock.wall());
         wake = earlier(wake, self.opens(&windows));
-        let shut = parts.budget_gate.shut(now);
-        wake = earlier(wake, parts.budget_gate.opens(now).map(|at| at.since(now)));
+        let shut = parts.budget_gate.exhausted(now);
+        wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.since(now)));
         parts.budget_gate.excess().tell(now, false);
         self.log_limit.tell(now, false);
         if until == Until::Stopped {
@@ -179,7 +179,7 @@ impl Engine {
             }
             let room = self.room(lane, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
             if room.all > 0 {
-                let is_shut = |source: &SourceName| lane == WorkKind::Upload && shut.is_for(source);
+                let is_shut = |source: &SourceName| lane == WorkKind::Upload && shut.covers(source);
                 let rests = |source: &SourceName| lane.submits() && is_off(source);
                 let may = |group: &RouteKey| self.owns(group) && !rests(&group.source);
                 let looked = self.parts().clock.now();
@@ -226,8 +226,8 @@ impl Engine {
             WorkKind::Wait if batch_polls => ClaimLimit { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
             _ => room,
         };
-        let InLine { claimed: claims, waits_for_others } = self.claims(kind, may, room).await?;
-        let begun = (self.taken(&claims), waits_for_others);
+        let InLine { claimed: claims, waits_for_others } = self.claim(kind, may, room).await?;
+        let begun = (self.room_taken(&claims), waits_for_others);
         if lane == WorkKind::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, running.spawn(async move { (lane.into(), engine.resolve(claims).await) }));
@@ -241,7 +241,7 @@ impl Engine {
         for claim in claims {
             let engine = Arc::clone(self);
             let task = Task { work: lane, backlog: self.is_backlog(&claim.job) };
-            busy.begin(task, running.spawn(async move { (task, engine.walk(claim).await) }));
+            busy.begin(task, running.spawn(async move { (task, engine.run_claim(claim).await) }));
         }
         Ok(begun)
     }

@@ -14,30 +14,35 @@ use std::sync::Arc;
 impl Engine {
     /// The last check before anything is sent, whatever the job was taken in for: what a source keeps here goes to no
     /// service elsewhere, by whatever name it is called, and nothing goes that a row may not name.
-    pub(super) async fn may_be_sent(&self, parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
-        Self::stays_here(parts, mount, job)?;
+    pub(super) async fn check_may_be_sent(
+        &self,
+        parts: &EngineParts,
+        mount: &Arc<Mount>,
+        job: &Job,
+    ) -> Result<(), Fault> {
+        Self::check_local_only(parts, mount, job)?;
         let away = |away: Away| folder_away(&away, parts.clock.now());
         mount.there().await.map_err(away)?;
         tokio::select! {
             biased;
-            allowed = Self::is_allowed(parts, mount, job) => allowed,
+            allowed = Self::check_path_policy(parts, mount, job) => allowed,
             lost = mount.lost() => Err(away(lost)),
         }
     }
 
     /// Nothing of what a row may not name is looked at.
-    pub(super) async fn row_is_allowed(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
-        if job.row.is_none() { Ok(()) } else { Self::is_allowed(parts, mount, job).await }
+    pub(super) async fn check_row(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        if job.row.is_none() { Ok(()) } else { Self::check_path_policy(parts, mount, job).await }
     }
 
-    async fn is_allowed(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+    async fn check_path_policy(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
         let (source, of, elsewhere) = (Arc::clone(mount.source()), job.clone(), !parts.client.identity().is_own);
         let judged = blocking(move || path_policy::of_job(&source, &of, elsewhere)).await;
         judged.map_err(|denied| denied.fault(mount.source(), job, parts.clock.now()))
     }
 
     /// What a source keeps here goes to no service elsewhere.
-    fn stays_here(parts: &EngineParts, mount: &Mount, job: &Job) -> Result<(), Fault> {
+    fn check_local_only(parts: &EngineParts, mount: &Mount, job: &Job) -> Result<(), Fault> {
         let (source, identity) = (mount.source(), parts.client.identity());
         if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {
             let words = format!(

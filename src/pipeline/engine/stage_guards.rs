@@ -9,40 +9,40 @@ use crate::pipeline::stages::outcome::StageOutcome;
 use crate::source::mount::source_mount::{Away, Mount};
 
 impl Engine {
-    /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A
+    /// A stage that works in the source's folder: not begun where it is away, and dropped when it goes. A
     /// share whose server is dead would hold it for ever.
-    pub(super) async fn in_folder<E: From<Fault>>(
+    pub(super) async fn run_in_folder<E: From<Fault>>(
         &self,
         mount: &Mount,
-        moving: impl Future<Output = Result<StageOutcome, E>>,
+        stage_run: impl Future<Output = Result<StageOutcome, E>>,
     ) -> Result<StageOutcome, E> {
         let parts = self.parts();
         let away = |away: Away| folder_away(&away, parts.clock.now());
         mount.there().await.map_err(away)?;
         tokio::select! {
             biased;
-            moved = moving => moved,
+            outcome = stage_run => outcome,
             lost = mount.lost() => Err(away(lost).into()),
         }
     }
 
     /// The same for work that could end the process. Only a step shows that the work was done: what waits or fails,
     /// or is dropped since the folder goes, may never have come to it.
-    pub(super) async fn watched<E: From<Fault>>(
+    pub(super) async fn run_content_work<E: From<Fault>>(
         &self,
         parts: &EngineParts,
         mount: &Mount,
         (job, work): (&Job, ContentWork),
-        moving: impl Future<Output = Result<StageOutcome, E>>,
+        stage_run: impl Future<Output = Result<StageOutcome, E>>,
     ) -> Result<StageOutcome, E> {
         let working = async {
             let under_way = parts.in_progress.begin(job.id, work, &*parts.clock).await?;
-            let moved = moving.await;
-            if let Ok(StageOutcome::Step(_) | StageOutcome::StepThen(..)) = moved {
+            let outcome = stage_run.await;
+            if let Ok(StageOutcome::Step(_) | StageOutcome::StepThen(..)) = outcome {
                 under_way.ended();
             }
-            moved
+            outcome
         };
-        self.in_folder(mount, working).await
+        self.run_in_folder(mount, working).await
     }
 }

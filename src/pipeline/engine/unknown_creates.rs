@@ -182,13 +182,13 @@ impl Engine {
                 let over = self.line().accepted(self.parts().clock.uptime());
                 self.say_over(over);
                 self.got_through(StageKind::Uploaded);
-                self.commit(&lease, &self.stepped(job, event, None, now)).await
+                self.commit(&lease, &self.apply_event(job, event, None, now)).await
             }
             Finding::Absent => {
                 self.forget_create(job.id);
                 let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
-                let Ok(back) = self.step(job, JobEvent::NotAccepted, now) else { return Ok(()) };
-                let row = self.count(&back, true);
+                let Ok(back) = self.transition(job, JobEvent::NotAccepted, now) else { return Ok(()) };
+                let row = self.count_fault(&back, true);
                 if row.alone >= self.parts().retry.attempts {
                     let words = format!(
                         "its creates go wrong again and again while those of other files are accepted, and the \
@@ -225,7 +225,7 @@ impl Engine {
         if fault.blame() == Blame::Person {
             return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
         }
-        let row = self.count(&claim.job, false);
+        let row = self.count_fault(&claim.job, false);
         let wait = wait_before(&self.parts().retry, row.faults);
         let words =
             format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);

@@ -77,7 +77,7 @@ pub(super) struct FaultCounts {
 }
 
 impl Engine {
-    pub(super) fn on_its_way(&self, job: JobId) -> CreateInFlight<'_> {
+    pub(super) fn begin_create(&self, job: JobId) -> CreateInFlight<'_> {
         self.memory().creates.begin(job);
         CreateInFlight { engine: self, job }
     }
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// One more fault in a row for this job; `wrong`: the service answered it wrongly.
-    pub(super) fn count(&self, job: &Job, wrong: bool) -> FaultCounts {
+    pub(super) fn count_fault(&self, job: &Job, wrong: bool) -> FaultCounts {
         let mut memory = self.memory();
         let VolatileState { fares, rows, .. } = &mut *memory;
         let fare = fares.entry(job.stage.kind()).or_default();
@@ -110,12 +110,12 @@ impl Engine {
 
     /// How long ago, by a clock that nobody sets, a read first said that this job's transcription is not
     /// there; no time, if it is now.
-    pub(super) fn missed_for(&self, job: JobId) -> Duration {
+    pub(super) fn missing_for(&self, job: JobId) -> Duration {
         let now = self.parts().clock.uptime();
         now.since(*self.memory().rows.entry(job).or_default().missed.get_or_insert(now))
     }
 
-    pub(super) fn forget(&self, job: JobId) {
+    pub(super) fn forget_faults(&self, job: JobId) {
         self.memory().rows.remove(&job);
     }
 

@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What lies around a recording that has a say in it.
+/// What lies around a recording and has a say in its request.
 #[derive(Debug)]
 pub struct BesideSettings {
     pub(super) is_ignored: bool,
@@ -31,16 +31,18 @@ pub struct BesideSettings {
 }
 
 impl BesideSettings {
-    /// Looks. Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
-    pub fn look(source: &Source, job: &Job) -> Self {
-        let Some(path) = below(source, job) else { return Self { is_ignored: false, sidecars: Ok(Vec::new()) } };
+    /// Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
+    pub fn read(source: &Source, job: &Job) -> Self {
+        let Some(path) = path_in_folder(source, job) else {
+            return Self { is_ignored: false, sidecars: Ok(Vec::new()) };
+        };
         let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
         let ignored = || IgnoreFiles::new(&source.folder).rule_anywhere(whole, false).is_some();
         Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
     }
 
-    /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
-    pub fn hindrance(&self, mount: &Mount, clock: &dyn Clock, job: &Job) -> Option<StageOutcome> {
+    /// What becomes of a job that cannot go on now: it is to be passed over, or somebody is writing at its settings.
+    pub fn skip_or_wait(&self, mount: &Mount, clock: &dyn Clock, job: &Job) -> Option<StageOutcome> {
         if self.is_ignored {
             return Some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Ignored }));
         }
@@ -52,26 +54,26 @@ impl BesideSettings {
 }
 
 /// Where the recording lies below its source's folder; `None` where it does not.
-fn below(source: &Source, job: &Job) -> Option<RelPath> {
+fn path_in_folder(source: &Source, job: &Job) -> Option<RelPath> {
     let Recording::File(path) = recording(source, job) else { return None };
     Some(RelPath::new(path.below_folder(&source.folder)?.as_os_str().as_bytes()))
 }
 
 /// What stands where a job's recording is, and what lies around it.
-pub async fn look_around(mount: &Mount, medium: MediaFile, job: &Job) -> (io::Result<FileLook>, BesideSettings) {
+pub async fn look_with_settings(mount: &Mount, medium: MediaFile, job: &Job) -> (io::Result<FileLook>, BesideSettings) {
     let (source, of) = (Arc::clone(mount.source()), job.clone());
     if let MediaFile::File { path, disk } = medium {
-        return blocking(move || (look(&path, disk), BesideSettings::look(&source, &of))).await;
+        return blocking(move || (look(&path, disk), BesideSettings::read(&source, &of))).await;
     }
-    let around = blocking(move || BesideSettings::look(&source, &of)).await;
+    let around = blocking(move || BesideSettings::read(&source, &of)).await;
     (medium.look().await, around)
 }
 
-/// What they say, in their order.
+/// Parses them, in their order.
 ///
 /// # Errors
 /// Everything that is wrong with them, in words.
-pub fn understood(sidecars: &[Sidecar], templates: &Templates) -> Result<Vec<Overlay>, String> {
+pub fn parse_sidecars(sidecars: &[Sidecar], templates: &Templates) -> Result<Vec<Overlay>, String> {
     let (good, wrong): (Vec<_>, Vec<_>) =
         sidecars.iter().map(|sidecar| parse(&sidecar.from, &sidecar.file.text, templates)).partition(Result::is_ok);
     if wrong.is_empty() {
@@ -92,7 +94,7 @@ mod tests {
                     [parameters]\ndiarisation = true\naudio_url = \"https://x.example\"\nsentences = \"{{ stem }}\"\n\
                     subtitles_config = { maximum_rows_per_caption = 9 }\n";
         let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
-        let told = understood(&[Sidecar { from: "a/talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        let told = parse_sidecars(&[Sidecar { from: "a/talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
         insta::assert_snapshot!(told.replace("; a/", "\na/"), @r#"
         a/talk.toml, line 1: unknown key `langage` (did you mean `language`?)
         a/talk.toml, line 2: `template` names `interviw`, and there is no such template (jobs.toml needs [template.interviw])
@@ -106,13 +108,13 @@ mod tests {
         "#);
         let said = |text: &str| {
             let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
-            understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new())
+            parse_sidecars(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new())
         };
         assert_eq!(said("priority = -7\n").unwrap()[0].priority, Some(-7));
         let told = said("priority = 1001\n").unwrap_err();
         assert!(told.starts_with("talk.toml, line 1: `priority` must be a whole number from -1000 to 1000"), "{told}");
         let file = SmallFile { text: "language = \n".to_owned(), changed: Timestamp(0) };
-        let told = understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        let told = parse_sidecars(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
         assert!(told.starts_with("talk.toml, line 1: this is no TOML: "), "{told}");
     }
 }

@@ -1,5 +1,5 @@
-//! What a job is made with: its source's template, filled in, and over it what is said beside the recording. Asked
-//! before the upload, and once more right before the first create: until then every change counts.
+//! The request of a job: its source's template, filled in, and over it what is said beside the recording. Built before
+//! the upload, and once more right before the first create (`refresh.rs`): until then every change counts.
 
 use crate::beneath::access_of;
 use crate::clock::Clock;
@@ -13,39 +13,71 @@ use crate::domain::request_record::RequestRecord;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::request::beside::BesideSettings;
-use crate::pipeline::request::layers::lay;
+use crate::pipeline::request::layers::RequestLayers;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::{Recording, recording};
 
-/// A template filled in for a job.
-#[derive(Debug, Clone, PartialEq)]
+/// The request of a job.
+#[derive(Debug)]
 pub struct BuiltRequest {
     /// What is asked of the service.
     pub rendered: RenderedTemplate,
     /// What is kept of it with the job.
-    pub making: RequestRecord,
+    pub record: RequestRecord,
+    /// Where each part of it comes from.
+    pub layers: RequestLayers,
 }
 
-/// Makes what a job is made with; or says why that is not to be, now or at all.
+/// Builds the request of a job.
 ///
 /// # Errors
-/// What stands beside the recording, or its template, cannot be understood.
-pub async fn make(
+/// What stands beside the recording, or its template, cannot be understood, or the recording does not say what its
+/// template names.
+pub async fn build(source: &Source, job: &Job, beside: &BesideSettings, now: Timestamp) -> Result<BuiltRequest, Fault> {
+    let mut layers = RequestLayers::collect(source, job, beside, now)?;
+    layers.read_media_tags(source, job, now).await?;
+    let mut built = render(layers, source, now)?;
+    built.record.access = access(source, job).await;
+    Ok(built)
+}
+
+/// As [`build`]; or says why the job does not go on, now or at all.
+///
+/// # Errors
+/// As [`build`].
+pub async fn build_unless_held(
     mount: &Mount,
     clock: &dyn Clock,
     job: &Job,
-    around: &BesideSettings,
+    beside: &BesideSettings,
 ) -> Result<Result<BuiltRequest, StageOutcome>, Fault> {
-    if let Some(outcome) = around.hindrance(mount, clock, job) {
-        return Ok(Err(outcome));
+    match beside.skip_or_wait(mount, clock, job) {
+        Some(outcome) => Ok(Err(outcome)),
+        None => build(mount.source(), job, beside, clock.now()).await.map(Ok),
     }
-    let (source, now) = (mount.source(), clock.now());
-    let mut laid = lay(source, job, around, now)?;
-    laid.ask(source, job, now).await?;
-    let mut made = laid.made(source, now)?;
-    made.making.access = access(source, job).await;
-    Ok(Ok(made))
+}
+
+/// The request of a job as far as that can be told without reading the recording itself, `None` where it cannot; and
+/// which sound of it would be sent, where that is not all. Blocks.
+///
+/// # Errors
+/// Why it would not be built: what is said of it cannot be understood, or does not render.
+pub fn forecast(
+    source: &Source,
+    job: &Job,
+    now: Timestamp,
+) -> Result<(Option<BuiltRequest>, Option<TrackSelection>), Fault> {
+    let layers = RequestLayers::collect(source, job, &BesideSettings::read(source, job), now)?;
+    let selection = layers.selection.clone();
+    let built = if layers.names_media() { None } else { Some(render(layers, source, now)?) };
+    Ok((built, selection))
+}
+
+fn render(layers: RequestLayers, source: &Source, now: Timestamp) -> Result<BuiltRequest, Fault> {
+    let rendered = layers.render(source, now)?;
+    let record = layers.record(&rendered);
+    Ok(BuiltRequest { rendered, record, layers })
 }
 
 /// Who may use a recording that lies on this machine, as it was last seen: its outputs take that where it is gone when
@@ -56,36 +88,4 @@ async fn access(source: &Source, job: &Job) -> Option<Access> {
         _ => None,
     };
     now.or_else(|| job.making.as_ref().and_then(|making| making.access.clone()))
-}
-
-/// What a job would be made with as far as that can be told without asking the recording itself, `None` where it
-/// cannot; and which sound of it would be sent, where that is not all. Blocks.
-///
-/// # Errors
-/// Why it would not be made: what is said of it cannot be understood, or does not render.
-pub fn foretold(
-    source: &Source,
-    job: &Job,
-    now: Timestamp,
-) -> Result<(Option<BuiltRequest>, Option<TrackSelection>), Fault> {
-    let laid = lay(source, job, &BesideSettings::look(source, job), now)?;
-    let made = if laid.template.uses("media") { None } else { Some(laid.made(source, now)?) };
-    Ok((made, laid.pick))
-}
-
-/// Whether the file is to be passed over, or what is said of it has changed since this was made of it; `None` where
-/// a create left already: then it stays as it is.
-///
-/// # Errors
-/// As [`make`].
-pub async fn remade(
-    mount: &Mount,
-    clock: &dyn Clock,
-    job: &Job,
-    around: &BesideSettings,
-) -> Result<Option<Result<BuiltRequest, StageOutcome>>, Fault> {
-    if job.making.as_ref().is_some_and(|making| making.is_sent) {
-        return Ok(None);
-    }
-    make(mount, clock, job, around).await.map(Some)
 }

@@ -8,7 +8,7 @@ use crate::domain::sent_audio::SentAudio;
 use crate::domain::stage::AudioAt;
 use crate::domain::token::{PurchaseKey, RESERVED_KEY, Token};
 use crate::pipeline::request::callback_address::CallbackAddresses;
-use crate::pipeline::request::stored_params::kept;
+use crate::pipeline::request::stored_params;
 use crate::pipeline::stages::remote_audio;
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
@@ -26,7 +26,7 @@ pub async fn create_request(
     (order, upload, token): (&PurchaseKey, &AudioAt, &Token),
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let (params, pick) = kept(files, &order.params, now)?;
+    let (params, pick) = stored_params::load(files, &order.params, now)?;
     let mut metadata = match &job.making {
         Some(making) => making.metadata.clone(),
         // Nothing is sent before it is built.

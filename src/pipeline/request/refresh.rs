@@ -1,4 +1,4 @@
-//! What is said of a recording may change until the first create leaves: then its request is made anew.
+//! What is said of a recording may change until the first create leaves: then its request is built again.
 
 use crate::clock::Clock;
 use crate::domain::fault::Fault;
@@ -6,9 +6,7 @@ use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::stage::JobEvent;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::request::beside::{BesideSettings, look_around};
-use crate::pipeline::request::build;
-use crate::pipeline::request::stored_params::{keep_params, kept};
+use crate::pipeline::request::{BesideSettings, build_unless_held, look_with_settings, stored_params};
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
@@ -22,36 +20,38 @@ const RESTED: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What is said of it cannot be understood, or its parameters cannot be kept.
-pub async fn remade(
+pub async fn refresh(
     files: &ParamFiles,
     mount: &Mount,
     clock: &dyn Clock,
     (job, params): (&Job, &Hash),
-    around: &BesideSettings,
+    beside: &BesideSettings,
 ) -> Result<Option<StageOutcome>, Fault> {
-    let made = match build::remade(mount, clock, job, around).await? {
-        None => return Ok(None),
-        Some(Err(outcome)) => return Ok(Some(outcome)),
-        Some(Ok(made)) => made,
+    if job.making.as_ref().is_some_and(|record| record.is_sent) {
+        return Ok(None);
+    }
+    let built = match build_unless_held(mount, clock, job, beside).await? {
+        Ok(built) => built,
+        Err(outcome) => return Ok(Some(outcome)),
     };
     let now = clock.now();
-    let new = keep_params(files, &made.rendered, now)?;
-    let is_alike = job.making.as_ref().is_some_and(|making| making.is_alike(&made.making));
+    let new = stored_params::keep(files, &built.rendered, now)?;
+    let is_alike = job.making.as_ref().is_some_and(|record| record.is_alike(&built.record));
     if new == *params && is_alike {
         return Ok(None);
     }
     // Where nobody knows what was sent, it is sent anew.
     let is_other_sound =
-        new != *params && kept(files, params, now).map_or(true, |(_, pick)| pick != made.rendered.pick);
-    Ok(Some(StageOutcome::Step(JobEvent::Remade { params: new, making: Box::new(made.making), is_other_sound })))
+        new != *params && stored_params::load(files, params, now).map_or(true, |(_, pick)| pick != built.rendered.pick);
+    Ok(Some(StageOutcome::Step(JobEvent::Remade { params: new, making: Box::new(built.record), is_other_sound })))
 }
 
-/// As [`remade`], for a job that is about to be uploaded and has rested before that, or whose kept parameters cannot
-/// be read: these are made anew.
+/// As [`refresh`], for a job that is about to be uploaded and has rested before that, or whose kept parameters cannot
+/// be read: these are built again.
 ///
 /// # Errors
-/// As [`remade`].
-pub async fn rested(
+/// As [`refresh`].
+pub async fn refresh_before_upload(
     files: &ParamFiles,
     mount: &Mount,
     clock: &dyn Clock,
@@ -61,6 +61,6 @@ pub async fn rested(
     if bought || now < job.since.after(RESTED) && files.order(params).is_ok() {
         return Ok(None);
     }
-    let (_, around) = look_around(mount, MediaFile::of(mount, job), job).await;
-    remade(files, mount, clock, (job, params), &around).await
+    let (_, beside) = look_with_settings(mount, MediaFile::of(mount, job), job).await;
+    refresh(files, mount, clock, (job, params), &beside).await
 }

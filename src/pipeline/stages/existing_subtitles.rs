@@ -56,58 +56,58 @@ impl ForeignSubtitles {
 ///
 /// # Errors
 /// A fault where nobody can tell.
-pub async fn subtitles_by_others(
+pub async fn foreign_subtitles(
     store: &dyn Store,
     mount: &Arc<Mount>,
     job: &Job,
     now: Timestamp,
 ) -> Result<Option<ForeignSubtitles>, Fault> {
-    let subtitles = Subtitles::look(mount, job).await;
-    by_others(store, mount, job, subtitles, now).await
+    let subtitles = FoundSubtitles::find(mount, job).await;
+    exclude_ours(store, mount, job, subtitles, now).await
 }
 
 /// The subtitles that lie where a job's would.
-pub struct Subtitles {
+pub struct FoundSubtitles {
     /// Of a bucket's source its address.
     folder: RootedPath,
     /// As paths below it.
     found: io::Result<Vec<RelPath>>,
 }
 
-impl Subtitles {
+impl FoundSubtitles {
     /// Where nobody minds them nobody looks.
-    pub fn minds(mount: &Mount, job: &Job) -> bool {
+    pub fn is_minded(mount: &Mount, job: &Job) -> bool {
         mount.source().existing != Existing::Transcribe && job.outputs.is_empty()
     }
 
-    pub async fn look(mount: &Arc<Mount>, job: &Job) -> Option<Self> {
-        if !Self::minds(mount, job) {
+    pub async fn find(mount: &Arc<Mount>, job: &Job) -> Option<Self> {
+        if !Self::is_minded(mount, job) {
             return None;
         }
         let (theirs, of) = (Arc::clone(mount), job.clone());
-        let (folder, path) = blocking(move || beside(theirs.source(), &of)).await;
-        let found = subtitles(mount, &folder, &path).await;
+        let (folder, path) = blocking(move || named_after(theirs.source(), &of)).await;
+        let found = list_subtitles(mount, &folder, &path).await;
         Some(Self { folder, found })
     }
 
     /// On this machine. Blocks.
-    pub fn look_here(mount: &Mount, job: &Job) -> Option<Self> {
-        Self::minds(mount, job).then(|| {
-            let (folder, path) = beside(mount.source(), job);
+    pub fn find_here(mount: &Mount, job: &Job) -> Option<Self> {
+        Self::is_minded(mount, job).then(|| {
+            let (folder, path) = named_after(mount.source(), job);
             let found = mount.beside().subtitles(&folder, &path);
             Self { folder, found }
         })
     }
 }
 
-pub async fn by_others(
+pub async fn exclude_ours(
     store: &dyn Store,
     mount: &Mount,
     job: &Job,
-    subtitles: Option<Subtitles>,
+    subtitles: Option<FoundSubtitles>,
     now: Timestamp,
 ) -> Result<Option<ForeignSubtitles>, Fault> {
-    let Some(Subtitles { folder, found }) = subtitles else { return Ok(None) };
+    let Some(FoundSubtitles { folder, found }) = subtitles else { return Ok(None) };
     let found = match found {
         Ok(found) => found,
         // It is made when something is written into it.
@@ -125,17 +125,17 @@ pub async fn by_others(
     };
     let mut paths = Vec::new();
     for path in found {
-        let key = JobKey { path: named_beside(job, &path), ..job.key.clone() };
+        let key = JobKey { path: name_in_queue(job, &path), ..job.key.clone() };
         if !store.wrote(&key).await.map_err(|error| store_fault(&error, now))? {
             paths.push(path);
         }
     }
-    let none = paths.is_empty() || say_they_are_ours(mount, &folder, paths.clone()).await;
+    let none = paths.is_empty() || are_all_ours(mount, &folder, paths.clone()).await;
     Ok((!none).then_some(ForeignSubtitles { folder, paths }))
 }
 
 /// The name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
-pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
+pub fn name_in_queue(job: &Job, path: &RelPath) -> RelPath {
     match (&job.row, job.key.path.as_bytes().iter().rposition(|byte| *byte == b'/')) {
         (Some(_), Some(end)) => RelPath::new([&job.key.path.as_bytes()[..=end], path.as_bytes()].concat()),
         _ => path.clone(),
@@ -143,7 +143,7 @@ pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
 }
 
 /// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
-pub fn beside(source: &Source, job: &Job) -> (RootedPath, RelPath) {
+pub fn named_after(source: &Source, job: &Job) -> (RootedPath, RelPath) {
     let path = outputs_beside(source, job);
     if job.row.is_none() && path.below_folder(&source.folder).is_some_and(|below| is_path(&below, &job.key.path)) {
         return (RootedPath::new(&source.folder, ""), job.key.path.clone());
@@ -162,7 +162,7 @@ const UNLISTED: &str = "cannot look for subtitles beside the file";
 ///
 /// # Errors
 /// What the file system or the server says.
-pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
+pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
     match mount.bucket() {
         Some(bucket) => bucket.subtitles(path).await,
         None => {
@@ -173,7 +173,7 @@ pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) 
 }
 
 /// Whether each of these subtitles below `folder` says that scribed made it.
-pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
+pub async fn are_all_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
     let Some(bucket) = mount.bucket() else {
         let folder = folder.clone();
         return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;

@@ -175,7 +175,7 @@ impl InProgress {
                 Arc::clone(&self.one_suspect).acquire_owned().await.ok()
             }
         };
-        let slot = self.take(&Entry { job, work, since: clock.now(), boot: self.boot.clone() });
+        let slot = self.write_entry(&Entry { job, work, since: clock.now(), boot: self.boot.clone() });
         Ok(ContentWorkGuard { of: Arc::clone(self), slot, job, ended: false, _alone: alone })
     }
 
@@ -183,7 +183,7 @@ impl InProgress {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, entry: &Entry) -> u64 {
+    fn write_entry(&self, entry: &Entry) -> u64 {
         let slot = {
             let mut inner = self.inner();
             inner.free.pop_first().unwrap_or_else(|| {
@@ -195,19 +195,19 @@ impl InProgress {
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.resize(ENTRY - 1, b' ');
         line.push(b'\n');
-        self.put(slot, &line);
+        self.write_slot(slot, &line);
         slot
     }
 
-    fn leave(&self, slot: u64) {
+    fn clear_entry(&self, slot: u64) {
         let mut line = [b' '; ENTRY];
         line[ENTRY - 1] = b'\n';
-        self.put(slot, &line);
+        self.write_slot(slot, &line);
         self.inner().free.insert(slot);
     }
 
     /// Where it cannot be written, the work goes on without.
-    fn put(&self, slot: u64, line: &[u8]) {
+    fn write_slot(&self, slot: u64, line: &[u8]) {
         if let Some(file) = &self.file
             && let Err(error) = file.write_all_at(line, slot * ENTRY as u64)
         {
@@ -241,7 +241,7 @@ impl ContentWorkGuard {
 
 impl Drop for ContentWorkGuard {
     fn drop(&mut self) {
-        self.of.leave(self.slot);
+        self.of.clear_entry(self.slot);
         if self.ended {
             self.of.acquit(self.job);
         }

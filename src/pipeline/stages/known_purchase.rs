@@ -10,7 +10,7 @@ use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::{Bought, DuplicateCheck, Store};
 
 /// The way to the result without a create of this job's own, if there is one.
-pub async fn without_buying(
+pub async fn reuse_purchase(
     store: &dyn Store,
     order: &PurchaseKey,
     job: &Job,

@@ -1,18 +1,18 @@
-//! What a move says when it has done its work.
+//! What a stage handler says when it has done its work.
 
 use crate::domain::fault::Fault;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::JobEvent;
 use crate::store::contract::StoreError;
 
-/// What a move came to. A fault that it met is its error.
+/// What a stage came to. A fault that it met is its error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StageOutcome {
-    /// It happened; the next move may follow at once.
+    /// It happened; the next stage may follow at once.
     Step(JobEvent),
-    /// It happened; the next move comes then.
+    /// It happened; the next stage comes then.
     StepThen(JobEvent, Timestamp),
-    /// It happened; the next move waits for this reason; until then, or, without a time, until somebody does something.
+    /// It happened; the next stage waits for this reason; until then, or, without a time, until somebody does something.
     StepThenRest(JobEvent, Option<Timestamp>, Fault),
     /// Nothing happened, for this reason; until then, or, without a time, until somebody does something.
     Rest(Option<Timestamp>, Fault),
@@ -25,11 +25,9 @@ pub enum StageOutcome {
     },
 }
 
-/// What stops a move.
+/// What stops a stage.
 pub enum StageStop {
-    /// What it met.
     Fault(Fault),
-    /// The store's.
     Store(StoreError),
 }
 

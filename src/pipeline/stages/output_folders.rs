@@ -107,7 +107,7 @@ impl OutputFolders {
     ///
     /// # Errors
     /// A fault, to be met again by the policy of retries.
-    pub async fn hindered(
+    pub async fn check_writable(
         &self,
         store: &dyn Store,
         clock: &dyn Clock,
@@ -119,7 +119,7 @@ impl OutputFolders {
         let words = match self.recent_in_turn(clock, mount, &folder).await {
             (Recent::Writable, _) => return Ok(None),
             (Recent::Not(words), _) => words,
-            (Recent::Nothing, turn) => match self.tried(clock, mount, job, &rooted).await {
+            (Recent::Nothing, turn) => match self.try_writing(clock, mount, job, &rooted).await {
                 Ok(()) => {
                     let woken = self.note(mount, &folder, clock, None);
                     // The others need not wait while rows are read.
@@ -175,7 +175,13 @@ impl OutputFolders {
     }
 
     /// Tries it. In words, why outputs cannot be written there.
-    async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, rooted: &RootedPath) -> Result<(), String> {
+    async fn try_writing(
+        &self,
+        clock: &dyn Clock,
+        mount: &Arc<Mount>,
+        job: &Job,
+        rooted: &RootedPath,
+    ) -> Result<(), String> {
         let folder = &*rooted.full();
         if let Some(bucket) = mount.bucket() {
             let put = tokio::select! {

@@ -1,5 +1,4 @@
-//! Probed ▷ Uploaded for audio that the service fetches by itself: nothing is sent, and what stands for the
-//! content is what names it. The address is asked for when the create leaves.
+//! Audio that the service fetches by itself: how long it is said to be, its address, and faults that repeat the address.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -10,7 +9,7 @@ use crate::pipeline::media_file::MediaFile;
 use crate::source::mount::source_mount::Mount;
 
 /// Milliseconds that will be billed for it, by its row's word.
-pub fn announced(job: &Job) -> Option<u64> {
+pub fn announced_length(job: &Job) -> Option<u64> {
     job.row.as_deref().and_then(|row| row.billed)
 }
 
@@ -31,7 +30,7 @@ pub async fn url(mount: &Mount, job: &Job, now: Timestamp) -> Result<RemoteUrl, 
 
 /// The fault as it may be kept and shown: a service repeats the address that it could not fetch.
 #[must_use]
-pub fn suppressed(job: &Job, fault: Fault) -> Fault {
+pub fn redact_address(job: &Job, fault: Fault) -> Fault {
     match job.row.as_deref().map(|row| &row.media) {
         Some(RowMedia::Url(url)) => Fault { words: url.redacted(&fault.words), ..fault },
         _ => Fault { words: without_signatures(&fault.words), ..fault },

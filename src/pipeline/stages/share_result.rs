@@ -1,4 +1,4 @@
-//! Following ▷ …: what a twin does when the one that buys has come to something.
+//! Following ▷ …: what a duplicate does when the one that buys has come to something.
 
 use crate::clock::Clock;
 use crate::domain::fault::Fault;

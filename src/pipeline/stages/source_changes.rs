@@ -1,4 +1,4 @@
-//! What becomes of a job before its create whose file is not as it was found: it grew, it is gone, or its folder is away.
+//! What becomes of a job before its create whose file is not as it was found: it changed, it is gone, or its folder is away.
 
 use crate::beneath::LinkInPath;
 use crate::domain::fault::{Fault, FaultKind};
@@ -16,7 +16,7 @@ use crate::source::mount::source_mount::Mount;
 ///
 /// # Errors
 /// A fault where the source's folder is away.
-pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
+pub async fn file_changed(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
     mount.there_now().await.map_err(|away| folder_away(&away, now))?;
     Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
 }
@@ -25,7 +25,7 @@ pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -
 ///
 /// # Errors
 /// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
-pub async fn missing(
+pub async fn file_missing(
     mount: &Mount,
     job: &Job,
     seen: std::io::Result<FileLook>,

@@ -1,4 +1,4 @@
-//! Uploaded ▷ Submitting ▷ Submitted: the one move that spends money. The intent is durable before the
+//! Uploaded ▷ Submitting ▷ Submitted: the one stage that spends money. The intent is durable before the
 //! create leaves; what became of the create decides where the job rests (design, section 5).
 
 use crate::client::contract::{Client, Creation};
@@ -11,20 +11,18 @@ use crate::domain::stage::{AudioAt, Intent, JobEvent};
 use crate::domain::token::{PurchaseKey, Token};
 use crate::pipeline::budget::{BudgetGate, Deferral};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::request::beside::look_around;
 use crate::pipeline::request::callback_address::CallbackAddresses;
-use crate::pipeline::request::create::create_request;
-use crate::pipeline::request::refresh::remade;
+use crate::pipeline::request::{create_request, look_with_settings, refresh};
 use crate::pipeline::stages::faults::folder_away;
-use crate::pipeline::stages::known_purchase::without_buying;
+use crate::pipeline::stages::known_purchase::reuse_purchase;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::output_folders::OutputFolders;
-use crate::pipeline::stages::remote_audio::suppressed;
-use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::remote_audio::redact_address;
+use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::pipeline::windows;
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::{Hold, Lease, Store};
+use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,17 +47,12 @@ pub enum Submission {
     Unknown(Box<Job>, Fault),
 }
 
-/// The doors this move goes through.
+/// What the stage handler works with.
 pub struct SubmitContext<'a> {
-    /// The queue.
     pub store: &'a dyn Store,
-    /// The service.
     pub client: &'a dyn Client,
-    /// Time.
     pub clock: &'a dyn Clock,
-    /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
-    /// What may still be bought.
     pub budget_gate: &'a BudgetGate,
     /// Where the service is to call.
     pub callbacks: Option<&'a CallbackAddresses>,
@@ -76,77 +69,101 @@ pub async fn run(
     order: &PurchaseKey,
     upload: &AudioAt,
 ) -> Result<Submission, StageStop> {
-    let now = context.clock.now();
-    // Only this may hang in the folder; what follows must not be dropped half-way.
-    let unfit = tokio::select! {
-        biased;
-        unfit = unfit(context, mount, job, (order, upload), now) => unfit,
-        away = mount.lost() => Err(folder_away(&away, now)),
-    };
-    if let Some(outcome) = unfit? {
+    if let Some(outcome) = buys_nothing(context, mount, job, (order, upload)).await? {
         return Ok(Submission::Unsent(outcome));
-    }
-    if let Some(outcome) = without_buying(context.store, order, job, now).await? {
-        return Ok(Submission::Unsent(outcome));
-    }
-    let hindered = tokio::select! {
-        biased;
-        hindered = context.folders.hindered(context.store, context.clock, mount, job) => hindered,
-        away = mount.lost() => Err(folder_away(&away, now)),
-    };
-    if let Some(Deferral { until, fault }) = hindered? {
-        return Ok(Submission::Unsent(StageOutcome::Rest(until, fault)));
     }
     let token = Token::new(order, job.key.tag(), job.round);
     let of = (order, upload, &token);
-    let request = create_request(context.params, context.callbacks, mount, job, of, now).await?;
+    let request = create_request(context.params, context.callbacks, mount, job, of, context.clock.now()).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = context.client.turn().await;
-        let until = context.clock.now();
-        if context.store.pauses().await.map_err(StageStop::Store)?.of(&job.key.source, until).is_some() {
-            return Ok(Submission::Unsent(StageOutcome::Sleep { until, reason: None }));
-        }
-        // What is sent at the last moment could leave after it. By then the window keeps it, whose clock may be set
-        // back meanwhile.
-        if !windows::has_time(mount.source(), FRESH, context.clock.wall()) {
-            return Ok(Submission::Unsent(StageOutcome::Sleep { until: until.after(FRESH), reason: None }));
+        if let Some(outcome) = may_not_submit_now(context, mount, job).await? {
+            return Ok(Submission::Unsent(outcome));
         }
         let written = context.clock.uptime();
-        let (service, at) = ((&order.service, context.client.last_date()), context.clock.now());
-        let reserved = context.budget_gate.before_create(context.store, mount, lease, job, service, at).await;
-        if let Some(Deferral { until, fault }) = reserved.map_err(StageStop::Store)? {
-            // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
-            return Ok(Submission::Unsent(StageOutcome::StepThenRest(JobEvent::UploadLost, until, fault)));
+        if let Some(outcome) = reserve(context, mount, lease, job, order).await.map_err(StageStop::Store)? {
+            return Ok(Submission::Unsent(outcome));
         }
         crash::point(Point::Reserved);
         let intended = intend(context, job, &token)?;
         crash::point(Point::Intending);
         context.store.commit(lease, &intended, Hold::Keep).await.map_err(StageStop::Store)?;
         crash::point(Point::Intended);
-        let shut = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
-        if context.clock.uptime().since(written) > FRESH || shut() {
+        let is_closed = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
+        if context.clock.uptime().since(written) > FRESH || is_closed() {
             continue; // nothing was sent under it
         }
-        let intended = Box::new(intended);
         let creation = context.client.create(turn, request).await;
         crash::point(Point::CreateAnswered);
         return Ok(match creation {
-            Creation::Accepted(transcription) => Submission::Accepted(intended, transcription),
-            Creation::NotAccepted(fault) => {
-                let fault = suppressed(job, fault);
-                Submission::NotAccepted(intended, fault)
-            }
-            Creation::Unknown(fault) => {
-                let fault = suppressed(job, fault);
-                Submission::Unknown(intended, fault)
-            }
+            Creation::Accepted(transcription) => Submission::Accepted(Box::new(intended), transcription),
+            Creation::NotAccepted(fault) => Submission::NotAccepted(Box::new(intended), redact_address(job, fault)),
+            Creation::Unknown(fault) => Submission::Unknown(Box::new(intended), redact_address(job, fault)),
         });
     }
 }
 
+/// What becomes of a job for which nothing is to be bought: its request has changed, it is bought already, or its
+/// outputs could not be written.
+async fn buys_nothing(
+    context: &SubmitContext<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    of: (&PurchaseKey, &AudioAt),
+) -> Result<Option<StageOutcome>, Fault> {
+    let now = context.clock.now();
+    // Only these may hang in the folder; what follows must not be dropped half-way.
+    let outdated = tokio::select! {
+        biased;
+        outdated = check_current(context, mount, job, of, now) => outdated,
+        away = mount.lost() => Err(folder_away(&away, now)),
+    };
+    if let Some(outcome) = outdated? {
+        return Ok(Some(outcome));
+    }
+    if let Some(outcome) = reuse_purchase(context.store, of.0, job, now).await? {
+        return Ok(Some(outcome));
+    }
+    let not_writable = tokio::select! {
+        biased;
+        not_writable = context.folders.check_writable(context.store, context.clock, mount, job) => not_writable,
+        away = mount.lost() => Err(folder_away(&away, now)),
+    };
+    Ok(not_writable?.map(|Deferral { until, fault }| StageOutcome::Rest(until, fault)))
+}
+
+/// A pause, or a window that is closed or is about to be.
+async fn may_not_submit_now(
+    context: &SubmitContext<'_>,
+    mount: &Mount,
+    job: &Job,
+) -> Result<Option<StageOutcome>, StageStop> {
+    let until = context.clock.now();
+    if context.store.pauses().await.map_err(StageStop::Store)?.of(&job.key.source, until).is_some() {
+        return Ok(Some(StageOutcome::Sleep { until, reason: None }));
+    }
+    // What is sent at the last moment could leave after it. By then the window keeps it, whose clock may be set
+    // back meanwhile.
+    let has_time = windows::has_time(mount.source(), FRESH, context.clock.wall());
+    Ok((!has_time).then(|| StageOutcome::Sleep { until: until.after(FRESH), reason: None }))
+}
+
+async fn reserve(
+    context: &SubmitContext<'_>,
+    mount: &Mount,
+    lease: &Lease,
+    job: &Job,
+    order: &PurchaseKey,
+) -> Result<Option<StageOutcome>, StoreError> {
+    let (service, at) = ((&order.service, context.client.last_date()), context.clock.now());
+    let deferral = context.budget_gate.reserve_for_create(context.store, mount, lease, job, service, at).await?;
+    // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
+    Ok(deferral.map(|Deferral { until, fault }| StageOutcome::StepThenRest(JobEvent::UploadLost, until, fault)))
+}
+
 /// The file, its upload, or what is said of the recording is not what would be bought.
-async fn unfit(
+async fn check_current(
     context: &SubmitContext<'_>,
     mount: &Mount,
     job: &Job,
@@ -161,14 +178,16 @@ async fn unfit(
     }
     let medium = MediaFile::of(mount, job);
     let is_seen = !matches!(medium, MediaFile::Remote(_));
-    let (looked, around) = look_around(mount, medium, job).await;
+    let (looked, beside) = look_with_settings(mount, medium, job).await;
     match looked {
         _ if !is_seen => {}
         Ok(FileLook::File(stamp)) if stamp == job.seen => {}
-        Ok(FileLook::File(stamp)) => return grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
-        other => return missing(mount, job, other, now).await.map(Some),
+        Ok(FileLook::File(stamp)) => {
+            return file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some);
+        }
+        other => return file_missing(mount, job, other, now).await.map(Some),
     }
-    remade(context.params, mount, context.clock, (job, &order.params), &around).await
+    refresh(context.params, mount, context.clock, (job, &order.params), &beside).await
 }
 
 fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, StageStop> {

@@ -39,13 +39,10 @@ impl SeenProcessing {
     }
 }
 
-/// What this move works with.
+/// What the stage handler works with.
 pub struct WaitContext<'a> {
-    /// The service.
     pub client: &'a dyn Client,
-    /// Time.
     pub clock: &'a dyn Clock,
-    /// The kept results.
     pub results: &'a Arc<Results>,
     /// What was agreed with the service.
     pub terms: &'a ServiceTerms,
@@ -80,7 +77,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
     if let Some(audio) = kept(results, transcription).await {
         return Ok(StageOutcome::Step(JobEvent::Fetched { audio }).into());
     }
-    if let Some(words) = elsewhere(job, client.identity()) {
+    if let Some(words) = at_other_address(job, client.identity()) {
         return Err(Fault::new(FaultKind::Asks, words, clock.now()));
     }
     let reading = client.read(transcription).await?;
@@ -117,7 +114,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
 
 /// Why this service is not asked for what was bought for a job: it is at another address than it was then, and
 /// what it says of an id that it may never have given means nothing. `None` where it may be asked.
-pub fn elsewhere(job: &Job, identity: &Identity) -> Option<String> {
+pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
     let place = job.bought_at.as_ref().filter(|place| **place != identity.origin)?;
     let (service, id) = (&identity.service, job.id);
     Some(format!(
@@ -151,14 +148,14 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
         }
         Some(Fault::new(FaultKind::Stuck, words, now))
     } else {
-        odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
+        odd_status(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
     };
     let wait = context.asking.pending(job.id, poll, age);
     StageOutcome::Sleep { until: context.asking.moment(now, wait), reason }
 }
 
 /// What is neither on its way nor an end is named, and never trusted into an end.
-fn odd(status: &str, goes_back: bool) -> Option<String> {
+fn odd_status(status: &str, goes_back: bool) -> Option<String> {
     match Status::parse(status) {
         Status::Queued | Status::Processing if !goes_back => None,
         Status::Queued | Status::Processing => {

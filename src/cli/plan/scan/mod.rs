@@ -25,8 +25,7 @@ use crate::media::decode::{DecodeError, Media};
 use crate::media::length_cache::LengthCache;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::plan_allowlist::RowMark;
-use crate::pipeline::stages::existing_subtitles::{beside, named_beside};
-use crate::pipeline::stages::existing_subtitles::{say_they_are_ours, subtitles};
+use crate::pipeline::stages::existing_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
 use crate::source::bucket::objects;
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
@@ -335,9 +334,9 @@ impl<'a> Planner<'a> {
         let (theirs, job) = (Arc::clone(source), file.job());
         let (job, (folder, path)) = match (mount.bucket(), &source.place, &file.row) {
             (None, None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
-            _ => blocking(move || (job.clone(), beside(&theirs, &job))).await,
+            _ => blocking(move || (job.clone(), named_after(&theirs, &job))).await,
         };
-        let found = match subtitles(mount, &folder, &path).await {
+        let found = match list_subtitles(mount, &folder, &path).await {
             // It is made when something is written into it.
             Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != source.folder => {
                 return Ok(false);
@@ -346,7 +345,7 @@ impl<'a> Planner<'a> {
             Err(error) if LinkInPath::of(&error).is_some() => return Ok(false),
             found => found?,
         };
-        let key = |path: &RelPath| JobKey { path: named_beside(&job, path), ..job.key.clone() };
+        let key = |path: &RelPath| JobKey { path: name_in_queue(&job, path), ..job.key.clone() };
         let keys: Vec<JobKey> = found.iter().map(key).collect();
         if keys.is_empty() {
             return Ok(false);
@@ -354,7 +353,7 @@ impl<'a> Planner<'a> {
         let known = self.queue.known(keys, Vec::new()).await?;
         let foreign: Vec<RelPath> =
             found.into_iter().zip(known).filter(|(_, known)| !known.is_output).map(|(path, _)| path).collect();
-        Ok(!say_they_are_ours(mount, &folder, foreign).await)
+        Ok(!are_all_ours(mount, &folder, foreign).await)
     }
 
     /// What can be told of these files without sending them; `None` where nothing can.

@@ -12,15 +12,12 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::request::beside::BesideSettings;
-use crate::pipeline::request::build;
-use crate::pipeline::request::stored_params::keep_params;
-use crate::pipeline::stages::existing_subtitles::Subtitles;
-use crate::pipeline::stages::existing_subtitles::by_others;
+use crate::pipeline::request::{BesideSettings, build_unless_held, stored_params};
+use crate::pipeline::stages::existing_subtitles::{FoundSubtitles, exclude_ours};
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::probe::checksum::{ChecksumResult, inspect};
-use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::source::metadata::stamp::{FileLook, look};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
@@ -52,33 +49,33 @@ pub async fn run(
     let limit = PATIENCE.saturating_add(Duration::from_secs(job.seen.size / SLOWEST));
     let seen = tokio::select! {
         biased;
-        seen = seen(mount, &medium, job, wants_hash) => Some(seen),
+        seen = read_file(mount, &medium, job, wants_hash) => Some(seen),
         () = clock.sleep(limit) => None,
     };
-    let Some(Seen { looked, found, around, subtitles }) = seen else {
+    let Some(ProbedFile { looked, found, beside, subtitles }) = seen else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
-    if let Some(outcome) = unfit(mount, &medium, job, looked, now).await? {
+    if let Some(outcome) = check_file(mount, &medium, job, looked, now).await? {
         return Ok(outcome);
     }
     let found = found.map_err(|error| {
         Fault::new(FaultKind::Unreadable, format!("cannot read the file: {}", medium.said(&error)), now)
     })?;
     let content = unread.or(found.content(now)?);
-    let (params, making) = match made(params, mount, clock, job, content, &around).await? {
-        Ok(made) => made,
+    let (params, record) = match build_request(params, mount, clock, job, content, &beside).await? {
+        Ok(built) => built,
         Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| PurchaseKey { service: service.clone(), content, params });
-    if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), subtitles, now).await? {
+    if let Some(outcome) = skip_subtitled(store, service, mount, job, order.as_ref(), subtitles, now).await? {
         return Ok(outcome);
     }
-    Ok(StageOutcome::Step(JobEvent::Probed { params, content, making }))
+    Ok(StageOutcome::Step(JobEvent::Probed { params, content, making: record }))
 }
 
 /// The file is not what was settled, or there is nothing in it. Nobody here can look at what is elsewhere.
-async fn unfit(
+async fn check_file(
     mount: &Mount,
     medium: &MediaFile,
     job: &Job,
@@ -88,32 +85,32 @@ async fn unfit(
     match looked {
         _ if matches!(medium, MediaFile::Remote(_)) => Ok(None),
         Ok(FileLook::File(stamp)) if stamp != job.seen => {
-            grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some)
+            file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some)
         }
         Ok(FileLook::File(stamp)) => {
             Ok((stamp.size == 0).then_some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Empty })))
         }
-        other => missing(mount, job, other, now).await.map(Some),
+        other => file_missing(mount, job, other, now).await.map(Some),
     }
 }
 
 /// What there is to see of a job's recording and around it.
-struct Seen {
+struct ProbedFile {
     looked: io::Result<FileLook>,
     /// Whether it is what its list or its bag says, where it is as it was settled.
     found: io::Result<ChecksumResult>,
-    around: BesideSettings,
-    subtitles: Option<Subtitles>,
+    beside: BesideSettings,
+    subtitles: Option<FoundSubtitles>,
 }
 
 /// Looks at all of it, in one go where it lies on this machine.
-async fn seen(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash: bool) -> Seen {
+async fn read_file(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash: bool) -> ProbedFile {
     let (theirs, of) = (Arc::clone(mount), job.clone());
     let MediaFile::File { path, disk } = medium.clone() else {
         let (looked, content) = medium.looked_into(job.seen, wants_hash).await;
-        let around = blocking(move || BesideSettings::look(theirs.source(), &of)).await;
-        let subtitles = Subtitles::look(mount, job).await;
-        return Seen { looked, found: content.map(ChecksumResult::Right), around, subtitles };
+        let beside = blocking(move || BesideSettings::read(theirs.source(), &of)).await;
+        let subtitles = FoundSubtitles::find(mount, job).await;
+        return ProbedFile { looked, found: content.map(ChecksumResult::Right), beside, subtitles };
     };
     blocking(move || {
         let looked = look(&path, disk);
@@ -122,54 +119,54 @@ async fn seen(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash: boo
             true => inspect(theirs.bags(), &path, of.row.as_deref(), wants_hash),
             false => Ok(ChecksumResult::Right(None)),
         };
-        let around = BesideSettings::look(theirs.source(), &of);
-        Seen { looked, found, around, subtitles: Subtitles::look_here(&theirs, &of) }
+        let beside = BesideSettings::read(theirs.source(), &of);
+        ProbedFile { looked, found, beside, subtitles: FoundSubtitles::find_here(&theirs, &of) }
     })
     .await
 }
 
-type MadeOf = (Hash, Option<Box<RequestRecord>>);
+type ParamsAndRecord = (Hash, Option<Box<RequestRecord>>);
 
-/// Under which parameters it is asked for, and what else it is made with. Only another content opens a new round:
+/// The parameters that are sent, and what is kept of the request. Only another content makes a new purchase:
 /// under the parameters that it was bought with, the same is found.
-async fn made(
+async fn build_request(
     files: &ParamFiles,
     mount: &Mount,
     clock: &dyn Clock,
     job: &Job,
     content: Option<Hash>,
-    around: &BesideSettings,
-) -> Result<Result<MadeOf, StageOutcome>, Fault> {
+    beside: &BesideSettings,
+) -> Result<Result<ParamsAndRecord, StageOutcome>, Fault> {
     let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
-    let made = match build::make(mount, clock, job, around).await {
+    let built = match build_unless_held(mount, clock, job, beside).await {
         // What was paid for is not lost by what somebody has written beside it since.
         Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
-        made => made?,
+        built => built?,
     };
-    let made = match made {
-        Ok(made) => made,
+    let built = match built {
+        Ok(built) => built,
         Err(outcome) => return Ok(Err(outcome)),
     };
     let params = match bought {
         Some(bought) => bought.params,
-        None => keep_params(files, &made.rendered, clock.now())?,
+        None => stored_params::keep(files, &built.rendered, clock.now())?,
     };
-    Ok(Ok((params, Some(Box::new(made.making)))))
+    Ok(Ok((params, Some(Box::new(built.record)))))
 }
 
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
 /// knows its own only when the service's list has been walked.
-async fn subtitled(
+async fn skip_subtitled(
     store: &dyn Store,
     service: &ServiceName,
     mount: &Arc<Mount>,
     job: &Job,
     order: Option<&PurchaseKey>,
-    subtitles: Option<Subtitles>,
+    subtitles: Option<FoundSubtitles>,
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let fault = |error| store_fault(&error, now);
-    if by_others(store, mount, job, subtitles, now).await?.is_none() {
+    if exclude_ours(store, mount, job, subtitles, now).await?.is_none() {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {

@@ -12,7 +12,7 @@ use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::source::metadata::stamp::{FileLook, look, open};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
@@ -42,7 +42,7 @@ pub(crate) enum OpenedFile {
 pub(crate) type Inspected = io::Result<OpenedFile>;
 
 /// What stands there; and what is in it, where it is as it was `seen` and is to be opened.
-pub(crate) async fn looked(
+pub(crate) async fn look_and_open(
     path: &RootedPath,
     disk: Disk,
     seen: Stamp,
@@ -60,11 +60,11 @@ pub(crate) async fn looked(
 
 /// Whether it need not be opened: a person has vouched for it as it is, or it was opened and is waited for.
 pub(crate) fn is_known(mount: &Mount, job: &Job, at: Moment) -> bool {
-    job.vouched == Some(job.seen) || awaited(mount, job, at).is_some()
+    job.vouched == Some(job.seen) || known_doubt(mount, job, at).is_some()
 }
 
 /// Why it is waited for, where that was seen and it has not been quiet for `hold`.
-fn awaited<'j>(mount: &Mount, job: &'j Job, at: Moment) -> Option<&'j str> {
+fn known_doubt<'j>(mount: &Mount, job: &'j Job, at: Moment) -> Option<&'j str> {
     let known = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)?;
     let quiet = quiet_for(job, &job.seen, mount.disk_of(job), at);
     (quiet < mount.source().hold).then_some(known.words.as_str())
@@ -85,17 +85,17 @@ pub(crate) async fn run(
     let doubt = match opened {
         None if job.vouched == Some(job.seen) => return Ok(StageOutcome::Step(JobEvent::Settled)),
         None => {
-            let waits = |words: &str| waits(job, words.to_owned(), quiet, hold, settle, now);
-            return Ok(awaited(mount, job, at).map_or(StageOutcome::Step(JobEvent::Settled), waits));
+            let waits = |words: &str| wait_longer(job, words.to_owned(), quiet, hold, settle, now);
+            return Ok(known_doubt(mount, job, at).map_or(StageOutcome::Step(JobEvent::Settled), waits));
         }
         Some(Ok(OpenedFile::Same(None))) => return Ok(StageOutcome::Step(JobEvent::Settled)),
         Some(Ok(OpenedFile::Same(Some(doubt)))) => doubt,
-        Some(Ok(OpenedFile::Changed(stamp))) => return grew(mount, stamp, now.after(settle), now).await,
-        Some(Err(error)) => return unreadable(mount, job, &path, &error, now).await,
+        Some(Ok(OpenedFile::Changed(stamp))) => return file_changed(mount, stamp, now.after(settle), now).await,
+        Some(Err(error)) => return cannot_read(mount, job, &path, &error, now).await,
     };
     if quiet < hold {
-        let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
-        return Ok(waits(job, words, quiet, hold, settle, now));
+        let words = format!("{}; {}", doubt.words(), what_follows(&doubt, hold));
+        return Ok(wait_longer(job, words, quiet, hold, settle, now));
     }
     if matches!(doubt, Doubt::Holes { .. }) {
         return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Holes }));
@@ -106,7 +106,7 @@ pub(crate) async fn run(
     Ok(StageOutcome::Step(JobEvent::Settled))
 }
 
-fn goes_on(doubt: &Doubt, hold: Duration) -> String {
+fn what_follows(doubt: &Doubt, hold: Duration) -> String {
     let held = format_duration(hold);
     match doubt {
         Doubt::Holes { .. } => format!("it is looked at again, and skipped when it has not changed for {held}"),
@@ -121,7 +121,14 @@ fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, at: Moment) -> Duration {
 }
 
 /// The longer it has been waited for, the rarer it is looked at.
-fn waits(job: &Job, words: String, quiet: Duration, hold: Duration, settle: Duration, now: Timestamp) -> StageOutcome {
+fn wait_longer(
+    job: &Job,
+    words: String,
+    quiet: Duration,
+    hold: Duration,
+    settle: Duration,
+    now: Timestamp,
+) -> StageOutcome {
     let shortest = settle.max(Duration::from_secs(1)).min(LONGEST);
     let wait = now.since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
     // Not the very millisecond: the look there would come too early by as much.
@@ -146,7 +153,7 @@ fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<OpenedF
 }
 
 /// It was there a moment ago.
-async fn unreadable(
+async fn cannot_read(
     mount: &Mount,
     job: &Job,
     path: &RootedPath,
@@ -160,7 +167,7 @@ async fn unreadable(
             mount.there_now().await.map_err(|away| folder_away(&away, now))?;
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
-        other => missing(mount, job, other, now).await,
+        other => file_missing(mount, job, other, now).await,
     }
 }
 
@@ -197,7 +204,7 @@ mod tests {
 
     fn next(after: Duration) -> Duration {
         let now = Timestamp(1_000).after(after);
-        let waits = waits(&job(), String::new(), after, HOUR, Duration::from_secs(10), now);
+        let waits = wait_longer(&job(), String::new(), after, HOUR, Duration::from_secs(10), now);
         let StageOutcome::Sleep { until, .. } = waits else { panic!("{waits:?}") };
         until.since(now)
     }

@@ -9,7 +9,7 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
@@ -31,28 +31,29 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
     let (looked, opened) = match &medium {
         _ if is_whole => (Ok(FileLook::File(job.seen)), None),
         MediaFile::File { path, disk } => {
-            let is_quiet = matches!(settled(job, job.seen, *disk, settle, at), StageOutcome::Step(_));
-            completeness::looked(path, *disk, job.seen, is_quiet && !completeness::is_known(mount, job, at)).await
+            let is_quiet = matches!(decide_settled(job, job.seen, *disk, settle, at), StageOutcome::Step(_));
+            completeness::look_and_open(path, *disk, job.seen, is_quiet && !completeness::is_known(mount, job, at))
+                .await
         }
         _ => (medium.look().await, None),
     };
     let stamp = match looked {
         Ok(FileLook::File(stamp)) => stamp,
-        other => return missing(mount, job, other, now).await,
+        other => return file_missing(mount, job, other, now).await,
     };
     // It was admitted in the moment in which it was written, before that was written down.
     if job.row.is_none() && store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
         return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::OurOutput }));
     }
-    match settled(job, stamp, disk, settle, at) {
-        StageOutcome::Step(JobEvent::Settled) => held(mount, job, medium, opened, at).await,
-        StageOutcome::StepThen(JobEvent::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
+    match decide_settled(job, stamp, disk, settle, at) {
+        StageOutcome::Step(JobEvent::Settled) => check_complete(mount, job, medium, opened, at).await,
+        StageOutcome::StepThen(JobEvent::Grew { stamp }, due) => file_changed(mount, stamp, due, now).await,
         other => Ok(other),
     }
 }
 
 /// An object in a bucket is as whole as whoever put it there had it.
-async fn held(
+async fn check_complete(
     mount: &Mount,
     job: &Job,
     medium: MediaFile,
@@ -65,7 +66,7 @@ async fn held(
     }
 }
 
-fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) -> StageOutcome {
+fn decide_settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) -> StageOutcome {
     let (now, first_look) = (at.now, job.since);
     let quiet_at = disk.quiet_at(&stamp, at, settle);
     // A first look in the future was taken by a clock that has been set back since.
@@ -102,20 +103,20 @@ mod tests {
     #[test]
     fn two_equal_looks_far_enough_apart_settle_it() {
         let seen = stamp(5, 0);
-        let early = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(10_999));
+        let early = decide_settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(10_999));
         assert_eq!(early, StageOutcome::Sleep { until: Timestamp(11_000), reason: None });
-        let late = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(11_000));
+        let late = decide_settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(11_000));
         assert_eq!(late, StageOutcome::Step(JobEvent::Settled));
     }
 
     #[test]
     fn any_difference_starts_the_quiet_time_anew() {
         let now = stamp(6, 0);
-        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, at(90_000));
+        let outcome = decide_settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, at(90_000));
         assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: now }, Timestamp(100_000)));
         // Where the disk tells when it changed, the quiet time began then.
         let now = stamp(6, 85_000);
-        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, at(90_000));
+        let outcome = decide_settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, at(90_000));
         assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: now }, Timestamp(95_001)));
     }
 
@@ -123,11 +124,17 @@ mod tests {
     fn an_honest_old_ctime_is_a_first_look_and_a_future_one_is_not() {
         let old = stamp(5, 1_000);
         let now = at(50_000);
-        assert_eq!(settled(&job(old, 50_000), old, Disk::Honest, SETTLE, now), StageOutcome::Step(JobEvent::Settled));
-        assert_ne!(settled(&job(old, 50_000), old, Disk::Local, SETTLE, now), StageOutcome::Step(JobEvent::Settled));
+        assert_eq!(
+            decide_settled(&job(old, 50_000), old, Disk::Honest, SETTLE, now),
+            StageOutcome::Step(JobEvent::Settled)
+        );
+        assert_ne!(
+            decide_settled(&job(old, 50_000), old, Disk::Local, SETTLE, now),
+            StageOutcome::Step(JobEvent::Settled)
+        );
         let future = stamp(5, 99_000);
         assert_ne!(
-            settled(&job(future, 50_000), future, Disk::Honest, SETTLE, now),
+            decide_settled(&job(future, 50_000), future, Disk::Honest, SETTLE, now),
             StageOutcome::Step(JobEvent::Settled)
         );
     }
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn a_clock_set_back_does_not_settle_it() {
         let seen = stamp(5, 0);
-        let outcome = settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, at(1_000));
+        let outcome = decide_settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, at(1_000));
         assert_eq!(outcome, StageOutcome::StepThen(JobEvent::Grew { stamp: seen }, Timestamp(11_000)));
     }
 
@@ -145,9 +152,9 @@ mod tests {
         let at = |wall: i64| Moment { now: Timestamp(wall + 7_200_000), wall: Timestamp(wall) };
         let (first, second) = (stamp(5, 49_000), stamp(6, 49_900));
         let found = job(first, at(49_500).now.0);
-        let grew = settled(&found, second, Disk::Honest, SETTLE, at(50_000));
+        let grew = decide_settled(&found, second, Disk::Honest, SETTLE, at(50_000));
         assert_eq!(grew, StageOutcome::StepThen(JobEvent::Grew { stamp: second }, at(59_901).now));
-        let early = settled(&found, first, Disk::Honest, SETTLE, at(50_000));
+        let early = decide_settled(&found, first, Disk::Honest, SETTLE, at(50_000));
         assert_eq!(early, StageOutcome::Sleep { until: at(59_001).now, reason: None });
     }
 }

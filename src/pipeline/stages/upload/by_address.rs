@@ -8,7 +8,7 @@ use crate::domain::names::{Hash, ServiceName};
 use crate::domain::stage::{AudioAmount, AudioAt, JobEvent};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::budget::Deferral;
-use crate::pipeline::stages::known_purchase::without_buying;
+use crate::pipeline::stages::known_purchase::reuse_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::Store;
 
@@ -23,7 +23,7 @@ pub async fn run(
     reserving: impl Future<Output = Result<Option<Deferral>, Fault>>,
 ) -> Result<StageOutcome, Fault> {
     let order = PurchaseKey { service: service.clone(), content, params };
-    if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
+    if let Some(outcome) = reuse_purchase(store, &order, job, clock.now()).await? {
         return Ok(outcome);
     }
     if let Some(Deferral { until, fault }) = reserving.await? {

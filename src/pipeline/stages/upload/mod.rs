@@ -18,12 +18,11 @@ use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::known_purchase::without_buying;
+use crate::pipeline::stages::known_purchase::reuse_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::pipeline::stages::upload::extract_audio::{ExtractedAudio, Extractor, UploadInput};
-use crate::pipeline::stages::upload::stream::Passage;
-use crate::pipeline::stages::upload::stream::Passed;
+use crate::pipeline::stages::upload::stream::{StreamProgress, UploadStream};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
@@ -50,13 +49,13 @@ pub async fn run(
         // What it was made from may have been bought at another service than its source's of today.
         let made = job.made_from.clone().filter(|made| made.content == content);
         let order = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
-        if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
+        if let Some(outcome) = reuse_purchase(store, &order, job, clock.now()).await? {
             return Ok(outcome);
         }
         // A recorder that stalls must not buy one round a stall.
         let hold = mount.source().hold;
         if !job.outputs.is_empty() && !job.is_vouched() && clock.now() < job.since.after(hold) {
-            return Ok(held(job.since.after(hold), hold, clock.now()));
+            return Ok(wait_for_quiet(job.since.after(hold), hold, clock.now()));
         }
     }
     if let Some(Deferral { until, fault }) = reserving.await? {
@@ -80,23 +79,23 @@ pub async fn run(
         }
         given => given?,
     };
-    let passage = match &given {
-        UploadInput::AsIs(_) => Passage::of(&medium, before, Arc::clone(sent_bytes)),
-        UploadInput::Track(taken) => Passage::spooled(&medium, taken, Arc::clone(sent_bytes)),
+    let upload_stream = match &given {
+        UploadInput::AsIs(_) => UploadStream::of(&medium, before, Arc::clone(sent_bytes)),
+        UploadInput::Track(taken) => UploadStream::spooled(&medium, taken, Arc::clone(sent_bytes)),
         UploadInput::Nothing(why) => {
             let skipped = StageOutcome::Step(JobEvent::Skipped { why: *why });
-            return Ok(changed(mount, clock, job).await?.unwrap_or(skipped));
+            return Ok(check_unchanged(mount, clock, job).await?.unwrap_or(skipped));
         }
-        UploadInput::Unmet(fault) => return changed(mount, clock, job).await?.ok_or_else(|| fault.clone()),
+        UploadInput::Unmet(fault) => return check_unchanged(mount, clock, job).await?.ok_or_else(|| fault.clone()),
     };
     if let UploadInput::Track(_) = given
-        && let Some(changed) = changed(mount, clock, job).await?
+        && let Some(changed) = check_unchanged(mount, clock, job).await?
     {
         return Ok(changed); // nothing is sent in vain
     }
     let uplink = extractor.uplink().await;
     crash::point(Point::Uploading);
-    let sent = client.upload(passage.file()).await;
+    let sent = client.upload(upload_stream.file()).await;
     crash::point(Point::UploadAnswered);
     drop(uplink);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
@@ -106,16 +105,16 @@ pub async fn run(
             // But what the service says of itself is heard; the change is seen at the next try.
             return match sent {
                 Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
-                _ => anew(mount, clock, job, after).await,
+                _ => restart(mount, clock, job, after).await,
             };
         }
-        other => return missing(mount, job, other, clock.now()).await,
+        other => return file_missing(mount, job, other, clock.now()).await,
     }
     let answer = sent?;
-    let hash = checked(&passage, &answer, &given, clock.now())?;
-    let (hash, sent) = what_was_sent(given, hash);
+    let hash = check_answer(&upload_stream, &answer, &given, clock.now())?;
+    let (hash, sent) = sent_audio(given, hash);
     if content.is_some_and(|known| known != hash) {
-        return anew(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
+        return restart(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = PurchaseKey { service, content: hash, params };
     let origin = Some(client.identity().origin.clone());
@@ -128,7 +127,7 @@ fn nothing_to_send(now: Timestamp) -> Fault {
 }
 
 /// The content's hash, and what was sent where that is not simply the file.
-fn what_was_sent(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
+fn sent_audio(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
     match given {
         UploadInput::Track(taken) => {
             let ExtractedAudio { content, track, .. } = *taken;
@@ -140,33 +139,38 @@ fn what_was_sent(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
 }
 
 /// What becomes of a job whose file has changed since it was looked at.
-async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<StageOutcome>, Fault> {
+async fn check_unchanged(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<StageOutcome>, Fault> {
     let medium = MediaFile::of(mount, job);
     if let MediaFile::Remote(_) = medium {
         return Ok(None);
     }
     match medium.look().await {
         Ok(FileLook::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(FileLook::File(stamp)) => anew(mount, clock, job, stamp).await.map(Some),
-        other => missing(mount, job, other, clock.now()).await.map(Some),
+        Ok(FileLook::File(stamp)) => restart(mount, clock, job, stamp).await.map(Some),
+        other => file_missing(mount, job, other, clock.now()).await.map(Some),
     }
 }
 
-async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<StageOutcome, Fault> {
+async fn restart(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<StageOutcome, Fault> {
     let now = clock.now();
-    grew(mount, stamp, now.after(mount.settle_of(job)), now).await
+    file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await
 }
 
-fn held(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {
+fn wait_for_quiet(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {
     let held = humantime::format_duration(hold);
     let words =
         format!("the file changed after it was transcribed; its new content is sent when it has been quiet for {held}");
     StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
-fn checked(passage: &Passage, answer: &Answer, given: &UploadInput, now: Timestamp) -> Result<Hash, Fault> {
+fn check_answer(
+    upload_stream: &UploadStream,
+    answer: &Answer,
+    given: &UploadInput,
+    now: Timestamp,
+) -> Result<Hash, Fault> {
     let broken = |words: String| Err(Fault::new(FaultKind::Broken, words, now));
-    let (Passed { bytes, hash }, size) = (passage.passed(), passage.size);
+    let (StreamProgress { bytes, hash }, size) = (upload_stream.progress(), upload_stream.size);
     let Some(hash) = hash else {
         return broken(format!("the service took the upload after {bytes} of {size} bytes; it is sent again"));
     };
@@ -174,7 +178,7 @@ fn checked(passage: &Passage, answer: &Answer, given: &UploadInput, now: Timesta
         return broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"));
     }
     match given {
-        UploadInput::Track(taken) if !agree(answer.audio.millis, taken.track.millis) => broken(format!(
+        UploadInput::Track(taken) if !lengths_agree(answer.audio.millis, taken.track.millis) => broken(format!(
             "the service says it has {} ms of the {} ms of sound that were sent; the upload is void and sent again",
             answer.audio.millis, taken.track.millis
         )),
@@ -183,6 +187,6 @@ fn checked(passage: &Passage, answer: &Answer, given: &UploadInput, now: Timesta
 }
 
 /// Two who measure the same sound may differ a little; 0 says nothing.
-fn agree(theirs: u64, ours: u64) -> bool {
+fn lengths_agree(theirs: u64, ours: u64) -> bool {
     theirs == 0 || theirs.abs_diff(ours) <= 1_000 + ours / 50
 }

@@ -26,11 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const PIECE: usize = 256 * 1024;
 
 /// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
-pub struct Passage {
+pub struct UploadStream {
     name: String,
     pub(super) size: u64,
     from: From,
-    state: Arc<Mutex<Passed>>,
+    state: Arc<Mutex<StreamProgress>>,
     total: Arc<AtomicU64>,
 }
 
@@ -46,24 +46,24 @@ enum From {
 
 /// What was handed over so far.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Passed {
+pub struct StreamProgress {
     /// Of the file.
     pub bytes: u64,
     /// Of all bytes, once they are.
     pub hash: Option<Hash>,
 }
 
-impl Passage {
+impl UploadStream {
     /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
     pub fn new(path: RootedPath, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         Self::of(&MediaFile::File { path, disk }, expected, total)
     }
 
-    /// As [`Passage::new`], wherever it lies.
+    /// As [`UploadStream::new`], wherever it lies.
     pub fn of(medium: &MediaFile, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         let name = medium.name().to_string_lossy().into_owned();
         let from = match medium.clone() {
-            MediaFile::File { path, disk } => From::File(Arc::new(move || opened(&path, disk, expected))),
+            MediaFile::File { path, disk } => From::File(Arc::new(move || open_unchanged(&path, disk, expected))),
             MediaFile::Object { bucket, path } => From::Object { bucket, path, expected },
             MediaFile::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
         };
@@ -80,7 +80,7 @@ impl Passage {
     }
 
     /// In the last attempt.
-    pub fn passed(&self) -> Passed {
+    pub fn progress(&self) -> StreamProgress {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,9 +89,9 @@ impl Passage {
         let (from, size) = (self.from.clone(), self.size);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
         let open = Arc::new(move || match &from {
-            From::File(opener) => pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
+            From::File(opener) => file_pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
             From::Object { bucket, path, expected } => {
-                through(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
+                object_pieces(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
             }
         });
         UploadFile { name: self.name.clone(), size, open }
@@ -99,48 +99,48 @@ impl Passage {
 }
 
 /// The pieces of an object as they come.
-fn through(
+fn object_pieces(
     pieces: BoxStream<'static, io::Result<Bytes>>,
     size: u64,
-    state: Arc<Mutex<Passed>>,
+    state: Arc<Mutex<StreamProgress>>,
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
-    note(Passed::default());
+    note(StreamProgress::default());
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
     let passes = move |piece: &Bytes| {
         hasher.update(piece);
         bytes += piece.len() as u64;
-        note(Passed { bytes, hash: (bytes == size).then(|| Hash(*hasher.finalize().as_bytes())) });
+        note(StreamProgress { bytes, hash: (bytes == size).then(|| Hash(*hasher.finalize().as_bytes())) });
         total.fetch_add(piece.len() as u64, Ordering::Relaxed);
     };
     pieces.inspect_ok(passes).boxed()
 }
 
 /// The pieces of a file. While one is sent the next is read and hashed.
-fn pieces(
+fn file_pieces(
     open: Opener,
     size: u64,
-    state: Arc<Mutex<Passed>>,
+    state: Arc<Mutex<StreamProgress>>,
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
-    note(Passed::default());
+    note(StreamProgress::default());
     let note = Arc::new(note);
-    let reading = Reading { place: Place::Closed(open), size, hasher: Box::default(), bytes: 0 };
+    let reading = Reading { place: FileHandle::Closed(open), size, hasher: Box::default(), bytes: 0 };
     stream::try_unfold(Next::First(reading), move |next| {
         let (note, total) = (Arc::clone(&note), Arc::clone(&total));
         async move {
             let next = match next {
-                Next::First(reading) => ahead(reading),
+                Next::First(reading) => read_ahead(reading),
                 Next::Begun(next) => next,
                 // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
                 Next::Nothing => return Ok(None),
             };
             let Some((piece, reading)) = next.await? else { return Ok(None) };
-            note(reading.passed());
+            note(reading.progress());
             total.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            let next = if reading.left() > 0 { Next::Begun(ahead(reading)) } else { Next::Nothing };
+            let next = if reading.left() > 0 { Next::Begun(read_ahead(reading)) } else { Next::Nothing };
             Ok(Some((piece, next)))
         }
     })
@@ -156,19 +156,19 @@ enum Next {
 type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
 
 /// Begins to read the next piece.
-fn ahead(reading: Reading) -> Ahead {
+fn read_ahead(reading: Reading) -> Ahead {
     begin(move || reading.next()).boxed()
 }
 
 /// A file that is being read, and hashed as far as it was.
 struct Reading {
-    place: Place,
+    place: FileHandle,
     size: u64,
     hasher: Box<blake3::Hasher>,
     bytes: u64,
 }
 
-enum Place {
+enum FileHandle {
     Closed(Opener),
     Open(File),
 }
@@ -179,16 +179,16 @@ impl Reading {
         self.size.saturating_sub(self.bytes)
     }
 
-    fn passed(&self) -> Passed {
+    fn progress(&self) -> StreamProgress {
         let hash = (self.left() == 0).then(|| Hash(*self.hasher.finalize().as_bytes()));
-        Passed { bytes: self.bytes, hash }
+        StreamProgress { bytes: self.bytes, hash }
     }
 
     fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         let left = self.left();
         let mut file = match self.place {
-            Place::Open(file) => file,
-            Place::Closed(open) => open()?,
+            FileHandle::Open(file) => file,
+            FileHandle::Closed(open) => open()?,
         };
         let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
         let n = file.read(&mut piece)?;
@@ -198,12 +198,12 @@ impl Reading {
         piece.truncate(n);
         self.hasher.update(&piece);
         self.bytes += n as u64;
-        Ok(Some((Bytes::from(piece), Self { place: Place::Open(file), ..self })))
+        Ok(Some((Bytes::from(piece), Self { place: FileHandle::Open(file), ..self })))
     }
 }
 
 /// Opens a file if it looks as expected.
-pub(crate) fn opened(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
+pub(crate) fn open_unchanged(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
     let file = open(path)?;
     match disk.stamp(&file.metadata()?) == expected {
         true => Ok(file),

@@ -39,7 +39,7 @@ pub async fn run<N: Names>(
 ) -> Result<Vec<Output>, Fault> {
     let beside = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
     let deposit = Deposit { bucket, beside, ours };
-    let kept = match deposit.kept(&wanted).await {
+    let kept = match deposit.relocated(&wanted).await {
         Ok(kept) => kept,
         Err(error) => return Err(unwritable(mount, error, now).await),
     };
@@ -50,7 +50,7 @@ pub async fn run<N: Names>(
             outputs.push(Output { name: RelPath::new(name.as_bytes()), hash, at: None });
             continue;
         }
-        match deposit.one(wanted, &outputs, &stay).await {
+        match deposit.put(wanted, &outputs, &stay).await {
             Ok(output) => outputs.push(output),
             Err(error) => return Err(unwritable(mount, error, now).await),
         }
@@ -96,7 +96,7 @@ enum Found {
 impl Deposit<'_> {
     /// Of each output, the object that came with the recording and stays. What stands under their names is looked at
     /// first.
-    async fn kept<N: Names>(&self, wanted: &[PendingOutput<N>]) -> Result<Vec<Option<KeptOutput>>, DepositError> {
+    async fn relocated<N: Names>(&self, wanted: &[PendingOutput<N>]) -> Result<Vec<Option<KeptOutput>>, DepositError> {
         let Some(relocation) = &self.ours.relocation else { return Ok(wanted.iter().map(|_| None).collect()) };
         let mut occupants = HashMap::new();
         for (n, wanted) in wanted.iter().enumerate() {
@@ -133,7 +133,7 @@ impl Deposit<'_> {
         Ok(Occupant::File(bytes))
     }
 
-    async fn one<N: Names>(
+    async fn put<N: Names>(
         &self,
         wanted: PendingOutput<N>,
         placed: &[Output],

@@ -14,20 +14,20 @@ pub struct Writing {
     pub folders: OutputFolders,
 }
 
-/// While this lives, the job's outputs are being placed.
-pub(super) struct Placing {
+/// While this lives, no other write of the job begins.
+pub(super) struct WriteGuard {
     writing: Arc<Writing>,
     job: JobId,
 }
 
 impl Writing {
-    pub(super) fn begin(self: &Arc<Self>, job: JobId) -> Option<Placing> {
+    pub(super) fn begin(self: &Arc<Self>, job: JobId) -> Option<WriteGuard> {
         let is_first = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
-        is_first.then(|| Placing { writing: Arc::clone(self), job })
+        is_first.then(|| WriteGuard { writing: Arc::clone(self), job })
     }
 }
 
-impl Drop for Placing {
+impl Drop for WriteGuard {
     fn drop(&mut self) {
         self.writing.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
     }

@@ -19,40 +19,34 @@ use crate::output::group_fsync::Syncs;
 use crate::output::publish::{OwnOutputs, PendingOutput};
 use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::stages::existing_subtitles::subtitles_by_others;
+use crate::pipeline::stages::existing_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::own_outputs::own_outputs;
-use crate::pipeline::stages::write::publish::put;
+use crate::pipeline::stages::write::publish::publish;
 use crate::pipeline::stages::write::relocation::relocation;
-use crate::pipeline::stages::write::render::Rendered;
-use crate::pipeline::stages::write::render::rendered;
+use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What this move works with.
+/// What the stage handler works with.
 pub struct WriteContext<'a> {
-    /// The queue.
     pub store: &'a dyn Store,
-    /// Time.
     pub clock: &'a dyn Clock,
-    /// The kept results.
     pub results: &'a Arc<Results>,
-    /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: &'a Arc<Syncs>,
-    /// Whose outputs are being placed.
     pub writing: &'a Arc<Writing>,
 }
 
 /// How soon it is looked whether an earlier write of the same job has ended.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Renders the kept result and places it.
+/// Renders the kept result and publishes the outputs.
 pub async fn run(
     context: &WriteContext<'_>,
     mount: &Arc<Mount>,
@@ -62,23 +56,23 @@ pub async fn run(
     transcription: &TranscriptionId,
 ) -> Result<StageOutcome, StageStop> {
     let now = context.clock.now();
-    let Some(placing_now) = context.writing.begin(job.id) else {
+    let Some(guard) = context.writing.begin(job.id) else {
         return Ok(StageOutcome::Sleep { until: now.after(AGAIN), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
     let Some(Rendered { wanted, language, missing, unread }) =
-        rendered(context, mount.source(), job, order, transcription, now).await?
+        render_kept_result(context, mount.source(), job, order, transcription, now).await?
     else {
         // It can be read at the service once more.
         return Ok(StageOutcome::Step(JobEvent::ResultLost));
     };
-    let is_anothers = is_another_ones(context.store, job, order).await.map_err(StageStop::Store)?;
+    let is_anothers = was_bought_by_another(context.store, job, order).await.map_err(StageStop::Store)?;
     // What a job has just bought for itself has no outputs anywhere.
     let relocation = match is_anothers || !job.outputs.is_empty() {
         true => Some(relocation(context.store, mount, job, order).await.map_err(StageStop::Store)?),
         false => None,
     };
-    if is_anothers && let Some(others) = subtitles_by_others(context.store, mount, job, now).await? {
+    if is_anothers && let Some(others) = foreign_subtitles(context.store, mount, job, now).await? {
         let known = relocation.iter().flat_map(|relocation| &relocation.known).map(|(_, hash)| *hash);
         let hashes =
             wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
@@ -86,17 +80,17 @@ pub async fn run(
             return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled }));
         }
     }
-    let placing = announce(context.store, lease, job, &wanted).await?;
+    let placing = record_hashes(context.store, lease, job, &wanted).await?;
     let ours = OwnOutputs { placed, placing, relocation };
     if let Some(bucket) = mount.bucket() {
         let outputs = bucket_output::run(bucket, mount, job, wanted, &ours, now).await;
-        drop(placing_now);
+        drop(guard);
         return Ok(StageOutcome::Step(JobEvent::Written { outputs: outputs?, language, missing, unread }));
     }
     let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
-        let _placing = placing_now;
-        put(&mount, &job, wanted, &ours, &syncs, now)
+        let _guard = guard;
+        publish(&mount, &job, wanted, &ours, &syncs, now)
     })
     .await?;
     Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
@@ -106,7 +100,7 @@ pub async fn run(
 const LONGEST_PLACING: usize = 64;
 
 /// Writes down, durably, what is about to be shown: whoever finds it after a crash knows it as ours.
-async fn announce<N>(
+async fn record_hashes<N>(
     store: &dyn Store,
     lease: &Lease,
     job: &Job,
@@ -127,7 +121,7 @@ async fn announce<N>(
 
 /// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
 /// written. What a job has paid for itself is written in every case.
-async fn is_another_ones(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
+async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
     let Some(bought) = store.bought(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }

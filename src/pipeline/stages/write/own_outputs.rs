@@ -26,14 +26,14 @@ pub async fn own_outputs(
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
     // What lies where outputs went before stays there.
-    let (mut own, at) = (job.outputs.clone(), at(mount.source(), job));
+    let (mut own, at) = (job.outputs.clone(), output_folder(mount.source(), job));
     own.retain(|output| job.row.is_some() || output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());
     }
     // Rows say where their outputs go: none of them takes another's place by its stem.
     if job.row.is_some() {
-        return Ok(named(own));
+        return Ok(names_and_hashes(own));
     }
     let siblings = match mount.bucket() {
         Some(bucket) => bucket.of_stem(&job.key.path).await,
@@ -54,15 +54,15 @@ pub async fn own_outputs(
             own.retain(|output| other.outputs.iter().all(|shared| is_other(output, shared)));
         }
     }
-    Ok(named(own))
+    Ok(names_and_hashes(own))
 }
 
-fn named(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
+fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
     outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
 }
 
 /// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
-pub fn at(source: &Source, job: &Job) -> Option<RelPath> {
+pub fn output_folder(source: &Source, job: &Job) -> Option<RelPath> {
     let is_elsewhere = job.row.is_none() && source.place.is_some();
     is_elsewhere.then(|| RelPath::new(outputs_beside(source, job).parent().full().as_os_str().as_bytes()))
 }

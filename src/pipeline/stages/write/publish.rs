@@ -10,13 +10,13 @@ use crate::output::publish::{Destination, KEPT, Names, OwnOutputs, PendingOutput
 use crate::permission::said;
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::write::access::access;
-use crate::pipeline::stages::write::own_outputs::at;
+use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
 use std::os::unix::ffi::OsStrExt;
 
-pub fn put(
+pub fn publish(
     mount: &Mount,
     job: &Job,
     wanted: Vec<PendingOutput<impl Names>>,
@@ -27,14 +27,14 @@ pub fn put(
     let path = outputs_beside(mount.source(), job);
     let folder = path.parent();
     if job.row.is_none() && mount.source().place.is_some() {
-        placed_folder(mount, job, &folder, now)?;
+        make_folder_in_place(mount, job, &folder, now)?;
     } else if job.row.is_some() || path != below(&mount.source().folder, &job.key.path) {
-        folder_elsewhere(mount, job, &folder, now)?;
+        make_folder_elsewhere(mount, job, &folder, now)?;
     }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
     let is_there = || mount.there_blocking().is_ok() && mount.place_ready().is_ok();
-    let at = at(mount.source(), job);
+    let at = output_folder(mount.source(), job);
     let to = Destination { folder: &folder, access: access(mount, job) };
     let placed = place(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
@@ -44,7 +44,7 @@ pub fn put(
 }
 
 /// The recording, where it is a file of this machine.
-fn file(mount: &Mount, job: &Job) -> Option<RootedPath> {
+fn local_file(mount: &Mount, job: &Job) -> Option<RootedPath> {
     match recording(mount.source(), job) {
         Recording::File(path) => Some(path),
         Recording::Remote(_) => None,
@@ -52,10 +52,10 @@ fn file(mount: &Mount, job: &Job) -> Option<RootedPath> {
 }
 
 /// The folder below `place` is there.
-fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
+fn make_folder_in_place(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
     mount.place_ready().map_err(failed)?;
-    let made = make_folder(mount.source(), file(mount, job).as_ref(), folder);
+    let made = make_folder(mount.source(), local_file(mount, job).as_ref(), folder);
     made.map_err(|error| {
         failed(format!(
             "cannot make the folder {} for outputs: {}",
@@ -66,7 +66,7 @@ fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) 
 }
 
 /// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
-fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
+fn make_folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     mount.there_blocking().map_err(|away| folder_away(&away, now))?;
     if job.row.is_some() {
         let may = PathPolicy::new(mount.source()).written(job);
@@ -76,7 +76,7 @@ fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestam
         })?;
     }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
-    let (file, full) = (file(mount, job), folder.full());
+    let (file, full) = (local_file(mount, job), folder.full());
     if mount.source().place.as_ref().is_some_and(|place| full.starts_with(place)) {
         mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
     }

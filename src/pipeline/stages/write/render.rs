@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The outputs that are made of a job.
-pub fn formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
+pub fn output_formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
     job.making.as_ref().map_or(&source.outputs, |making| &making.outputs)
 }
 
@@ -47,7 +47,7 @@ pub struct Rendered<N> {
 }
 
 /// `None` where the kept result is not there any more, or damaged.
-pub async fn rendered(
+pub async fn render_kept_result(
     context: &WriteContext<'_>,
     source: &Arc<Source>,
     job: &Job,
@@ -58,14 +58,14 @@ pub async fn rendered(
     let (results, params, source) = (Arc::clone(context.results), Arc::clone(context.params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || match results.open(&transcription, RESULT_LIMIT) {
-        Ok(raw) => wanted(raw, &params, &source, &job, &order, &transcription, now).map(Some),
+        Ok(raw) => render_outputs(raw, &params, &source, &job, &order, &transcription, now).map(Some),
         Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
-        Err(error) => Err(unreadable(&error, now)),
+        Err(error) => Err(unreadable_result(&error, now)),
     })
     .await
 }
 
-fn wanted(
+fn render_outputs(
     raw: Vec<u8>,
     params: &ParamFiles,
     source: &Source,
@@ -75,14 +75,14 @@ fn wanted(
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
     let (raw, record) = in_time(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
-        .map_err(|error| Fault::new(FaultKind::Asks, not_rendered(job, &error), now))?;
+        .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
+    let missing = missing_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
     let said = spoken.transcription.unwrap_or_default();
     let language = language(said.transcript()).map(str::to_owned);
     let unread = said.unreadable_fields().describe();
-    let outputs = formats(source, job);
+    let outputs = output_formats(source, job);
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
         let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
@@ -105,7 +105,7 @@ fn wanted(
     Ok(Rendered { wanted, language, missing, unread })
 }
 
-fn unreadable(error: &ResultError, now: Timestamp) -> Fault {
+fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
 }
 
@@ -120,7 +120,7 @@ fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
 /// What was requested and is not in the result. What was sent is kept; where it is lost, the service's echo says it.
 /// The result is read for that only where something can be missing: where an enrichment was requested, or the service
 /// `tells_of_recognition`.
-fn missing(
+fn missing_parts(
     raw: &[u8],
     params: &ParamFiles,
     order: &PurchaseKey,
@@ -137,7 +137,7 @@ fn missing(
 }
 
 /// What was paid for stays where it is, whatever is wrong with it.
-fn not_rendered(job: &Job, error: &serde_json::Error) -> String {
+fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
     format!(
         "no outputs can be made of the service's answer: {error}. The answer is kept as it came, in the folder `results` \
          of the state directory; nothing is bought again. `scribed retry {}` tries once more, with a later release perhaps",
@@ -175,7 +175,7 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing = |params, echo: Option<&Value>| named(&missing(raw, &files, &order(params), echo, false));
+        let missing = |params, echo: Option<&Value>| named(&missing_parts(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -199,7 +199,7 @@ mod tests {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = in_time(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, named(&missing(&raw, &files, &order, None, tells)))
+            (tells, named(&missing_parts(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {

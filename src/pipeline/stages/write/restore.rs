@@ -9,10 +9,9 @@ use crate::output::publish::{OwnOutputs, PendingOutput};
 use crate::output::relocated::ending_of;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::write::in_flight::Writing;
-use crate::pipeline::stages::write::own_outputs::at;
-use crate::pipeline::stages::write::publish::put;
-use crate::pipeline::stages::write::render::formats;
-use crate::pipeline::stages::write::render::rendered;
+use crate::pipeline::stages::write::own_outputs::output_folder;
+use crate::pipeline::stages::write::publish::publish;
+use crate::pipeline::stages::write::render::{output_formats, render_kept_result};
 use crate::pipeline::stages::write::{WriteContext, bucket_output};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
@@ -74,15 +73,19 @@ pub async fn restore(
 ) -> Result<(), NotRestored> {
     let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
     let (now, source) = (context.clock.now(), mount.source());
-    let at = at(source, job);
+    let at = output_folder(source, job);
     if let Some(output) = missing.iter().find(|output| output.at != at) {
         return Err(NotRestored::Elsewhere(output.shown()));
     }
-    let placing_now = context.writing.begin(job.id).ok_or(NotRestored::Moving)?;
-    let rendered = rendered(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
+    let guard = context.writing.begin(job.id).ok_or(NotRestored::Moving)?;
+    let rendered =
+        render_kept_result(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
-    let mut made: Vec<_> =
-        formats(source, job).iter().zip(rendered.wanted).map(|(format, one)| (*format, Some(one.bytes))).collect();
+    let mut made: Vec<_> = output_formats(source, job)
+        .iter()
+        .zip(rendered.wanted)
+        .map(|(format, one)| (*format, Some(one.bytes)))
+        .collect();
     for output in missing {
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
         let ending = ending_of(&name).unwrap_or_default().to_owned();
@@ -102,8 +105,8 @@ pub async fn restore(
     }
     let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
     blocking(move || {
-        let _placing = placing_now;
-        put(&mount, &job, wanted, &OwnOutputs::default(), &syncs, now)
+        let _guard = guard;
+        publish(&mount, &job, wanted, &OwnOutputs::default(), &syncs, now)
     })
     .await?;
     Ok(())

@@ -9,7 +9,7 @@ use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
 use crate::media::extract::{ExtractError, SoundTracks, look, plainly_nothing, reopened};
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::stages::upload::stream::Passage;
+use crate::pipeline::stages::upload::stream::UploadStream;
 use crate::source::mount::disk::Disk;
 use futures_util::TryStreamExt;
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 /// Why there is no track.
-pub(super) enum Not {
+pub(super) enum NotExtracted {
     Given(UploadInput),
     /// A program is missing, for this file and for all.
     Missing(String),
@@ -26,21 +26,21 @@ pub(super) enum Not {
     Fault(Fault),
 }
 
-impl From<Fault> for Not {
+impl From<Fault> for NotExtracted {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-pub(super) fn as_is(why: impl Into<String>) -> Not {
-    Not::Given(UploadInput::AsIs(Some(why.into())))
+pub(super) fn as_is(why: impl Into<String>) -> NotExtracted {
+    NotExtracted::Given(UploadInput::AsIs(Some(why.into())))
 }
 
 /// Of the start of a file, in bytes: as much as tells whether there may be something to gain.
 pub(super) const HEAD: usize = 64;
 
-/// What is said of a file.
-pub(super) struct Source<'a> {
+/// The recording, and what is picked of it.
+pub(super) struct Extraction<'a> {
     pub(super) job: &'a Job,
     pub(super) pick: Option<&'a TrackSelection>,
     /// Bytes that it has in the spool itself.
@@ -48,11 +48,11 @@ pub(super) struct Source<'a> {
     pub(super) now: Timestamp,
 }
 
-impl Source<'_> {
+impl Extraction<'_> {
     /// Where something is picked, the file as it is will not do.
-    pub(super) fn strictly(&self, given: UploadInput) -> UploadInput {
+    pub(super) fn require_selection(&self, given: UploadInput) -> UploadInput {
         match given {
-            UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.unmet(&why)),
+            UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.selection_fault(&why)),
             UploadInput::AsIs(None) if self.pick.is_some() => {
                 let words = "the file cannot be read now, to take out of it what is to be sent";
                 UploadInput::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
@@ -61,7 +61,7 @@ impl Source<'_> {
         }
     }
 
-    pub(super) fn unmet(&self, why: &str) -> Fault {
+    pub(super) fn selection_fault(&self, why: &str) -> Fault {
         let picked = self.pick.map(ToString::to_string).unwrap_or_default();
         let words = format!(
             "asked for of its sound: {picked}; but {why}; nothing else is sent in its place: write another `track` or \
@@ -76,9 +76,9 @@ impl Source<'_> {
     }
 
     /// Asks ffprobe only where there may be something to gain.
-    pub(super) async fn looked(&self, file: &File) -> Result<SoundTracks, Not> {
-        let unread = |_| Not::Given(UploadInput::AsIs(None)); // whoever sends it as it is meets the same, and says so
-        let first = again(file).await.map_err(unread)?;
+    pub(super) async fn find_tracks(&self, file: &File) -> Result<SoundTracks, NotExtracted> {
+        let unread = |_| NotExtracted::Given(UploadInput::AsIs(None)); // whoever sends it as it is meets the same, and says so
+        let first = reopen(file).await.map_err(unread)?;
         let head = blocking(move || {
             let mut head = [0; HEAD];
             let n = std::os::unix::fs::FileExt::read_at(&first, &mut head, 0)?;
@@ -87,27 +87,29 @@ impl Source<'_> {
         if let Some(why) = self.plainly_nothing(&head.await.map_err(unread)?) {
             return Ok(SoundTracks::Nothing(why));
         }
-        let twice = again(file).await.map_err(unread)?;
+        let twice = reopen(file).await.map_err(unread)?;
         look(twice, self.pick).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Of the whole file; read as an upload reads it.
-    pub(super) async fn hash(&self, path: RootedPath, disk: Disk) -> Result<Hash, Not> {
-        let passage = Passage::new(path, disk, self.job.seen, Arc::default());
-        let read = (passage.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
+    pub(super) async fn hash(&self, path: RootedPath, disk: Disk) -> Result<Hash, NotExtracted> {
+        let upload_stream = UploadStream::new(path, disk, self.job.seen, Arc::default());
+        let read = (upload_stream.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
         // A file that has changed is seen to by whoever would send it.
-        read.ok().and_then(|()| passage.passed().hash).ok_or(Not::Given(UploadInput::AsIs(None)))
+        read.ok().and_then(|()| upload_stream.progress().hash).ok_or(NotExtracted::Given(UploadInput::AsIs(None)))
     }
 
-    pub(super) fn failed(&self, error: ExtractError) -> Not {
+    pub(super) fn failed(&self, error: ExtractError) -> NotExtracted {
         match error {
             ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
             ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
                 as_is("its sound track is no smaller than it")
             }
-            ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => Not::Missing(missing.to_string()),
+            ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => {
+                NotExtracted::Missing(missing.to_string())
+            }
             ExtractError::Failed { .. } | ExtractError::Decode(DecodeError::TimedOut { .. }) => {
-                Not::Failed(error.to_string())
+                NotExtracted::Failed(error.to_string())
             }
             // The machine's, not the file's.
             ExtractError::Decode(DecodeError::Io(error)) => {
@@ -118,14 +120,14 @@ impl Source<'_> {
         }
     }
 
-    pub(super) fn no_spool(&self, error: &io::Error) -> Not {
+    pub(super) fn no_spool(&self, error: &io::Error) -> NotExtracted {
         let words = format!("the sound track cannot be written to the spool in the state directory: {error}");
         Fault::new(FaultKind::Unwritable, words, self.now).into()
     }
 }
 
 /// The same file from its start. Opening it may hang where its share is dead.
-pub(super) async fn again(file: &File) -> io::Result<File> {
+pub(super) async fn reopen(file: &File) -> io::Result<File> {
     let file = file.try_clone()?;
     blocking(move || reopened(&file)).await
 }

@@ -1,6 +1,6 @@
 //! What is sent of a file where `upload = "audio"`: its sound track, taken out into the spool, or the file as
 //! it is where that gains nothing or cannot be done. Where a track or channels are picked, these and nothing else,
-//! whatever `upload` says. No move of its own: a part of the upload.
+//! whatever `upload` says.
 
 mod extraction;
 
@@ -17,10 +17,10 @@ use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measu
 use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::upload::stream::opened;
+use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::disk::Disk;
-use extraction::{HEAD, Not, Source, again, as_is};
+use extraction::{Extraction, HEAD, NotExtracted, as_is, reopen};
 use futures_util::TryStreamExt;
 use std::fs::File;
 use std::io::Write;
@@ -36,7 +36,7 @@ pub struct Extractor {
     cores: usize,
     at_once: Semaphore,
     uplink: Semaphore,
-    said_missing: AtomicBool,
+    has_logged_missing: AtomicBool,
 }
 
 /// So often it is looked whether there is room in the spool.
@@ -56,7 +56,6 @@ pub enum UploadInput {
 
 /// A sound track that was taken out, in the spool.
 pub struct ExtractedAudio {
-    /// It.
     pub file: Arc<File>,
     /// Of the whole file that it was taken out of.
     pub content: Hash,
@@ -70,7 +69,7 @@ impl Extractor {
     /// something is picked.
     pub fn new(spool: Arc<Spool>, of_all: bool, cores: usize, uploads: usize) -> Self {
         let (at_once, uplink) = (Semaphore::new(cores.max(1)), Semaphore::new(uploads));
-        Self { of_all, spool, cores: cores.max(1), at_once, uplink, said_missing: AtomicBool::new(false) }
+        Self { of_all, spool, cores: cores.max(1), at_once, uplink, has_logged_missing: AtomicBool::new(false) }
     }
 
     /// How many more may be begun than uploads at a time, so that there is always something to send; `None`
@@ -108,124 +107,144 @@ impl Extractor {
         }
         let _turn = self.at_once.acquire().await;
         let held = if let MediaFile::Object { .. } = medium { job.seen.size } else { 0 };
-        let source = Source { job, pick, held, now };
+        let extraction = Extraction { job, pick, held, now };
         let given = match medium {
-            MediaFile::File { path, disk } => self.of_file(&source, path, *disk).await?,
-            MediaFile::Object { bucket, path } => self.of_object(&source, bucket, path).await?,
+            MediaFile::File { path, disk } => self.extract_file(&extraction, path, *disk).await?,
+            MediaFile::Object { bucket, path } => self.extract_object(&extraction, bucket, path).await?,
             MediaFile::Remote(_) => UploadInput::AsIs(None),
         };
-        Ok(source.strictly(given))
+        Ok(extraction.require_selection(given))
     }
 
-    async fn of_file(&self, source: &Source<'_>, path: &RootedPath, disk: Disk) -> Result<UploadInput, Fault> {
-        let looked = match self.opened(path, disk, source).await {
-            Ok(from) => source.looked(&from).await.map(|found| (found, from)),
+    async fn extract_file(
+        &self,
+        extraction: &Extraction<'_>,
+        path: &RootedPath,
+        disk: Disk,
+    ) -> Result<UploadInput, Fault> {
+        let looked = match self.open(path, disk, extraction).await {
+            Ok(from) => extraction.find_tracks(&from).await.map(|found| (found, from)),
             Err(not) => Err(not),
         };
         // Read once: what one of the two has read is in the system's memory for the other.
-        let hash = source.hash(path.clone(), disk);
+        let hash = extraction.hash(path.clone(), disk);
         match looked {
-            Ok((found, from)) => self.given(source, found, &from, hash).await,
-            Err(not) => self.said(source, not),
+            Ok((found, from)) => self.extract_sound(extraction, found, &from, hash).await,
+            Err(not) => self.without_track(extraction, not),
         }
     }
 
     /// It is fetched into the spool for it, where there is room for all of it.
-    async fn of_object(&self, source: &Source<'_>, bucket: &Bucket, path: &RelPath) -> Result<UploadInput, Fault> {
-        let fetched = match self.fetched(source, bucket, path).await {
-            Ok(fetched) => source.looked(&fetched.file).await.map(|found| (found, fetched)),
+    async fn extract_object(
+        &self,
+        extraction: &Extraction<'_>,
+        bucket: &Bucket,
+        path: &RelPath,
+    ) -> Result<UploadInput, Fault> {
+        let fetched = match self.fetch_object(extraction, bucket, path).await {
+            Ok(fetched) => extraction.find_tracks(&fetched.file).await.map(|found| (found, fetched)),
             Err(not) => Err(not),
         };
         match fetched {
             // Its room is kept until its sound is out of it.
             Ok((found, Fetched { file, content, _room })) => {
-                self.given(source, found, &file, std::future::ready(Ok(content))).await
+                self.extract_sound(extraction, found, &file, std::future::ready(Ok(content))).await
             }
-            Err(not) => self.said(source, not),
+            Err(not) => self.without_track(extraction, not),
         }
     }
 
-    async fn given(
+    async fn extract_sound(
         &self,
-        source: &Source<'_>,
+        extraction: &Extraction<'_>,
         found: SoundTracks,
         from: &File,
-        content: impl Future<Output = Result<Hash, Not>>,
+        content: impl Future<Output = Result<Hash, NotExtracted>>,
     ) -> Result<UploadInput, Fault> {
         let sound = match found {
             SoundTracks::Sound(sound) => sound,
             SoundTracks::Nothing(why) => return Ok(UploadInput::AsIs(Some(why.to_owned()))),
             SoundTracks::NoSound => return Ok(UploadInput::Nothing(Skip::NoSound)),
-            SoundTracks::Lacks(words) => return Ok(UploadInput::Unmet(source.unmet(&words))),
+            SoundTracks::Lacks(words) => return Ok(UploadInput::Unmet(extraction.selection_fault(&words))),
         };
         crash::point(Point::Extracting);
-        match futures_util::future::try_join(self.taken(source, from, &sound), content).await {
+        match futures_util::future::try_join(self.extract_track(extraction, from, &sound), content).await {
             Ok(((file, track, room), content)) => {
                 crash::point(Point::Extracted);
                 Ok(UploadInput::Track(Box::new(ExtractedAudio { file: Arc::new(file), content, track, _room: room })))
             }
-            Err(not) => self.said(source, not),
+            Err(not) => self.without_track(extraction, not),
         }
     }
 
-    async fn opened(&self, path: &RootedPath, disk: Disk, source: &Source<'_>) -> Result<File, Not> {
-        let (path, seen) = (path.clone(), source.job.seen);
-        let opened = blocking(move || opened(&path, disk, seen));
+    async fn open(&self, path: &RootedPath, disk: Disk, extraction: &Extraction<'_>) -> Result<File, NotExtracted> {
+        let (path, seen) = (path.clone(), extraction.job.seen);
+        let opened = blocking(move || open_unchanged(&path, disk, seen));
         // Whoever sends it as it is meets the same, and says so.
-        opened.await.map_err(|_| Not::Given(UploadInput::AsIs(None)))
+        opened.await.map_err(|_| NotExtracted::Given(UploadInput::AsIs(None)))
     }
 
     /// An object in the spool, unless its first bytes say that there is nothing to gain.
-    async fn fetched(&self, source: &Source<'_>, bucket: &Bucket, path: &RelPath) -> Result<Fetched, Not> {
-        let unread = |_| Not::Given(UploadInput::AsIs(None)); // as above
+    async fn fetch_object(
+        &self,
+        extraction: &Extraction<'_>,
+        bucket: &Bucket,
+        path: &RelPath,
+    ) -> Result<Fetched, NotExtracted> {
+        let unread = |_| NotExtracted::Given(UploadInput::AsIs(None)); // as above
         let head = bucket.piece(path, HEAD as u64, false).await.map_err(unread)?;
-        if let Some(why) = source.plainly_nothing(&head[..head.len().min(HEAD)]) {
-            return Err(Not::Given(UploadInput::AsIs(Some(why.to_owned()))));
+        if let Some(why) = extraction.plainly_nothing(&head[..head.len().min(HEAD)]) {
+            return Err(NotExtracted::Given(UploadInput::AsIs(Some(why.to_owned()))));
         }
-        let (size, name) = (source.job.seen.size, "the object, of which the sound track is to be taken out,");
-        let _room = self.asked(source, size, 0, name)?;
+        let (size, name) = (extraction.job.seen.size, "the object, of which the sound track is to be taken out,");
+        let _room = self.request_room(extraction, size, 0, name)?;
         let spool = Arc::clone(&self.spool);
-        let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?);
-        let (mut hasher, mut pieces) = (blake3::Hasher::new(), bucket.read(path, source.job.seen));
+        let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?);
+        let (mut hasher, mut pieces) = (blake3::Hasher::new(), bucket.read(path, extraction.job.seen));
         while let Some(piece) = pieces.try_next().await.map_err(unread)? {
             hasher.update(&piece);
             let into = Arc::clone(&file);
-            blocking(move || (&*into).write_all(&piece)).await.map_err(|error| source.no_spool(&error))?;
+            blocking(move || (&*into).write_all(&piece)).await.map_err(|error| extraction.no_spool(&error))?;
         }
-        if file.metadata().map_err(|error| source.no_spool(&error))?.len() != size {
-            return Err(Not::Given(UploadInput::AsIs(None)));
+        if file.metadata().map_err(|error| extraction.no_spool(&error))?.len() != size {
+            return Err(NotExtracted::Given(UploadInput::AsIs(None)));
         }
-        let from = again(&file).await.map_err(|error| source.no_spool(&error))?;
+        let from = reopen(&file).await.map_err(|error| extraction.no_spool(&error))?;
         Ok(Fetched { file: from, content: Hash(*hasher.finalize().as_bytes()), _room })
     }
 
     /// By the first way that works.
-    async fn taken(&self, source: &Source<'_>, from: &File, sound: &Sound) -> Result<(File, Track, SpoolRoom), Not> {
+    async fn extract_track(
+        &self,
+        extraction: &Extraction<'_>,
+        from: &File,
+        sound: &Sound,
+    ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
         let mut last = as_is("no service takes a track of its form, and FLAC cannot hold it");
         for way in sound.ways() {
-            match self.by(source, from, sound, way).await {
-                Err(not @ (Not::Given(_) | Not::Failed(_))) => last = not,
+            match self.extract_by(extraction, from, sound, way).await {
+                Err(not @ (NotExtracted::Given(_) | NotExtracted::Failed(_))) => last = not,
                 taken_or_fault => return taken_or_fault,
             }
         }
         Err(last)
     }
 
-    async fn by(
+    async fn extract_by(
         &self,
-        source: &Source<'_>,
+        extraction: &Extraction<'_>,
         from: &File,
         sound: &Sound,
         way: ExtractionMethod,
-    ) -> Result<(File, Track, SpoolRoom), Not> {
-        let mut room = self.room(source, sound, way)?;
+    ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
+        let mut room = self.track_room(extraction, sound, way)?;
         let spool = Arc::clone(&self.spool);
-        let into = blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?;
-        let from = again(from).await.map_err(|error| as_is(error.to_string()))?;
-        extract(from, sound, way, &into, room.bytes()).await.map_err(|error| source.failed(error))?;
-        let bytes = into.metadata().map_err(|error| source.no_spool(&error))?.len();
-        let read = reopened(&into).map_err(|error| source.no_spool(&error))?;
-        let (seconds, channels) = measure(read).await.map_err(|error| source.failed(error.into()))?;
+        let into = blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?;
+        let from = reopen(from).await.map_err(|error| as_is(error.to_string()))?;
+        extract(from, sound, way, &into, room.bytes()).await.map_err(|error| extraction.failed(error))?;
+        let bytes = into.metadata().map_err(|error| extraction.no_spool(&error))?.len();
+        let read = reopened(&into).map_err(|error| extraction.no_spool(&error))?;
+        let (seconds, channels) = measure(read).await.map_err(|error| extraction.failed(error.into()))?;
         if channels != sound.sent() || !sound.lasts(seconds) {
             let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
             let should = sound.seconds.or(sound.whole).unwrap_or_default();
@@ -238,25 +257,36 @@ impl Extractor {
         Ok((into, Track { cut, copied, channels, only, millis, bytes, hash: Hash::of(b"") }, room))
     }
 
-    fn room(&self, source: &Source<'_>, sound: &Sound, way: ExtractionMethod) -> Result<SpoolRoom, Not> {
-        let (size, estimate) = (source.job.seen.size, sound.estimate(way));
-        let bytes = match source.pick {
+    fn track_room(
+        &self,
+        extraction: &Extraction<'_>,
+        sound: &Sound,
+        way: ExtractionMethod,
+    ) -> Result<SpoolRoom, NotExtracted> {
+        let (size, estimate) = (extraction.job.seen.size, sound.estimate(way));
+        let bytes = match extraction.pick {
             // What comes to as much as the file is of no use.
             None => estimate.map_or(size, |bytes| bytes.min(size)),
             // One channel coded without loss may be more than all of them coded with it.
             Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
         };
-        self.asked(source, bytes, source.held, "its sound track")
+        self.request_room(extraction, bytes, extraction.held, "its sound track")
     }
 
     /// Room beside what is `held` for it already: what never comes is not waited for.
-    fn asked(&self, source: &Source<'_>, bytes: u64, held: u64, what: &str) -> Result<SpoolRoom, Not> {
+    fn request_room(
+        &self,
+        extraction: &Extraction<'_>,
+        bytes: u64,
+        held: u64,
+        what: &str,
+    ) -> Result<SpoolRoom, NotExtracted> {
         let asked = if held + bytes > self.spool.bound() { RoomRequest::Never } else { self.spool.room(bytes) };
         match asked {
             RoomRequest::Room(room) => Ok(room),
             RoomRequest::Later => {
                 let words = format!("{what} waits for {} in the spool, where others wait to be sent", mb(bytes));
-                Err(Fault::new(FaultKind::NoRoom, words, source.now).into())
+                Err(Fault::new(FaultKind::NoRoom, words, extraction.now).into())
             }
             RoomRequest::Never => Err(as_is(format!(
                 "{what} may come to {}, and the whole spool is {}: make `state.spool` larger",
@@ -267,28 +297,28 @@ impl Extractor {
     }
 
     /// What is missing for all is told once.
-    fn said(&self, source: &Source<'_>, not: Not) -> Result<UploadInput, Fault> {
+    fn without_track(&self, extraction: &Extraction<'_>, not: NotExtracted) -> Result<UploadInput, Fault> {
         match not {
-            Not::Fault(fault) => Err(fault),
-            Not::Missing(why) if let Some(pick) = source.pick => {
+            NotExtracted::Fault(fault) => Err(fault),
+            NotExtracted::Missing(why) if let Some(pick) = extraction.pick => {
                 let words = format!("asked for of its sound: {pick}; it waits, since that cannot be taken out: {why}");
-                Err(Fault::new(FaultKind::Unwritable, words, source.now))
+                Err(Fault::new(FaultKind::Unwritable, words, extraction.now))
             }
-            Not::Failed(why) if let Some(pick) = source.pick => {
+            NotExtracted::Failed(why) if let Some(pick) = extraction.pick => {
                 let words = format!("asked for of its sound: {pick}; but that could not be taken out: {why}");
-                Err(Fault::new(FaultKind::Unreadable, words, source.now))
+                Err(Fault::new(FaultKind::Unreadable, words, extraction.now))
             }
-            Not::Failed(why) => self.said(source, as_is(why)),
-            Not::Given(given) if source.pick.is_some() => Ok(given),
-            Not::Missing(why) => {
-                if !self.said_missing.swap(true, Ordering::Relaxed) {
+            NotExtracted::Failed(why) => self.without_track(extraction, as_is(why)),
+            NotExtracted::Given(given) if extraction.pick.is_some() => Ok(given),
+            NotExtracted::Missing(why) => {
+                if !self.has_logged_missing.swap(true, Ordering::Relaxed) {
                     tracing::warn!(%why, "no sound track can be taken out; files are sent as they are");
                 }
                 Ok(UploadInput::AsIs(Some(why)))
             }
-            Not::Given(given) => {
+            NotExtracted::Given(given) => {
                 if let UploadInput::AsIs(Some(why)) = &given {
-                    let job = source.job;
+                    let job = extraction.job;
                     tracing::info!(job = %job.id, path = %job.key.path, %why, "the file is sent as it is");
                 }
                 Ok(given)

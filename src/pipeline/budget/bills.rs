@@ -3,7 +3,8 @@
 use crate::domain::charge::Charge;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
-use crate::pipeline::budget::hours;
+use crate::domain::stage::AudioAmount;
+use crate::pipeline::budget::{BudgetGate, hours};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,16 @@ impl Excess {
         let Self { files, reserved, billed, most } = self;
         let most = most.as_ref().map(|(name, by)| format!("; most for {name}, by {}", hours(*by))).unwrap_or_default();
         format!("{} billed for {files} files, {} reserved{most}", hours(*billed), hours(*reserved))
+    }
+}
+
+impl BudgetGate {
+    /// A result came, and with it its bill: what exceeds the reservation is told. Without a budget nobody minds.
+    pub fn record_bill(&self, job: &Job, audio: &AudioAmount, now: Timestamp) {
+        let bill = audio.billed.or_else(|| audio.to_reserve());
+        if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, self.is_set()) {
+            self.excess().note(job, charge, billed, now);
+        }
     }
 }
 
