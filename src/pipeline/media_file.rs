@@ -12,7 +12,7 @@ use crate::source::filter::own_outputs;
 use crate::source::filter::own_outputs::says_it_is_ours;
 use crate::source::metadata::stamp::{FileLook, hash, look};
 use crate::source::mount::disk::Disk;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{Recording, below, recording};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -44,20 +44,18 @@ pub enum MediaFile {
 impl MediaFile {
     /// The recording of a job of this source.
     pub fn of(mount: &Mount, job: &Job) -> Self {
-        if job.row.is_none() {
-            return Self::below(mount, &job.key.path);
-        }
         match recording(mount.source(), job) {
-            Recording::File(path) => Self::File { path, disk: mount.disk_of(job) },
+            Recording::File(path) => Self::File { disk: mount.disk_of_path(&path), path },
+            Recording::Object(path) => Self::below(mount, &path),
             Recording::Remote(content) => Self::Remote(content),
         }
     }
 
     /// What lies at a path of a source.
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
-        match mount.bucket() {
-            Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
-            None => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
+        match mount.storage() {
+            Storage::Bucket(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
+            Storage::Folder(_) => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
         }
     }
 
@@ -146,9 +144,9 @@ impl MediaFile {
 /// # Errors
 /// What the file system or the server says.
 pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
-    match mount.bucket() {
-        Some(bucket) => bucket.subtitles(path).await,
-        None => {
+    match mount.storage() {
+        Storage::Bucket(bucket) => bucket.subtitles(path).await,
+        Storage::Folder(_) => {
             let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
             blocking(move || theirs.beside().subtitles(&folder, &path)).await
         }
@@ -157,7 +155,7 @@ pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) 
 
 /// Whether each of these subtitles below `folder` says that scribed made it.
 pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
-    let Some(bucket) = mount.bucket() else {
+    let Storage::Bucket(bucket) = mount.storage() else {
         let folder = folder.clone();
         return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
     };

@@ -138,12 +138,12 @@ async fn gone(
 
 /// Whether the manifest that names it is there: then its row makes it anew. In place: it is one look.
 fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
-    mount.bucket().is_some() || below(&mount.source().folder, &row.manifest).exists()
+    !mount.source().is_local() || below(&mount.source().folder, &row.manifest).exists()
 }
 
 /// What can be told of each of their files; `None` where the folder does not answer.
 async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Option<Vec<Presence>> {
-    if mount.bucket().is_some() {
+    if !mount.source().is_local() {
         let mut looked = Vec::with_capacity(jobs.len());
         for some in jobs.chunks(AT_ONCE) {
             looked.extend(join_all(some.iter().map(|job| in_bucket(mount, job))).await);

@@ -19,7 +19,7 @@ use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::NotRestored;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::metadata::stamp::{FileLook, hash};
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::Filter;
 use std::ffi::OsStr;
@@ -115,9 +115,9 @@ struct Looked {
 /// Why nothing can be told, in words.
 async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result<Looked, String> {
     mount.there().await.map_err(|away| away.to_string())?;
-    let looked = match mount.bucket() {
-        Some(_) => in_bucket(mount, job).await,
-        None => {
+    let looked = match mount.storage() {
+        Storage::Bucket(_) => in_bucket(mount, job).await,
+        Storage::Folder(_) => {
             let (theirs, of) = (Arc::clone(mount), job.clone());
             let looked = within(&*handler.clock, ANSWERS_WITHIN, move || here(&theirs, &of)).await;
             looked.ok_or_else(|| format!("the folder {} does not answer", mount.source().folder.display()))?

@@ -132,7 +132,7 @@ pub async fn make(
 /// they are written.
 async fn access(source: &Source, job: &Job) -> Option<Access> {
     let now = match recording(source, job) {
-        Recording::File(path) if source.bucket.is_none() => blocking(move || access_of(&path).ok()).await,
+        Recording::File(path) => blocking(move || access_of(&path).ok()).await,
         _ => None,
     };
     now.or_else(|| job.making.as_ref().and_then(|making| making.access.clone()))
@@ -205,14 +205,18 @@ impl ExplainedRequest {
     /// # Errors
     /// It cannot be asked.
     pub async fn ask(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
-        let Recording::File(path) = recording(source, job) else { return Ok(()) };
-        if !self.template.uses("media") {
+        let recording = recording(source, job);
+        if !self.template.uses("media") || matches!(recording, Recording::Remote(_)) {
             return Ok(());
         }
         let known = job.making.as_ref().and_then(|making| making.described.clone());
-        self.vars.media = match known {
-            Some(described) => described,
-            None => described(&path, now).await?,
+        self.vars.media = match (known, recording) {
+            (Some(described), _) => described,
+            (None, Recording::File(path)) => described(&path, now).await?,
+            (None, Recording::Object(_) | Recording::Remote(_)) => {
+                let words = "its template names `media`, and nothing of an object is read before it is sent";
+                return Err(Fault::new(FaultKind::Unreadable, words, now));
+            }
         };
         Ok(())
     }

@@ -319,7 +319,7 @@ fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String>
     }
     let file = match recording(source, job) {
         Recording::File(path) => Some(path),
-        Recording::Remote(_) => None,
+        Recording::Object(_) | Recording::Remote(_) => None,
     };
     let may_be_made = may_be_made(source, file.as_ref(), folder);
     try_folder(folder, may_be_made).map_err(|error: Unwritable| format!("{error}; {NOTHING_YET}"))

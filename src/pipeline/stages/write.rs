@@ -24,6 +24,7 @@ use crate::output::subtitles::Layout;
 use crate::output::time_offset::in_time;
 use crate::permission::{explained, said};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::bucket_output;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
@@ -321,8 +322,8 @@ async fn relocation(
         Some((ending_of(&name)?.to_owned(), output.hash))
     });
     let (folder, recording) = match recording(mount.source(), job) {
-        Recording::File(path) => (mount.bucket().is_none().then(|| path.parent()), path.file_name().to_owned()),
-        Recording::Remote(_) => (None, OsString::new()),
+        Recording::File(path) => (Some(path.parent()), path.file_name().to_owned()),
+        Recording::Object(_) | Recording::Remote(_) => (None, MediaFile::of(mount, job).name()),
     };
     let is_first = job.outputs.is_empty() && job.placing.is_empty();
     Ok(Relocation { recording, folder, known: known.collect(), is_first })
@@ -532,7 +533,7 @@ fn access_or_kept(recording: &RootedPath, kept: Option<Access>) -> Access {
 fn file(mount: &Mount, job: &Job) -> Option<RootedPath> {
     match recording(mount.source(), job) {
         Recording::File(path) => Some(path),
-        Recording::Remote(_) => None,
+        Recording::Object(_) | Recording::Remote(_) => None,
     }
 }
 
