@@ -16,7 +16,7 @@ use scribed::client::contract::{Client, Identity, UploadFile};
 use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::SystemClock;
 use scribed::domain::names::ServiceName;
-use scribed::pipeline::stages::upload::Passage;
+use scribed::pipeline::stages::upload::stream::Passage;
 use scribed::source::mount::disk::Disk;
 use std::error::Error;
 use std::fs::File;

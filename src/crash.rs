@@ -93,9 +93,9 @@ pub enum Point {
     /// It is shown.
     ReceiptNamed,
     /// The service has an upload under its name, but nothing that says whose it is.
-    ShelfNamed,
+    UploadNamed,
     /// The service keeps an upload.
-    ShelfKept,
+    UploadKept,
     /// The service is about to accept a create.
     Accepting,
     /// It is written to the ledger, which is not yet synced.
@@ -121,7 +121,7 @@ pub enum Point {
     /// The service has written an end, and keeps the upload still.
     EndWritten,
     /// The service has removed an upload, but not what says whose it was.
-    ShelfRemoving,
+    UploadRemoving,
     /// A file of the service's lies under a temporary name.
     WholeBegun,
     /// It has its name, of which the folder was not yet synced.
@@ -143,10 +143,10 @@ impl Point {
         all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
-        all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        all.extend([P::UploadNamed, P::UploadKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
         all.extend([P::Recognising, P::Fetching, P::Telling]);
         all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
-        all.extend([P::ReceiptBegun, P::ReceiptNamed, P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
+        all.extend([P::ReceiptBegun, P::ReceiptNamed, P::UploadRemoving, P::WholeBegun, P::WholeNamed]);
         all.extend([P::Replacing, P::Replaced]);
         all
     }

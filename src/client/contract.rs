@@ -19,7 +19,7 @@ use std::time::Duration;
 pub struct Identity {
     /// Its name in `jobs.toml`.
     pub service: ServiceName,
-    /// Scheme, host and port; for the embedded service its desk's id.
+    /// Scheme, host and port; for the embedded service its store's id.
     pub origin: String,
     /// A hash of the key that does not tell it.
     pub key: String,

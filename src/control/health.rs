@@ -11,7 +11,7 @@ use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
 use crate::domain::zone::Zone;
-use crate::pipeline::budget::gate::hours;
+use crate::pipeline::budget::hours;
 use crate::store::contract::{StoreError, WaitingGroup};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -115,7 +115,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
     })
 }
 
-/// Starts the embedded service. Nothing that is stored depends on its port: its origin is its desk's id.
+/// Starts the embedded service. Nothing that is stored depends on its port: its origin is its store's id.
 async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -> Result<EmbeddedService, DaemonError> {
     let data = store(config);
     let key = own_key(&data)?;

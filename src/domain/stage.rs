@@ -163,7 +163,7 @@ pub struct UploadedAudio {
 pub struct Intent {
     /// What the transcription will carry.
     pub token: Token,
-    /// Where it was sent: scheme, host and port, or the embedded service's desk.
+    /// Where it was sent: scheme, host and port, or the embedded service's store.
     pub origin: String,
     /// Under which key, as a hash that does not tell the key.
     pub key: String,

@@ -15,6 +15,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// A result larger than this is not one.
+pub const RESULT_LIMIT: u64 = 256 << 20;
+
 /// The folder of kept results.
 #[derive(Debug, Clone)]
 pub struct Results {

@@ -8,8 +8,7 @@ use crate::domain::path::RelPath;
 use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::source::bucket::bucket_view::Bucket;
-use crate::source::filter::own_outputs;
-use crate::source::filter::own_outputs::says_it_is_ours;
+use crate::source::metadata::presence::{Presence, presence};
 use crate::source::metadata::stamp::{FileLook, hash, look};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::{Mount, Storage};
@@ -59,6 +58,17 @@ impl MediaFile {
         }
     }
 
+    /// What lies at a path below a folder of outputs. In a bucket they lie beside its objects, and the path is below its
+    /// prefix.
+    pub fn in_folder(mount: &Mount, folder: &RootedPath, path: &RelPath) -> Self {
+        match mount.storage() {
+            Storage::Bucket(_) => Self::below(mount, path),
+            Storage::Folder(_) => {
+                Self::File { path: folder.join(OsStr::from_bytes(path.as_bytes())), disk: Disk::Remote }
+            }
+        }
+    }
+
     /// What stands for its content where only the service reads it.
     pub fn unread(&self, state: &Stamp) -> Option<Hash> {
         match self {
@@ -84,6 +94,31 @@ impl MediaFile {
             Self::Remote(_) => None,
         };
         name.unwrap_or_default().to_owned()
+    }
+
+    /// The folder of this machine that it lies in.
+    pub fn folder(&self) -> Option<RootedPath> {
+        match self {
+            Self::File { path, .. } => Some(path.parent()),
+            Self::Object { .. } | Self::Remote(_) => None,
+        }
+    }
+
+    /// Whether it is there, as far as that can be told. Nobody here sees what is elsewhere: that counts as there. `known`:
+    /// a folder above it that is known to be there.
+    pub async fn presence(&self, known: &Path) -> Presence {
+        match self.clone() {
+            Self::File { path, .. } => {
+                let known = known.to_owned();
+                blocking(move || presence(&path, &known)).await
+            }
+            Self::Object { bucket, path } => match bucket.look(&path).await {
+                Ok(FileLook::Nothing) => Presence::Gone,
+                Ok(_) => Presence::There,
+                Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
+            },
+            Self::Remote(_) => Presence::There,
+        }
     }
 
     /// What stands there. Links are not followed. Nobody here sees what is elsewhere.
@@ -136,43 +171,4 @@ impl MediaFile {
             Self::Remote(content) => (Err(io::ErrorKind::Unsupported.into()), Ok(Some(content))),
         }
     }
-}
-
-/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
-/// its address.
-///
-/// # Errors
-/// What the file system or the server says.
-pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
-    match mount.storage() {
-        Storage::Bucket(bucket) => bucket.subtitles(path).await,
-        Storage::Folder(_) => {
-            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
-            blocking(move || theirs.beside().subtitles(&folder, &path)).await
-        }
-    }
-}
-
-/// Whether each of these subtitles below `folder` says that scribed made it.
-pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
-    let Storage::Bucket(bucket) = mount.storage() else {
-        let folder = folder.clone();
-        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
-    };
-    for path in subtitles {
-        let with = |ext: &str| {
-            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
-            RelPath::new(path.as_os_str().as_bytes())
-        };
-        let vtt = bucket.piece(&with("vtt"), own_outputs::HEAD, false).await;
-        let is_ours = vtt.is_ok_and(|text| own_outputs::is_in_vtt(&text))
-            || bucket
-                .piece(&with("json"), own_outputs::TAIL, true)
-                .await
-                .is_ok_and(|text| own_outputs::is_in_json(&text));
-        if !is_ours {
-            return false;
-        }
-    }
-    true
 }

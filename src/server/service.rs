@@ -21,7 +21,7 @@ use crate::server::http::routes::{Front, ServiceState};
 use crate::server::http::tls::{CertificateCheck, ListenerTls, PlainPeers};
 use crate::server::recognition::dispatcher::Recognition;
 use crate::server::recognition::lazy::LazyRecogniser;
-use crate::server::recognition::run::Worker;
+use crate::server::recognition::worker::Worker;
 use crate::server::status_page::statistics::Statistics;
 use crate::server::storage::live::LiveRecords;
 use crate::server::storage::owners::Assigned;
@@ -129,7 +129,7 @@ pub enum StartError {
     },
     /// The data directory cannot be used.
     #[error(transparent)]
-    Desk(#[from] StoreOpenError),
+    Store(#[from] StoreOpenError),
     /// Its own webhook could never be called.
     #[error("the webhook's address cannot be called: {0}; set `fetch_private = true` in [serve] to allow it")]
     Webhook(Forbidden),
@@ -220,7 +220,7 @@ fn open_tls(options: &ServiceOptions, clock: &dyn Clock) -> Result<Option<Arc<Li
     options.tls.as_ref().map(open).transpose()
 }
 
-/// Everything that works at the desk beside the endpoints.
+/// Everything that uses the store beside the endpoints.
 fn begin(
     options: &ServiceOptions,
     (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
@@ -231,24 +231,24 @@ fn begin(
 ) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
     let own = || (Arc::clone(store), Arc::clone(clock));
-    let (own_desk, own_clock) = own();
+    let (own_store, own_clock) = own();
     let (recogniser, shapes, length_limit) = (Arc::clone(recogniser), options.shapes, options.length_limit);
-    let worker = Arc::new(Worker { store: own_desk, recogniser, clock: own_clock, shapes, length_limit });
+    let worker = Arc::new(Worker { store: own_store, recogniser, clock: own_clock, shapes, length_limit });
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
-    let (own_desk, own_clock) = own();
-    let fetching = Arc::new(FetchWorker { store: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
+    let (own_store, own_clock) = own();
+    let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });
     tasks.spawn(fetching.run(fair_share::places(worker::AT_ONCE, clients(&options.keys))));
-    let (own_desk, own_clock) = own();
+    let (own_store, own_clock) = own();
     let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
-    let dispatcher = Dispatcher::new(own_desk, webhook, (reach, &options.authorities), own_clock, own_untold)?;
+    let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_untold)?;
     tasks.spawn(Arc::new(dispatcher).run(fair_share::places(dispatcher::AT_ONCE, clients(&options.keys))));
-    let (own_desk, own_clock) = own();
+    let (own_store, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
-        own_desk.try_last();
+        own_store.try_last();
     });
-    let (own_desk, own_clock) = own();
-    tasks.spawn(sweep(own_desk, Arc::clone(live), own_clock, options.uploads.looks()));
+    let (own_store, own_clock) = own();
+    tasks.spawn(sweep(own_store, Arc::clone(live), own_clock, options.uploads.looks()));
     Ok(tasks)
 }
 
@@ -282,9 +282,9 @@ pub struct RunningService {
     pub address: SocketAddr,
     /// `https` where it has a certificate, else `http`.
     pub scheme: &'static str,
-    /// Its desk's id: who it is, wherever it listens.
+    /// Its store's id: who it is, wherever it listens.
     pub origin: Uuid,
-    /// Gone when nobody works at the desk any more: then its directory is free.
+    /// Gone when nobody uses the store any more: then its directory is free.
     lock: Weak<()>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
@@ -394,7 +394,7 @@ fn check(options: &ServiceOptions) -> Result<(), StartError> {
     }
 }
 
-/// Bytes of a volume of the desk's ledger: some thousands of creates.
+/// Bytes of a volume of the store's ledger: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
 async fn open(

@@ -9,7 +9,7 @@ use scribed::config::load::read;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::names::{Timestamp, UploadId};
 use scribed::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
-use scribed::pipeline::budget::gate::{BudgetGate, Deferral, Measure};
+use scribed::pipeline::budget::{BudgetGate, Deferral, Measure};
 use scribed::source::mount::source_mount::Mount;
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::memory;

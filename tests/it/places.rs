@@ -14,8 +14,8 @@ use scribed::server::fetch::worker::FetchWorker;
 use scribed::server::recognition::dispatcher::{Recognition, SLICE};
 use scribed::server::recognition::lazy::LazyRecogniser;
 use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
-use scribed::server::recognition::run::{AGAIN, Worker};
 use scribed::server::recognition::transcribe::LONGEST;
+use scribed::server::recognition::worker::{AGAIN, Worker};
 use scribed::server::storage::index::MOST_RESTING;
 use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionStore,

@@ -423,7 +423,7 @@ async fn a_data_directory_belongs_to_one_process_at_a_time() {
     let (service, data) = TestService::canned().await;
     let recogniser = Arc::new(LazyRecogniser::ready(Canned::new(Mood::Hear)));
     let second = start(options(data.path()), recogniser, Arc::new(SystemClock)).await;
-    let Err(error @ StartError::Desk(_)) = second else { panic!("it started") };
+    let Err(error @ StartError::Store(_)) = second else { panic!("it started") };
     assert!(error.to_string().contains("in use by another process"), "{error}");
     service.running.shutdown().await;
     TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;

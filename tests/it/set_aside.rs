@@ -9,7 +9,7 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
 use scribed::clock::SystemClock;
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::storage::starts::TranscriptionWork;
+use scribed::server::storage::kill_count::TranscriptionWork;
 use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
 };

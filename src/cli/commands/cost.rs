@@ -10,7 +10,7 @@ use crate::config::model::Config;
 use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
 use crate::domain::names::{ServiceName, Timestamp};
 use crate::domain::zone::Zone;
-use crate::pipeline::budget::gate::hours;
+use crate::pipeline::budget::hours;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;

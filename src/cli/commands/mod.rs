@@ -24,7 +24,6 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
-mod serve_reload;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod status_check;

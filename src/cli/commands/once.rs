@@ -24,7 +24,7 @@ use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
 use crate::pipeline::blocking::{blocking, joined};
-pub use crate::pipeline::budget::gate::hours as length;
+pub use crate::pipeline::budget::hours as length;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::pipeline::engine::{EngineEnd, PassPatience, Tally, Until};
 use crate::pipeline::engines::Engines;

@@ -1,26 +1,15 @@
-//! `scribed reload`, and what the daemon does then: the configuration is read anew, and checked whole before it
-//! counts.
+//! `scribed reload`: has the daemon and `scribed serve` read the configuration again. What they do then is in
+//! `cli/runtime/reload_signal.rs` and `cli/runtime/serve_reload.rs`.
 
-use crate::cli::commands::serve_reload;
 use crate::cli::runtime::entry::{Context, tell};
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, strange};
-use crate::cli::runtime::supervisor::Supervisor;
-use crate::config::load::read::{is_without_sources, load, load_to_serve_without_secrets};
-use crate::control::commands::reload::{LatestHandler, ReloadOrder, ReloadOrders};
+use crate::cli::runtime::serve_reload;
+use crate::config::load::read::{is_without_sources, load_to_serve_without_secrets};
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
-use crate::daemon::Daemon;
 use crate::domain::escape;
-use crate::pipeline::blocking::blocking;
 use serde_json::json;
-use std::io;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-
-/// Orders that may wait while another one is carried out.
-const WAITING: usize = 4;
 
 /// Has `scribed serve` and the daemon take up the file as it is now. What goes wrong with one of them does not keep
 /// the other one from it.
@@ -66,13 +55,13 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
         (None, true) => return Ok(0),
         (caller, _) => caller.ok_or_else(none)?,
     };
-    let way = QueueAccess::Daemon(caller);
+    let queue = QueueAccess::Daemon(caller);
     // What is wrong with the file, as its own report.
     let told = |failure| match failure {
         CommandError::Usage(report) => CommandError::Report(report),
         other => other,
     };
-    let ControlAnswer::Reloaded(words) = way.ask(ControlRequest::Reload).await.map_err(told)? else {
+    let ControlAnswer::Reloaded(words) = queue.ask(ControlRequest::Reload).await.map_err(told)? else {
         return Err(strange());
     };
     context.emit(&json!({ "reloaded": true, "words": words }))?;
@@ -93,72 +82,4 @@ async fn ask_served(context: &Context) -> Result<Option<()>, CommandError> {
     context.emit(&json!({ "served": true, "words": words }))?;
     words.iter().try_for_each(|line| context.say(line))?;
     Ok(Some(()))
-}
-
-/// Where orders to read the configuration anew come in: SIGHUP, and what `scribed reload` asks for.
-pub struct ReloadRequests {
-    hangup: Signal,
-    orders: mpsc::Receiver<ReloadOrder>,
-}
-
-impl ReloadRequests {
-    /// Listens from now on.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn listen() -> io::Result<(Self, ReloadOrders)> {
-        let (sender, orders) = mpsc::channel(WAITING);
-        Ok((Self { hangup: signal(SignalKind::hangup())?, orders }, sender))
-    }
-
-    /// Carries them out, one after the other, until told to stop.
-    pub async fn carry_out(
-        mut self,
-        context: &Context,
-        house: &Daemon,
-        renewed: impl Fn(),
-        supervisor: &Supervisor,
-        stop: &CancellationToken,
-    ) {
-        loop {
-            let order = tokio::select! {
-                () = stop.cancelled() => return,
-                _ = self.hangup.recv() => None,
-                order = self.orders.recv() => order,
-            };
-            supervisor.reloading();
-            let done = take_up(context, house).await;
-            if done.is_ok() {
-                renewed();
-            }
-            supervisor.ready();
-            say(&done);
-            if let Some(order) = order {
-                // Whoever asked may have gone.
-                let _ = order.send(done);
-            }
-        }
-    }
-}
-
-async fn take_up(context: &Context, house: &Daemon) -> Result<Vec<String>, String> {
-    let path = context.common.config.clone();
-    // Secrets may lie in files, and files on shares.
-    let config = blocking(move || load(&path)).await.map_err(|problems| problems.report(false))?;
-    house.take_up(&config).await.map_err(|refused| refused.to_string())
-}
-
-fn say(done: &Result<Vec<String>, String>) {
-    match done {
-        Ok(words) => words.iter().for_each(|line| tracing::info!("{line}")),
-        Err(reason) => {
-            tracing::error!("the configuration is not taken up; everything goes on with the old one");
-            reason.lines().for_each(|line| tracing::error!("{line}"));
-        }
-    }
-}
-
-/// What commands are carried out by from now on.
-pub fn renew(latest: &LatestHandler, house: &Daemon, orders: &ReloadOrders) {
-    latest.put(house.handler(std::process::id(), Some(orders.clone())));
 }

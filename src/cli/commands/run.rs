@@ -1,10 +1,10 @@
 //! `scribed run`: the daemon.
 
 use crate::cli::args::RunArgs;
-use crate::cli::commands::reload::{ReloadRequests, renew};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::house;
+use crate::cli::runtime::reload_signal::{ReloadRequests, replace_handler};
 use crate::cli::runtime::signals::on_signal;
 use crate::cli::runtime::supervisor::Supervisor;
 use crate::clock::{Clock, SystemClock};
@@ -76,7 +76,7 @@ async fn work(
         tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
     };
     let lives = supervisor.watch_over(house, stop);
-    let reloads = reloads.carry_out(context, house, || renew(&latest, house, &orders), &supervisor, stop);
+    let reloads = reloads.carry_out(context, house, || replace_handler(&latest, house, &orders), &supervisor, stop);
     let (engine, watch, stands, (), (), (), ()) =
         tokio::join!(joined(engine), watch, stands, joined(control), lives, told, reloads);
     stands?;

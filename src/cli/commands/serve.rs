@@ -1,9 +1,9 @@
 //! `scribed serve`: the transcription service itself, for others on the site.
 
 use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
-use crate::cli::commands::serve_reload::{KeyReload, keys};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
+use crate::cli::runtime::serve_reload::{KeyReload, keys};
 use crate::cli::runtime::signals::on_signal;
 use crate::clock::SystemClock;
 use crate::config::load::read::load_to_serve;

@@ -13,7 +13,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::names::ServiceName;
 use crate::domain::reason::reason;
-use crate::pipeline::budget::gate::hours;
+use crate::pipeline::budget::hours;
 use crate::store::contract::HistoryEntry;
 use serde_json::{Value, json};
 use std::io;

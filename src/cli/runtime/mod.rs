@@ -5,6 +5,8 @@ pub(crate) mod batch_result;
 pub mod entry;
 pub(crate) mod exit;
 pub(crate) mod queue_access;
+pub(crate) mod reload_signal;
+pub(crate) mod serve_reload;
 pub(crate) mod service_session;
 pub(crate) mod signals;
 pub(crate) mod supervisor;

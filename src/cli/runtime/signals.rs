@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks, the second leaves.
+//! Ctrl-C and SIGTERM: the first one asks the process to end, the second one ends it. SIGHUP is in `reload_signal.rs`.
 
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};

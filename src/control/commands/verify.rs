@@ -16,9 +16,9 @@ use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::elsewhere;
 use crate::pipeline::stages::write;
-use crate::pipeline::stages::write::NotRestored;
+use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::{FileLook, hash};
+use crate::source::metadata::stamp::hash;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::Filter;
@@ -153,11 +153,7 @@ async fn in_bucket(mount: &Mount, job: &Job) -> Looked {
         let state = state(output, MediaFile::below(mount, &path).hash().await);
         outputs.push(VerifiedOutput { path, state });
     }
-    let recording = match MediaFile::of(mount, job).look().await {
-        Ok(FileLook::Nothing) => Presence::Gone,
-        Ok(_) => Presence::There,
-        Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
-    };
+    let recording = MediaFile::of(mount, job).presence(&mount.source().folder).await;
     Looked { outputs, recording }
 }
 
@@ -194,10 +190,10 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
         syncs: &tools.syncs,
         writing: &tools.writing,
     };
-    match write::restore(&context, mount, job, missing).await {
+    match write::restore::restore(&context, mount, job, missing).await {
         Err(NotRestored::NoResult) => {
             fetched_again(handler, job, order, transcription).await?;
-            write::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
+            write::restore::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
         }
         restored => restored.map_err(|error| error.to_string()),
     }

@@ -3,7 +3,7 @@
 use crate::domain::charge::Charge;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
-use crate::pipeline::budget::gate::hours;
+use crate::pipeline::budget::hours;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

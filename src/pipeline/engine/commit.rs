@@ -1,15 +1,18 @@
 //! What an outcome or a fault means for its job, and for the line.
 
 use super::Engine;
+use super::executor::StageRun;
 use crate::client::contract::Client;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::retry::{RetryDecision, decide};
 use crate::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
 use crate::pipeline::recovery::list_scan::ScanFault;
-use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
+use crate::pipeline::stages::remote_audio;
+use crate::pipeline::stages::submit::Submission;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -21,6 +24,106 @@ const FOLDER_ASKED: Duration = Duration::from_secs(3600);
 impl Engine {
     pub(super) fn step(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
         job.on(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
+    }
+
+    /// Commits what running the stage of a job came to; `None`: it panicked.
+    pub(super) async fn commit_run(
+        &self,
+        lease: &Lease,
+        job: Job,
+        run: Option<Result<StageRun, StageStop>>,
+        client: &Arc<dyn Client>,
+    ) -> Result<(), StoreError> {
+        match run {
+            Some(Ok(StageRun::Outcome(outcome))) => self.commit_outcome(lease, job, *outcome).await,
+            Some(Ok(StageRun::Submission(submission))) => {
+                self.commit_submission(lease, job, (submission, client)).await
+            }
+            Some(Err(StageStop::Fault(fault))) => self.commit_stop(lease, job, (fault, client)).await,
+            Some(Err(StageStop::Store(error))) => Err(error),
+            None => {
+                let words = "scribed met a bug of its own with this file (see the log)";
+                let fault = Fault::new(FaultKind::Bug, words, self.parts().clock.now());
+                let job = self.as_stored(job).await?;
+                self.commit_bug(lease, job, fault).await
+            }
+        }
+    }
+
+    /// Not as it was claimed: its intent, or what was about to be placed, may have been committed since.
+    async fn as_stored(&self, claimed: Job) -> Result<Job, StoreError> {
+        Ok(self.parts().store.job(claimed.id).await?.unwrap_or(claimed))
+    }
+
+    async fn commit_stop(
+        &self,
+        lease: &Lease,
+        job: Job,
+        (fault, client): (Fault, &Arc<dyn Client>),
+    ) -> Result<(), StoreError> {
+        let job = self.as_stored(job).await?;
+        let (fault, id) = (remote_audio::suppressed(&job, fault), job.id);
+        self.commit_fault(lease, job, (fault, client)).await?;
+        let parts = self.parts();
+        if parts.in_progress.is_set_aside(id) {
+            // Else the end of the process would lose both.
+            parts.store.settle().await?;
+            parts.in_progress.acquit(id);
+        }
+        Ok(())
+    }
+
+    /// What became of an attempt to buy, for the job as of its intent.
+    async fn commit_submission(
+        &self,
+        lease: &Lease,
+        job: Job,
+        (submission, client): (Submission, &Arc<dyn Client>),
+    ) -> Result<(), StoreError> {
+        let now = self.parts().clock.now();
+        match submission {
+            Submission::Unsent(outcome) => self.commit_outcome(lease, job, outcome).await,
+            Submission::Accepted(intended, transcription) => {
+                self.commit_accepted(lease, *intended, (transcription, client)).await
+            }
+            Submission::NotAccepted(intended, fault) => {
+                let id = intended.id;
+                let job = self.step((*intended).clone(), JobEvent::NotAccepted, now).unwrap_or(*intended);
+                self.commit_fault(lease, job, (fault, client)).await?;
+                self.forget_create(id);
+                Ok(())
+            }
+            Submission::Unknown(intended, fault) => {
+                self.heard_fault_on(client, &fault);
+                self.pushed_back(StageKind::Uploaded, &fault).await?;
+                let due = now.after(self.parts().terms.lag);
+                self.commit_outcome(lease, *intended, StageOutcome::Rest(Some(due), fault)).await
+            }
+        }
+    }
+
+    async fn commit_accepted(
+        &self,
+        lease: &Lease,
+        job: Job,
+        (transcription, client): (TranscriptionId, &Arc<dyn Client>),
+    ) -> Result<(), StoreError> {
+        let now = self.parts().clock.now();
+        let over = self.line().accepted(self.parts().clock.uptime());
+        self.say_over(over);
+        self.got_through(StageKind::Uploaded);
+        self.forget(job.id);
+        let (date, at, lag) = (client.last_date(), self.parts().clock.uptime(), self.parts().terms.lag);
+        if self.is_way(client) {
+            self.list_view().accepted(transcription.clone(), date, at, lag);
+        }
+        let due = self.first_look(&job, &transcription, now).await?;
+        let created = JobEvent::Created { transcription: transcription.clone() };
+        self.commit_outcome(lease, job.clone(), StageOutcome::StepThen(created, due)).await?;
+        self.bore_create(self.running().await?);
+        self.forget_create(job.id);
+        self.hinted_early(&job, &transcription);
+        Ok(())
     }
 
     pub(super) async fn commit_outcome(
@@ -38,7 +141,7 @@ impl Engine {
                 job.resting(Some(until), reason)
             }
             StageOutcome::Rest(until, fault) => job.resting(until, Some(fault)),
-            StageOutcome::Step(event) | StageOutcome::StepThen(event, _)
+            StageOutcome::Step(event) | StageOutcome::StepThen(event, _) | StageOutcome::StepThenRest(event, ..)
                 if job.clone().on(event.clone(), now).is_err() =>
             {
                 let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
@@ -46,6 +149,9 @@ impl Engine {
             }
             StageOutcome::Step(event) => self.stepped(job, event, None, now),
             StageOutcome::StepThen(event, due) => self.stepped(job, event, Some(due), now),
+            StageOutcome::StepThenRest(event, until, fault) => {
+                self.stepped(job, event, None, now).resting(until, Some(fault))
+            }
         };
         self.commit(lease, &job).await
     }

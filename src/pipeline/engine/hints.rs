@@ -167,8 +167,7 @@ impl Engine {
     }
 
     /// What came while the answer to a create was being written down.
-    pub(super) fn hinted_early(&self, job: &Job) {
-        let Some(transcription) = job.stage.transcription() else { return };
+    pub(super) fn hinted_early(&self, job: &Job, transcription: &TranscriptionId) {
         if self.hints.take_early(&early_hints(job, transcription)) {
             self.hint(Hint::Callback { job: job.id, round: job.round });
         }

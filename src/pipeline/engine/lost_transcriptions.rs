@@ -1,20 +1,18 @@
 //! Transcriptions that are not there any more: looked for by token, in one walk for all that are missed
 //! at the same time.
 
-use super::executor::StageRun;
 use super::{Engine, EngineParts, LEASE, wait_before};
 use crate::client::contract::{Identity, ListItem};
 use crate::clock::Uptime;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::names::TranscriptionId;
 use crate::domain::token::{PurchaseKey, Token};
 use crate::pipeline::backpressure::circuit_breaker::CircuitState;
 use crate::pipeline::recovery::list_scan::ScanFault;
 use crate::pipeline::recovery::lost_transcription::{LostTranscription, selection_hash};
 use crate::pipeline::recovery::unknown_create::by_token;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
-use crate::store::contract::Lease;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,10 +30,10 @@ impl Engine {
     pub(super) async fn seek(
         &self,
         parts: &EngineParts,
-        (lease, job): (&Lease, &Job),
+        job: &Job,
         bought: (&PurchaseKey, &TranscriptionId),
         gone: Fault,
-    ) -> Result<StageRun, StageStop> {
+    ) -> Result<StageOutcome, StageStop> {
         let (missed, lag) = (self.missed_for(job.id), self.parts().terms.lag);
         // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
         // service wants nothing it is asked nothing.
@@ -43,7 +41,7 @@ impl Engine {
         if missed < lag || !matches!(gate, CircuitState::Open | CircuitState::Asks) {
             let at = self.parts().clock.now().after(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
             let words = format!("{}; it is looked for in the service's list", gone.words);
-            return self.rest(lease, job, at, Fault { kind: FaultKind::Broken, words, ..gone }).await;
+            return Ok(StageOutcome::Rest(Some(at), Fault { kind: FaultKind::Broken, words, ..gone }));
         }
         let walked = self.listing(parts, missed - lag).await;
         let now = self.parts().clock.now();
@@ -52,21 +50,15 @@ impl Engine {
                 if self.log_limit.has_line("another id", self.parts().clock.now()) {
                     tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
                 }
-                Ok(StageRun::Outcome(StageOutcome::Step(event).into()))
+                Ok(StageOutcome::Step(event))
             }
             Err(LostTranscription::Fault(fault)) => Err(StageStop::Fault(fault)),
             Err(LostTranscription::Unread(fault)) => {
                 self.heard_fault_on(&parts.client, &fault);
                 let at = now.after(wait_before(&self.parts().retry, self.count(job, false).faults));
-                self.rest(lease, job, at, fault).await
+                Ok(StageOutcome::Rest(Some(at), fault))
             }
         }
-    }
-
-    async fn rest(&self, lease: &Lease, job: &Job, at: Timestamp, fault: Fault) -> Result<StageRun, StageStop> {
-        let resting = job.clone().resting(Some(at), Some(fault));
-        self.commit(lease, &resting).await.map_err(StageStop::Store)?;
-        Ok(StageRun::Committed)
     }
 
     /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon

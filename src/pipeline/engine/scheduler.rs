@@ -10,7 +10,7 @@ use crate::domain::reason::is_paused;
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
 use crate::pipeline::backpressure::circuit_breaker::CircuitState;
-use crate::pipeline::stages::extract_audio::ROOM_LOOKED_FOR;
+use crate::pipeline::stages::upload::extract_audio::ROOM_LOOKED_FOR;
 use crate::pipeline::windows::{self, ClosedWindows};
 use crate::store::contract::{ClaimLimit, GroupFilter, InLine, StoreError};
 use crate::wire::page::ListQuery;

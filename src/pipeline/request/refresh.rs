@@ -1,18 +1,17 @@
 //! What is said of a recording may change until the first create leaves: then its request is made anew.
 
 use crate::clock::Clock;
-use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::fault::Fault;
 use crate::domain::job::Job;
-use crate::domain::names::{Hash, Timestamp};
+use crate::domain::names::Hash;
 use crate::domain::stage::JobEvent;
-use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::request::beside::{BesideSettings, look_around};
 use crate::pipeline::request::build;
-use crate::pipeline::request::build::{BesideSettings, look_around};
+use crate::pipeline::request::stored_params::{keep_params, kept};
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::probe::keep_params;
 use crate::source::mount::source_mount::Mount;
-use crate::store::params::{ParamFiles, StoredParams};
+use crate::store::params::ParamFiles;
 use std::time::Duration;
 
 /// What has rested so long before its upload is looked at again; what changes later is seen before the create.
@@ -64,16 +63,4 @@ pub async fn rested(
     }
     let (_, around) = look_around(mount, MediaFile::of(mount, job), job).await;
     remade(files, mount, clock, (job, params), &around).await
-}
-
-/// The parameters of an order as they are sent, and what is sent of the recording.
-///
-/// # Errors
-/// They cannot be read.
-pub fn kept(files: &ParamFiles, hash: &Hash, now: Timestamp) -> Result<(StoredParams, Option<TrackSelection>), Fault> {
-    // Remembered, but for the first time after a start.
-    files.order(hash).map_err(|error| {
-        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
-        Fault::new(FaultKind::Unreadable, words, now)
-    })
 }

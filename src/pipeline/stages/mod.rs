@@ -1,16 +1,17 @@
-//! One file for each stage of a job, and what a stage needs. A stage handler says what came of it; the engine commits it.
+//! One file for each stage of a job, with its helpers beside it; what several stages need has a file of its own. A stage
+//! handler (`run`) says what came of it; the engine commits it.
 
-mod bucket_output;
-mod checksum;
-mod completeness;
-pub(crate) mod extract_audio;
+pub(crate) mod existing_subtitles;
+pub(crate) mod faults;
 pub mod in_progress;
+pub(crate) mod known_purchase;
 pub(crate) mod outcome;
 pub mod output_folders;
 pub(crate) mod probe;
 pub(crate) mod remote_audio;
 pub(crate) mod settle;
 pub(crate) mod share_result;
+mod source_changes;
 pub(crate) mod submit;
 pub mod upload;
 pub(crate) mod wait;

@@ -12,6 +12,8 @@ pub enum StageOutcome {
     Step(JobEvent),
     /// It happened; the next move comes then.
     StepThen(JobEvent, Timestamp),
+    /// It happened; the next move waits for this reason; until then, or, without a time, until somebody does something.
+    StepThenRest(JobEvent, Option<Timestamp>, Fault),
     /// Nothing happened, for this reason; until then, or, without a time, until somebody does something.
     Rest(Option<Timestamp>, Fault),
     /// Nothing happened yet. No failure: it uses no attempt.

@@ -9,9 +9,9 @@ use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use crate::output::writable::{Unwritable, try_folder};
 use crate::pipeline::blocking::{blocking, within};
-use crate::pipeline::budget::gate::Deferral;
-use crate::pipeline::stages::probe::store_fault;
-use crate::source::mount::source_mount::Mount;
+use crate::pipeline::budget::Deferral;
+use crate::pipeline::stages::faults::store_fault;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
 use crate::store::contract::{Filter, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -144,9 +144,9 @@ impl OutputFolders {
         }
     }
 
-    /// Of a bucket's source its address.
+    /// Of a bucket's source its address: a key that may put to it may put anywhere below.
     async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> RootedPath {
-        if mount.bucket().is_some() {
+        if let Storage::Bucket(_) = mount.storage() {
             return RootedPath::new(&mount.source().folder, "");
         }
         let (mount, job) = (Arc::clone(mount), job.clone());
@@ -177,7 +177,7 @@ impl OutputFolders {
     /// Tries it. In words, why outputs cannot be written there.
     async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, rooted: &RootedPath) -> Result<(), String> {
         let folder = &*rooted.full();
-        if let Some(bucket) = mount.bucket() {
+        if let Storage::Bucket(bucket) = mount.storage() {
             let put = tokio::select! {
                 biased;
                 put = bucket.may_write() => put,
@@ -214,8 +214,11 @@ impl OutputFolders {
     /// Writes down what was found out, and says what is new. Returns which jobs may wait for what can be written now.
     fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> Option<Woken> {
         let now = clock.uptime();
-        let (source, is_bucket) = (&mount.source().name, mount.bucket().is_some());
-        let fresh = if is_bucket && words.is_none() { BUCKET_FRESH } else { FRESH };
+        let source = &mount.source().name;
+        let fresh = match (mount.storage(), &words) {
+            (Storage::Bucket(_), None) => BUCKET_FRESH,
+            _ => FRESH,
+        };
         let mut tried = self.lock();
         if tried.folders.len() >= MOST {
             tried.folders.retain(|_, known| known.trouble.is_some());

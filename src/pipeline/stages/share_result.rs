@@ -6,8 +6,8 @@ use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::stage::{JobEvent, LeaderState};
 use crate::domain::token::PurchaseKey;
+use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::probe::store_fault;
 use crate::store::contract::Store;
 use std::time::Duration;
 

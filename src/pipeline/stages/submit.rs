@@ -1,32 +1,31 @@
 //! Uploaded ▷ Submitting ▷ Submitted: the one move that spends money. The intent is durable before the
 //! create leaves; what became of the create decides where the job rests (design, section 5).
 
-use crate::client::contract::{Client, CreateRequest, Creation, RequestAudio};
+use crate::client::contract::{Client, Creation};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
-use crate::domain::sent_audio::SentAudio;
 use crate::domain::stage::{AudioAt, Intent, JobEvent};
-use crate::domain::token::{PurchaseKey, RESERVED_KEY, Token};
-use crate::pipeline::budget::gate::{BudgetGate, Deferral};
+use crate::domain::token::{PurchaseKey, Token};
+use crate::pipeline::budget::{BudgetGate, Deferral};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::request::build::look_around;
+use crate::pipeline::request::beside::look_around;
 use crate::pipeline::request::callback_address::CallbackAddresses;
-use crate::pipeline::request::refresh::{kept, remade};
+use crate::pipeline::request::create::create_request;
+use crate::pipeline::request::refresh::remade;
+use crate::pipeline::stages::faults::folder_away;
+use crate::pipeline::stages::known_purchase::without_buying;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::output_folders::OutputFolders;
-use crate::pipeline::stages::remote_audio;
 use crate::pipeline::stages::remote_audio::suppressed;
-use crate::pipeline::stages::settle::{folder_away, grew, missing};
-use crate::pipeline::stages::upload::without_buying;
+use crate::pipeline::stages::source_changes::{grew, missing};
 use crate::pipeline::windows;
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
-use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,8 +41,6 @@ const UPLOAD_LASTS: Duration = Duration::from_secs(12 * 3600);
 pub enum Submission {
     /// No create was sent.
     Unsent(StageOutcome),
-    /// No create was sent: it does not fit into a budget.
-    Over(Deferral),
     /// Accepted. The job as of its intent.
     Accepted(Box<Job>, TranscriptionId),
     /// Definitely not accepted. The job as of its intent.
@@ -101,7 +98,8 @@ pub async fn run(
         return Ok(Submission::Unsent(StageOutcome::Rest(until, fault)));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(context, mount, job, order, upload, &token, now).await?;
+    let of = (order, upload, &token);
+    let request = create_request(context.params, context.callbacks, mount, job, of, now).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = context.client.turn().await;
@@ -117,8 +115,9 @@ pub async fn run(
         let written = context.clock.uptime();
         let (service, at) = ((&order.service, context.client.last_date()), context.clock.now());
         let reserved = context.budget_gate.before_create(context.store, mount, lease, job, service, at).await;
-        if let Some(rest) = reserved.map_err(StageStop::Store)? {
-            return Ok(Submission::Over(rest));
+        if let Some(Deferral { until, fault }) = reserved.map_err(StageStop::Store)? {
+            // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
+            return Ok(Submission::Unsent(StageOutcome::StepThenRest(JobEvent::UploadLost, until, fault)));
         }
         crash::point(Point::Reserved);
         let intended = intend(context, job, &token)?;
@@ -160,11 +159,9 @@ async fn unfit(
     {
         return Ok(Some(StageOutcome::Step(JobEvent::UploadLost)));
     }
-    let medium = MediaFile::of(mount, job);
-    let is_seen = !matches!(medium, MediaFile::Remote(_));
-    let (looked, around) = look_around(mount, medium, job).await;
+    let (looked, around) = look_around(mount, MediaFile::of(mount, job), job).await;
     match looked {
-        _ if !is_seen => {}
+        _ if job.is_remote() => {}
         Ok(FileLook::File(stamp)) if stamp == job.seen => {}
         Ok(FileLook::File(stamp)) => return grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
         other => return missing(mount, job, other, now).await.map(Some),
@@ -187,33 +184,4 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
     let waits = Fault::new(FaultKind::Unknown, "a create may have been sent; the service's list is asked for it", now);
     let intended = job.clone().on(JobEvent::Intended { intent }, now).map_err(bug)?;
     Ok(intended.resting(Some(now), Some(waits)))
-}
-
-async fn request(
-    context: &SubmitContext<'_>,
-    mount: &Mount,
-    job: &Job,
-    order: &PurchaseKey,
-    upload: &AudioAt,
-    token: &Token,
-    now: Timestamp,
-) -> Result<CreateRequest, Fault> {
-    let (params, pick) = kept(context.params, &order.params, now)?;
-    let mut metadata = match &job.making {
-        Some(making) => making.metadata.clone(),
-        // Nothing is sent before it is made: see `remade`.
-        None => Map::new(),
-    };
-    let cut = job.sent.as_ref().and_then(SentAudio::cut);
-    metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
-    let callback = context.callbacks.map(|callbacks| callbacks.of(job));
-    let audio = match upload {
-        AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
-        AudioAt::Remote { .. } if pick.is_some() => {
-            let words = "all of what the service fetches was to be bought in place of what is picked of it";
-            return Err(Fault::new(FaultKind::Bug, words, now));
-        }
-        AudioAt::Remote { .. } => RequestAudio::Url(remote_audio::url(mount, job, now).await?),
-    };
-    Ok(CreateRequest { audio, params, metadata, callback })
 }

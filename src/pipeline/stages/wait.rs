@@ -7,7 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
-use crate::output::results::Results;
+use crate::output::results::{RESULT_LIMIT, Results};
 use crate::pipeline::backpressure::poll_schedule::PollSchedule;
 use crate::pipeline::blocking::{aside_unless, blocking};
 use crate::pipeline::log_limit::LogLimit;
@@ -16,9 +16,6 @@ use crate::wire::record::Status;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// A result larger than this is not one.
-pub const RESULT_LIMIT: u64 = 256 << 20;
 
 /// A result of so many bytes is packed and kept sooner than another thread would have begun to.
 const LITTLE: usize = 32 << 10;

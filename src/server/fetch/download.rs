@@ -1,4 +1,4 @@
-//! Audio that lies elsewhere, brought to the shelf.
+//! Audio that lies elsewhere, brought to the upload store.
 
 use crate::domain::names::Hash;
 use crate::server::fetch::ssrf_guard;
@@ -83,7 +83,7 @@ impl Fetcher {
 
     async fn take(&self, url: &Url, owner: Hash, mut response: Response) -> Result<ReceivedUpload, ServiceError> {
         let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut incoming = self.upload_store.begin(owner, announced.unwrap_or(0)).map_err(upload::shelf_refusal)?;
+        let mut incoming = self.upload_store.begin(owner, announced.unwrap_or(0)).map_err(upload::refusal_of_store)?;
         pour(&mut response, &mut incoming).await?;
         ReceivedUpload::look(incoming, name_in(url), Some(shown(url))).await
     }
@@ -91,7 +91,7 @@ impl Fetcher {
 
 async fn pour(response: &mut Response, incoming: &mut UploadWriter) -> Result<(), ServiceError> {
     while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
-        incoming.write(&piece).await.map_err(upload::shelf_refusal)?;
+        incoming.write(&piece).await.map_err(upload::refusal_of_store)?;
     }
     Ok(())
 }

@@ -8,10 +8,10 @@ use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::download::Fetcher;
 use crate::server::http::error::ServiceError;
 use crate::server::http::upload::ReceivedUpload;
-use crate::server::recognition::run::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
+use crate::server::recognition::worker::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
 use crate::server::storage::index::QueueKind;
+use crate::server::storage::kill_count::TranscriptionWork;
 use crate::server::storage::records::{LOST, is_lost};
-use crate::server::storage::starts::TranscriptionWork;
 use crate::server::storage::transcriptions::{
     TakenTranscription, TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };

@@ -18,7 +18,7 @@ use crate::server::http::create;
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Links;
 use crate::server::http::lists::ListSources;
-use crate::server::http::read;
+use crate::server::http::records;
 use crate::server::http::request_body::{BodyLimits, RequestBody};
 use crate::server::http::requests_in_progress::{RequestHold, RequestsInProgress, until_sent};
 use crate::server::http::response;
@@ -229,18 +229,18 @@ fn second() -> Endpoints {
     let mut endpoints = Endpoints::default();
     endpoints.public("/", MethodFilter::GET, page::show);
     endpoints.keyed(upload::PATH, MethodFilter::POST, create::receive);
-    endpoints.keyed("/file/{id}", MethodFilter::GET, read::upload);
-    endpoints.keyed(PATH, MethodFilter::GET, read::recorded);
-    endpoints.keyed(OLD_PATH, MethodFilter::GET, read::both);
+    endpoints.keyed("/file/{id}", MethodFilter::GET, records::upload);
+    endpoints.keyed(PATH, MethodFilter::GET, records::recorded);
+    endpoints.keyed(OLD_PATH, MethodFilter::GET, records::both);
     for path in [PATH, OLD_PATH] {
         let one = format!("{path}/{{id}}");
         endpoints.keyed(path, MethodFilter::POST, create::create);
-        endpoints.keyed(&one, MethodFilter::GET, read::read);
-        endpoints.keyed(&one, MethodFilter::DELETE, read::delete);
-        endpoints.keyed(&format!("{one}/file"), MethodFilter::GET, read::file);
+        endpoints.keyed(&one, MethodFilter::GET, records::read);
+        endpoints.keyed(&one, MethodFilter::DELETE, records::delete);
+        endpoints.keyed(&format!("{one}/file"), MethodFilter::GET, records::file);
     }
-    endpoints.keyed(LIVE_PATH, MethodFilter::GET, read::live);
-    endpoints.keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, read::read_live);
+    endpoints.keyed(LIVE_PATH, MethodFilter::GET, records::live);
+    endpoints.keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, records::read_live);
     endpoints
 }
 

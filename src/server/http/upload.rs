@@ -1,4 +1,4 @@
-//! `POST /v2/upload`: a multipart body, streamed to the shelf (interface, "POST /v2/upload"), and what
+//! `POST /v2/upload`: a multipart body, streamed to the upload store (interface, "POST /v2/upload"), and what
 //! is found in any audio that comes.
 
 use crate::domain::names::{Hash, Timestamp};
@@ -29,7 +29,7 @@ pub async fn receive(
     announced: u64,
     meter: &BodyMeter,
 ) -> Result<ReceivedUpload, ServiceError> {
-    let mut incoming = upload_store.begin(owner, announced.saturating_sub(BESIDE)).map_err(shelf_refusal)?;
+    let mut incoming = upload_store.begin(owner, announced.saturating_sub(BESIDE)).map_err(refusal_of_store)?;
     let filename = take_audio(parts, &mut incoming, meter).await?;
     ReceivedUpload::look(incoming, filename, None).await
 }
@@ -58,7 +58,7 @@ impl ReceivedUpload {
         Ok(Self { incoming, filename: plain_name(&filename), source, media })
     }
 
-    /// Puts it on the shelf under an id, and says what was found in it. Blocks on the disk.
+    /// Puts it into the upload store under an id, and says what was found in it. Blocks on the disk.
     ///
     /// # Errors
     /// Those of the file system.
@@ -102,7 +102,7 @@ async fn take_audio(
         parts.is_file();
         meter.audio(true);
         while let Some(chunk) = parts.chunk().await.map_err(unreadable)? {
-            incoming.write(&chunk).await.map_err(shelf_refusal)?;
+            incoming.write(&chunk).await.map_err(refusal_of_store)?;
         }
         meter.audio(false);
         filename = Some(part.filename);
@@ -134,7 +134,7 @@ async fn look(incoming: &UploadWriter) -> Result<Media, ServiceError> {
 }
 
 /// How a request is refused whose audio does not fit.
-pub fn shelf_refusal(error: UploadStoreError) -> ServiceError {
+pub fn refusal_of_store(error: UploadStoreError) -> ServiceError {
     match error {
         UploadStoreError::TooLarge { .. } => too_large(error.to_string()),
         UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. } => {

@@ -2,7 +2,7 @@
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
-use crate::server::http::limits;
+use crate::server::http::parameter_limits;
 use crate::server::recognition::unsupported;
 use crate::server::storage::files;
 use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};
@@ -26,14 +26,15 @@ pub const MAX_BODY: usize = 1 << 20;
 /// not silently be left undone.
 pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = limits::beyond(&value);
+    let too_much = parameter_limits::beyond(&value);
     if !too_much.is_empty() {
-        return Err(ServiceError::fields(limits::told(too_much)));
+        return Err(ServiceError::fields(parameter_limits::told(too_much)));
     }
     // Most have none, and need not be read once more for it.
     let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
-    let reading = Params::take(value, Side::Server)
-        .map_err(|wrong| ServiceError::fields(limits::told(wrong.iter().map(ToString::to_string).collect())))?;
+    let reading = Params::take(value, Side::Server).map_err(|wrong| {
+        ServiceError::fields(parameter_limits::told(wrong.iter().map(ToString::to_string).collect()))
+    })?;
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
     }
@@ -57,9 +58,9 @@ fn not_json(error: serde_json::Error) -> ServiceError {
 /// 400: it is no JSON, or `audio_url` is no http or https URL.
 pub fn read_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = limits::beyond(&value);
+    let too_much = parameter_limits::beyond(&value);
     if !too_much.is_empty() {
-        return Err(ServiceError::fields(limits::told(too_much)));
+        return Err(ServiceError::fields(parameter_limits::told(too_much)));
     }
     let only = serde_json::json!({ "audio_url": value.get("audio_url") });
     let reading = Params::read(&only, Side::Server)

@@ -3,8 +3,8 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, ShareDecision};
-use crate::server::recognition::run::{AGAIN, Worker};
 use crate::server::recognition::turn::TurnSignal;
+use crate::server::recognition::worker::{AGAIN, Worker};
 use crate::server::storage::index::QueueKind;
 use crate::server::storage::transcriptions::TakenTranscription;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,7 +70,7 @@ impl Begun {
 }
 
 impl Recognition {
-    /// Works for ever. Dropped in the middle of transcriptions it loses nothing but the time: the desk has them
+    /// Works for ever. Dropped in the middle of transcriptions it loses nothing but the time: the store has them
     /// queued again at the next start.
     pub async fn run(self) {
         let mut shares = FairShare::new(self.places, Some(self.slice));

@@ -1,4 +1,4 @@
-//! From a recording to the result of its transcription. `dispatcher` decides whose turn it is, `run` does one transcription,
+//! From a recording to the result of its transcription. `dispatcher` decides whose turn it is, `worker` does one transcription,
 //! `transcribe` decodes and recognises, `result` writes.
 
 mod channel_dedup;
@@ -12,9 +12,9 @@ mod pool;
 mod pronunciation;
 pub mod recogniser;
 mod result;
-pub mod run;
 mod speech_segments;
 mod text_formatting;
 pub mod transcribe;
 mod turn;
 pub mod unsupported;
+pub mod worker;

@@ -1,4 +1,4 @@
-//! `GET /`: how it stands at the desk, as a page for people.
+//! `GET /`: the state of the service, as a page for people.
 //!
 //! Records are a key's own. A browser cannot send a header, so the key may come as the password it asks
 //! for; then the page shows that key's newest records. Without any key there are only figures that tell

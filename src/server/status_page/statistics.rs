@@ -1,4 +1,4 @@
-//! How it stands at the desk, for people who look: how much is where, and one key's own newest records.
+//! The state of the service, for people who look: how much is where, and one key's own newest records.
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::{Hash, Timestamp};
@@ -57,7 +57,7 @@ fn only(status: Status) -> ListQuery {
 }
 
 /// The counts of all owners, counted anew no more often than every few seconds: whoever looks needs no
-/// key, and counting keeps the desk's index.
+/// key, and counting keeps the store's index.
 #[derive(Debug, Default)]
 pub struct Statistics(Mutex<Option<(Uptime, TranscriptionCounts)>>);
 

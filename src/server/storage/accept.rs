@@ -141,7 +141,7 @@ impl Made {
 fn head(request: CreateOrder, made: Made, created: Timestamp) -> RecordMeta<Box<RawValue>> {
     let CreateOrder { owner, params, metadata, callback, .. } = request;
     let Made { upload, source } = made;
-    // As long as it has not ended, the shelf says what the audio is.
+    // As long as it has not ended, the upload store says what the audio is.
     let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
     let upload = upload.to_string();
     RecordMeta { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside }

@@ -1,4 +1,4 @@
-//! The room that an import has on the disk. It runs beside the service, which has the desk: what is kept
+//! The room that an import has on the disk. It runs beside the service, which has the store: what is kept
 //! is looked up in the directory.
 
 use crate::server::storage::live::ImportError;
@@ -15,7 +15,7 @@ pub struct DiskQuota {
 }
 
 impl DiskQuota {
-    /// What is left of `limit` in a desk's directory. Looks at every file in it.
+    /// What is left of `limit` in the data directory. Looks at every file in it.
     ///
     /// # Errors
     /// Those of the file system.
@@ -34,7 +34,7 @@ impl DiskQuota {
     }
 }
 
-/// Without the ledger, as the shelf counts: its volumes are laid out ahead, and few.
+/// Without the ledger, as the upload store counts: its volumes are laid out ahead, and few.
 fn size_below(root: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let counts = |entry: &DirEntry| entry.depth() != 1 || entry.file_name() != LEDGER;

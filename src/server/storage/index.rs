@@ -1,10 +1,10 @@
-//! What a desk knows of its transcriptions without looking at the disk. Pure.
+//! What a store knows of its transcriptions without looking at the disk. Pure.
 
 use crate::clock::Uptime;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::fair_queue::FairQueue;
+use crate::server::storage::kill_count::MOST;
 use crate::server::storage::record_meta::{DeliveryState, RecordMeta};
-use crate::server::storage::starts::MOST;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// All transcriptions of a desk, by their moment of creation, which is unique.
+/// All transcriptions of a store, by their moment of creation, which is unique.
 #[derive(Default)]
 pub struct TranscriptionIndex {
     entries: BTreeMap<Timestamp, IndexEntry>,
@@ -102,7 +102,7 @@ pub struct IndexEntry {
     pub set_aside: bool,
 }
 
-/// What one owner has at the desk.
+/// What one owner has in the store.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Load {
     /// Not ended, those that are just being accepted included.

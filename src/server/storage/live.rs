@@ -23,10 +23,10 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The records of live transcriptions of one desk.
+/// The records of live transcriptions of one store.
 pub struct LiveRecords {
     folder: PathBuf,
-    /// Where their bytes count, beside those of the desk.
+    /// Where their bytes count, beside those of the store.
     upload_store: Option<Arc<UploadStore>>,
     /// Who owns what was made by an owner.
     whose: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
@@ -105,8 +105,8 @@ pub enum ImportError {
 }
 
 impl LiveRecords {
-    /// Opens the folder in a desk's directory, made if it is not there, and removes what an import that
-    /// was killed left half-done. With a shelf, what is read counts as kept there.
+    /// Opens the folder in the data directory, made if it is not there, and removes what an import that
+    /// was killed left half-done. With an upload store, what is read counts as kept there.
     ///
     /// # Errors
     /// Those of the file system, and a file of a newer release.

@@ -1,16 +1,16 @@
-//! How a desk is opened: who it is, whose it is, and what is found on it.
+//! How a store is opened: its identity, its owners, and what is found in it.
 
 use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
 use crate::server::storage::files;
 use crate::server::storage::index::{IndexEntry, QueueKind, TranscriptionIndex};
+use crate::server::storage::kill_count::{Starts, TranscriptionWork};
 use crate::server::storage::log::group_commit::GroupCommit;
 use crate::server::storage::log::ledger::{LEDGER, TranscriptionLog};
 use crate::server::storage::log::recovery;
 use crate::server::storage::owners::{Assigned, Owners};
 use crate::server::storage::record_meta::{NOBODY, RecordMeta, TranscriptionEnd};
-use crate::server::storage::starts::{Starts, TranscriptionWork};
 use crate::server::storage::transcriptions::StoreRules;
 use crate::server::storage::uploads::UploadStore;
 use crate::wire::record::Status;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Why a desk cannot be opened.
+/// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreOpenError {
     /// Another process has the lock.
@@ -50,7 +50,7 @@ pub enum StoreOpenError {
     },
 }
 
-/// A desk that nobody works at yet.
+/// A store that nobody uses yet.
 pub struct OpenedStore {
     /// Who it is.
     pub id: Uuid,

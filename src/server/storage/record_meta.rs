@@ -20,12 +20,12 @@ pub struct RecordMeta<P = Value> {
     /// Where the audio is fetched from; absent for uploads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Unlike that of any other on this desk.
+    /// Unlike that of any other in this store.
     pub created: Timestamp,
     /// How it ended; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<TranscriptionEnd>,
-    /// The audio, as it was found; empty until this has ended: the shelf knows it. Those of older releases
+    /// The audio, as it was found; empty until this has ended: the upload store knows it. Those of older releases
     /// have it from the beginning, where it was here.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub file: File,

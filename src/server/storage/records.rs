@@ -1,4 +1,4 @@
-//! What is read at a desk: records as they stand, and lists of them.
+//! What is read from a store: records as they stand, and lists of them.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::streamed::StoredResult;
@@ -36,7 +36,7 @@ pub struct TranscriptionState {
 }
 
 impl TranscriptionStore {
-    /// What is kept of a transcription, with what the shelf knows of its audio.
+    /// What is kept of a transcription, with what the upload store knows of its audio.
     ///
     /// # Errors
     /// Those of the file system.

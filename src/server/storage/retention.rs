@@ -1,8 +1,8 @@
-//! What leaves a desk: by order, after its time, and to make room.
+//! What leaves a store: by order, after its time, and to make room.
 
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
-use crate::server::recognition::run::cancelled;
+use crate::server::recognition::worker::cancelled;
 use crate::server::storage::files;
 use crate::server::storage::log::ledger::LogLine;
 use crate::server::storage::transcriptions::{TakenTranscription, TranscriptionEnd, TranscriptionStore};
@@ -90,7 +90,7 @@ impl TranscriptionStore {
         files::remove(&self.result_path(id))
     }
 
-    /// Removes what has been kept for as long as it may be, and what nobody holds on the shelf.
+    /// Removes what has been kept for as long as it may be, and what nobody holds in the upload store.
     pub fn sweep(&self) {
         self.upload_store.sweep();
         self.retire();

@@ -1,7 +1,7 @@
-//! The service's durable desk: what it has accepted, in one data directory.
+//! The service's durable store: what it has accepted, in one data directory.
 //!
 //! ```text
-//! desk.json                  who this desk is
+//! desk.json                  the identity of this store
 //! owners.json                whose the records of named keys are (see `owners`)
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
@@ -23,6 +23,7 @@ use crate::server::http::auth::ApiKey;
 pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateOrder};
 use crate::server::storage::files;
 use crate::server::storage::index::{IndexEntry, QueueKind, TranscriptionIndex};
+use crate::server::storage::kill_count::{Kills, MOST, Starts, TranscriptionWork, Underway};
 use crate::server::storage::log::group_commit::GroupCommit;
 use crate::server::storage::log::ledger::TranscriptionLog;
 use crate::server::storage::open;
@@ -33,7 +34,6 @@ pub use crate::server::storage::record_meta::{
 };
 pub use crate::server::storage::records::TranscriptionState;
 pub use crate::server::storage::retention::DeleteResult;
-use crate::server::storage::starts::{Kills, MOST, Starts, TranscriptionWork, Underway};
 use crate::server::storage::uploads::{UploadLimits, UploadRetention, UploadStore};
 use crate::server::webhooks::policy;
 use crate::server::webhooks::policy::DeliveryRetries;
@@ -48,7 +48,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What holds at a desk.
+/// What holds for a store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreRules {
     /// How much may be kept.
@@ -85,7 +85,7 @@ pub struct TakenTranscription {
     pub(crate) created: Timestamp,
 }
 
-/// The desk. Its methods block on the disk, but for [`accept`](Self::accept): call them from a thread
+/// The store. Its methods block on the disk, but for [`accept`](Self::accept): call them from a thread
 /// that may.
 pub struct TranscriptionStore {
     pub(crate) root: PathBuf,
@@ -117,7 +117,7 @@ pub struct TranscriptionStore {
 }
 
 impl TranscriptionStore {
-    /// Opens the desk in a directory, made if it is not there, and takes up what had not ended.
+    /// Opens the store in a directory, made if it is not there, and takes up what had not ended.
     ///
     /// # Errors
     /// See [`StoreOpenError`]. A transcription's file that is damaged is set aside under another name
@@ -174,7 +174,7 @@ impl TranscriptionStore {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys, names)
     }
 
-    /// Who this desk is: the same for ever, wherever it listens.
+    /// The identity of this store: the same for ever, wherever it listens.
     pub fn id(&self) -> Uuid {
         self.id
     }

@@ -10,7 +10,7 @@ use crate::domain::names::Hash;
 use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
 use crate::server::fetch::ssrf_guard::AddressPolicy;
-use crate::server::recognition::run::{AGAIN, blocking, guarded};
+use crate::server::recognition::worker::{AGAIN, blocking, guarded};
 use crate::server::storage::index::{Due, NextCall};
 use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
 use crate::server::webhooks::pending::PendingDeliveries;
@@ -47,7 +47,7 @@ pub struct ServiceWebhook {
     pub secret: SigningSecret,
 }
 
-/// Who makes the calls of a desk.
+/// Makes the calls of a store.
 pub struct Dispatcher {
     store: Arc<TranscriptionStore>,
     webhook: Option<ServiceWebhook>,

@@ -1,4 +1,4 @@
-//! The calls that somebody still waits for. The desk knows what is due; this is how many that are, for
+//! The calls that somebody still waits for. The store knows what is due; this is how many that are, for
 //! people who look whether their receiver answers.
 
 use crate::domain::names::Timestamp;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct PendingDeliveries(Mutex<HashSet<(Uuid, usize)>>);
 
 impl PendingDeliveries {
-    /// Looks up what waits at the desk from before the start, and leaves it as it was. Blocks on the disk.
+    /// Looks up what waits in the store from before the start, and leaves it as it was. Blocks on the disk.
     pub fn recall(&self, store: &TranscriptionStore) {
         let far = Timestamp(i64::MAX);
         let waiting = std::iter::from_fn(|| match store.take_call(far) {

@@ -1,12 +1,12 @@
-//! Who is still to be called about the ends at a desk, and what they are told. It is all in the heads of
+//! Who is still to be called about the ends at a store, and what they are told. It is all in the heads of
 //! the transcriptions: an end and what is to be told of it become durable in one write.
 
 use crate::domain::names::Timestamp;
 use crate::server::http::streamed::StreamedJson;
-use crate::server::recognition::run::AGAIN;
+use crate::server::recognition::worker::AGAIN;
 use crate::server::storage::index::{Due, NextCall};
-use crate::server::storage::starts;
-use crate::server::storage::starts::{TranscriptionWork, Underway};
+use crate::server::storage::kill_count;
+use crate::server::storage::kill_count::{TranscriptionWork, Underway};
 use crate::server::storage::transcriptions::{Callee, DeliveryState, TranscriptionState, TranscriptionStore};
 use crate::server::webhooks::policy;
 use std::io;
@@ -50,7 +50,7 @@ impl TranscriptionStore {
     /// # Errors
     /// Those of the file system: then it must not begin.
     pub fn begin_call(&self, due: Due) -> io::Result<Underway> {
-        self.starts.begin(starts::of_call(due.id, due.number), TranscriptionWork::Delivery)
+        self.starts.begin(kill_count::of_call(due.id, due.number), TranscriptionWork::Delivery)
     }
 
     /// Counts the attempts during which the service was killed: what kills it is not tried for ever.
@@ -61,7 +61,7 @@ impl TranscriptionStore {
             return;
         }
         let due = self.index().due_calls();
-        for due in due.into_iter().filter(|due| kills.contains_key(&starts::of_call(due.id, due.number))) {
+        for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::of_call(due.id, due.number))) {
             self.index().take_out_call(due);
             if let Err(error) = self.settle(due, false) {
                 tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");

@@ -85,11 +85,6 @@ impl Mount {
         &self.storage
     }
 
-    /// The bucket, where it is one.
-    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
-        if let Storage::Bucket(bucket) = &self.storage { Some(bucket) } else { None }
-    }
-
     /// From now on this is the one who works in the folder: it is claimed at the next look. A bucket is nobody's.
     pub fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
         if let Some(folder) = self.storage.folder() {

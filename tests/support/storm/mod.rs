@@ -14,7 +14,7 @@ use scribed::domain::routing::ServiceRouting;
 use scribed::domain::stage::StageKind;
 use scribed::output::results::Results;
 use scribed::output::spool::Spool;
-use scribed::pipeline::budget::gate::{BudgetGate, Measure};
+use scribed::pipeline::budget::{BudgetGate, Measure};
 use scribed::pipeline::engine::{Engine, EngineParts, Until};
 use scribed::pipeline::request::callback_address::CallbackAddresses;
 use scribed::pipeline::stages::in_progress::InProgress;

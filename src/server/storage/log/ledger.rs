@@ -18,10 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// Its folder in the desk's directory.
+/// Its folder in the data directory.
 pub const LEDGER: &str = "ledger";
 
-/// The ledger of one desk. Read by everybody, written with a [`Pen`](crate::server::storage::log::writer::LogWriter).
+/// The ledger of one store. Read by everybody, written with a [`Pen`](crate::server::storage::log::writer::LogWriter).
 pub struct TranscriptionLog {
     pub(crate) folder: PathBuf,
     /// Bytes from which on another volume is begun.

@@ -2,6 +2,8 @@
 //! it is where that gains nothing or cannot be done. Where a track or channels are picked, these and nothing else,
 //! whatever `upload` says. No move of its own: a part of the upload.
 
+mod extraction;
+
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
@@ -11,19 +13,17 @@ use crate::domain::path::RelPath;
 use crate::domain::sent_audio::{ExtractedPart, Track};
 use crate::domain::stage::Skip;
 use crate::domain::track_selection::TrackSelection;
-use crate::media::decode::DecodeError;
-use crate::media::extract::{
-    ExtractError, ExtractionMethod, Sound, SoundTracks, extract, look, measure, plainly_nothing, reopened,
-};
+use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measure, reopened};
 use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::upload::{Passage, opened};
+use crate::pipeline::stages::upload::stream::opened;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::disk::Disk;
+use extraction::{HEAD, Not, Source, again, as_is};
 use futures_util::TryStreamExt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -63,26 +63,6 @@ pub struct ExtractedAudio {
     /// What it is; its hash is known when it is sent.
     pub track: Track,
     _room: SpoolRoom,
-}
-
-/// Why there is no track.
-enum Not {
-    Given(UploadInput),
-    /// A program is missing, for this file and for all.
-    Missing(String),
-    /// A program failed, this time at least.
-    Failed(String),
-    Fault(Fault),
-}
-
-impl From<Fault> for Not {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fn as_is(why: impl Into<String>) -> Not {
-    Not::Given(UploadInput::AsIs(Some(why.into())))
 }
 
 impl Extractor {
@@ -317,99 +297,11 @@ impl Extractor {
     }
 }
 
-/// Of the start of a file, in bytes: as much as tells whether there may be something to gain.
-const HEAD: usize = 64;
-
 /// An object that was fetched for its sound.
 struct Fetched {
     file: File,
     content: Hash,
     _room: SpoolRoom,
-}
-
-/// What is said of a file.
-struct Source<'a> {
-    job: &'a Job,
-    pick: Option<&'a TrackSelection>,
-    /// Bytes that it has in the spool itself.
-    held: u64,
-    now: Timestamp,
-}
-
-impl Source<'_> {
-    /// Where something is picked, the file as it is will not do.
-    fn strictly(&self, given: UploadInput) -> UploadInput {
-        match given {
-            UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.unmet(&why)),
-            UploadInput::AsIs(None) if self.pick.is_some() => {
-                let words = "the file cannot be read now, to take out of it what is to be sent";
-                UploadInput::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
-            }
-            given => given,
-        }
-    }
-
-    fn unmet(&self, why: &str) -> Fault {
-        let picked = self.pick.map(ToString::to_string).unwrap_or_default();
-        let words = format!(
-            "asked for of its sound: {picked}; but {why}; nothing else is sent in its place: write another `track` or \
-             `channels` for it, or none for the whole file, and `scribed retry` it"
-        );
-        Fault::new(FaultKind::NotInIt, words, self.now)
-    }
-
-    /// What the first bytes say of a file of which nothing is picked.
-    fn plainly_nothing(&self, head: &[u8]) -> Option<&'static str> {
-        if self.pick.is_some() { None } else { plainly_nothing(head) }
-    }
-
-    /// Asks ffprobe only where there may be something to gain.
-    async fn looked(&self, file: &File) -> Result<SoundTracks, Not> {
-        let unread = |_| Not::Given(UploadInput::AsIs(None)); // whoever sends it as it is meets the same, and says so
-        let first = again(file).await.map_err(unread)?;
-        let head = blocking(move || {
-            let mut head = [0; HEAD];
-            let n = std::os::unix::fs::FileExt::read_at(&first, &mut head, 0)?;
-            Ok(head[..n].to_vec())
-        });
-        if let Some(why) = self.plainly_nothing(&head.await.map_err(unread)?) {
-            return Ok(SoundTracks::Nothing(why));
-        }
-        let twice = again(file).await.map_err(unread)?;
-        look(twice, self.pick).await.map_err(|error| self.failed(error.into()))
-    }
-
-    /// Of the whole file; read as an upload reads it.
-    async fn hash(&self, path: RootedPath, disk: Disk) -> Result<Hash, Not> {
-        let passage = Passage::new(path, disk, self.job.seen, Arc::default());
-        let read = (passage.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
-        // A file that has changed is seen to by whoever would send it.
-        read.ok().and_then(|()| passage.passed().hash).ok_or(Not::Given(UploadInput::AsIs(None)))
-    }
-
-    fn failed(&self, error: ExtractError) -> Not {
-        match error {
-            ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
-            ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
-                as_is("its sound track is no smaller than it")
-            }
-            ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => Not::Missing(missing.to_string()),
-            ExtractError::Failed { .. } | ExtractError::Decode(DecodeError::TimedOut { .. }) => {
-                Not::Failed(error.to_string())
-            }
-            // The machine's, not the file's.
-            ExtractError::Decode(DecodeError::Io(error)) => {
-                let words = format!("cannot take the sound track out: ffmpeg cannot be run: {error}");
-                Fault::new(FaultKind::Unwritable, words, self.now).into()
-            }
-            other => as_is(other.to_string()),
-        }
-    }
-
-    fn no_spool(&self, error: &io::Error) -> Not {
-        let words = format!("the sound track cannot be written to the spool in the state directory: {error}");
-        Fault::new(FaultKind::Unwritable, words, self.now).into()
-    }
 }
 
 fn millis(seconds: f64) -> u64 {
@@ -419,9 +311,4 @@ fn millis(seconds: f64) -> u64 {
 /// For people.
 fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
-}
-/// The same file from its start. Opening it may hang where its share is dead.
-async fn again(file: &File) -> io::Result<File> {
-    let file = file.try_clone()?;
-    blocking(move || reopened(&file)).await
 }

@@ -10,8 +10,9 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::media::header::{Promise, promise};
 use crate::permission::said;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::settle::{grew, missing};
+use crate::pipeline::stages::source_changes::{grew, missing};
 use crate::source::metadata::stamp::{FileLook, look, open};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
@@ -156,7 +157,7 @@ async fn unreadable(
     let (disk, path) = (mount.disk_of(job), path.clone());
     match blocking(move || look(&path, disk)).await {
         Ok(FileLook::File(_)) => {
-            mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;
+            mount.there_now().await.map_err(|away| folder_away(&away, now))?;
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
         other => missing(mount, job, other, now).await,

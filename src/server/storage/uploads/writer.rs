@@ -1,4 +1,4 @@
-//! An upload while it comes in: a file without a name of its own yet, that counts on the shelf.
+//! An upload while it comes in: a file without a name of its own yet, that counts in the upload store.
 
 use crate::domain::names::Hash;
 use crate::server::storage::uploads::{UploadStore, UploadStoreError};
@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub struct UploadWriter {
     file: File,
     path: Option<TempPath>,
-    /// What it counts for on the shelf, until it is kept.
+    /// What it counts for in the upload store, until it is kept.
     size: u64,
     owner: Hash,
     upload_store: Arc<UploadStore>,
@@ -41,7 +41,7 @@ impl UploadWriter {
         self.upload_store.length_limit()
     }
 
-    /// The file's lasting name is up to the shelf from now on.
+    /// The file's lasting name is up to the upload store from now on.
     pub(crate) fn take_path(&mut self) -> Option<TempPath> {
         self.path.take()
     }

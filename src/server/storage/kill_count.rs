@@ -1,6 +1,6 @@
 //! What is in progress, on the disk: a small file for each transcription that is being recognised or whose
 //! audio is being fetched. A file that is still there at the next start names work during which the service was
-//! killed. After [`MOST`] such kills the work is not started again (see `desk`).
+//! killed. After [`MOST`] such kills the work is not started again (see `transcriptions.rs`).
 //!
 //! The files outlive a killed process; they are not synced, since a power failure says nothing about the work.
 //! For the same reason a file of an earlier boot of the machine does not count.
@@ -18,7 +18,7 @@ use uuid::Uuid;
 /// Kills of the service during one transcription, after which it is set aside.
 pub const MOST: u32 = 3;
 
-/// Its folder in the desk's directory.
+/// Its folder in the data directory.
 const FOLDER: &str = "started";
 
 /// What is done for a transcription.
@@ -34,7 +34,7 @@ pub enum TranscriptionWork {
 }
 
 impl TranscriptionWork {
-    /// As a part of a sentence.
+    /// For a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Self::Fetch => "while it fetched the audio of this transcription",
@@ -69,7 +69,7 @@ pub fn of_call(id: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(id.as_u128().wrapping_add(1).wrapping_add(number as u128))
 }
 
-/// The files of one desk.
+/// The files of one store.
 pub struct Starts {
     folder: PathBuf,
     boot: String,

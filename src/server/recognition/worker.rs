@@ -12,8 +12,8 @@ use crate::server::recognition::transcribe;
 use crate::server::recognition::transcribe::{RecognisedSpeech, TranscribeError, TranscribeOptions};
 use crate::server::recognition::turn::TurnSignal;
 use crate::server::storage::disk_quota::Bounded;
+use crate::server::storage::kill_count::{TranscriptionWork, Underway};
 use crate::server::storage::records::{LOST, is_lost};
-use crate::server::storage::starts::{TranscriptionWork, Underway};
 use crate::server::storage::transcriptions::{
     RecordMeta, TakenTranscription, TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
@@ -42,7 +42,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Sees it to its end. Dropped in the middle it loses nothing but the time: the desk has it queued again at
+    /// Sees it to its end. Dropped in the middle it loses nothing but the time: the store has it queued again at
     /// the next start. What this machine cannot do now is given back: it has to wait again, once this has returned.
     #[must_use = "what is given back waits nowhere"]
     pub async fn see_to(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {

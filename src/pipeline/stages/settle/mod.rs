@@ -1,18 +1,18 @@
 //! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
 
-use crate::beneath::LinkInPath;
+mod completeness;
+
 use crate::clock::{Clock, Moment};
-use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Stamp};
-use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::pipeline::media_file::MediaFile;
-use crate::pipeline::stages::completeness;
+use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::pipeline::stages::probe::store_fault;
+use crate::pipeline::stages::source_changes::{grew, missing};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::disk::Disk;
-use crate::source::mount::source_mount::{Away, Mount};
+use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
     let medium = MediaFile::of(mount, job);
-    if let MediaFile::Remote(_) = medium {
+    if job.is_remote() {
         // Nobody here can look at it; it is what it is.
         return Ok(StageOutcome::Step(JobEvent::Settled));
     }
@@ -77,58 +77,11 @@ fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) ->
     if from <= now { StageOutcome::Step(JobEvent::Settled) } else { StageOutcome::Sleep { until: from, reason: None } }
 }
 
-/// The file is not as it was, unless another one is shown in the bare mount point of a share that is
-/// away.
-///
-/// # Errors
-/// A fault where the source's folder is away.
-pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
-    mount.there_now().await.map_err(|away| folder_away(&away, now))?;
-    Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
-}
-
-/// What becomes of a job before its create whose file is not there as a file.
-///
-/// # Errors
-/// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
-pub async fn missing(
-    mount: &Mount,
-    job: &Job,
-    seen: std::io::Result<FileLook>,
-    now: Timestamp,
-) -> Result<StageOutcome, Fault> {
-    if !matches!(seen, Ok(FileLook::File(_))) {
-        mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
-    }
-    match seen {
-        Ok(FileLook::File(_)) => Ok(StageOutcome::Sleep { until: now, reason: None }),
-        Ok(FileLook::Other) => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::NotAFile })),
-        Ok(FileLook::Nothing) => match &job.row {
-            Some(row) => Err(row.awaited(now)),
-            None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
-        },
-        Err(error) if LinkInPath::of(&error).is_some() => {
-            let words = format!("the file is not read: {error}; scribed goes on with it then");
-            Err(Fault::new(FaultKind::FolderAway, words, now))
-        }
-        Err(error) => Err(Fault::new(
-            FaultKind::Unreadable,
-            format!("cannot look at the file: {}", MediaFile::of(mount, job).said(&error)),
-            now,
-        )),
-    }
-}
-
-/// The job waits until its folder is back.
-pub fn folder_away(away: &Away, now: Timestamp) -> Fault {
-    Fault::new(FaultKind::FolderAway, away.to_string(), now)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::job::JobKey;
-    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::names::{JobId, SourceName, Timestamp};
     use crate::domain::path::RelPath;
 
     const SETTLE: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::output::publish::{KEPT, Names, OwnOutputs, PendingOutput};
 use crate::output::relocated::{self, KeptOutput, Occupant, Relocation};
-use crate::pipeline::stages::settle::folder_away;
+use crate::pipeline::stages::faults::folder_away;
 use crate::source::bucket::bucket_view::{Bucket, Object, Put};
 use crate::source::mount::source_mount::Mount;
 use bytes::Bytes;

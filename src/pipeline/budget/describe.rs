@@ -1,0 +1,76 @@
+//! Budgets in words.
+
+use crate::domain::budget::{BudgetExceeded, Period, fits};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::StageKind;
+use crate::domain::zone::Zone;
+use crate::pipeline::budget::BudgetGate;
+use crate::store::contract::{Store, StoreError};
+
+impl BudgetGate {
+    pub(super) fn words(&self, over: &BudgetExceeded) -> String {
+        let [need, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
+        let setting = over.limit.setting();
+        if over.is_hopeless() {
+            return format!(
+                "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
+                 and `scribed reload`; the others go on"
+            );
+        }
+        let again = match (over.opens(), over.limit.period) {
+            (Some(at), _) => format!("it goes on at {}", Zone::UTC.shown(at)),
+            (None, Period::Run) => "it goes on with the next run".to_owned(),
+            (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
+        };
+        format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
+    }
+
+    /// A job as it is told: what is left is another amount by now than when it was refused. One that is not even tried
+    /// for now has no row that says so.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+        if job.stage.kind() != StageKind::Probed {
+            return Ok(job);
+        }
+        if let Some(fault) = job.fault.clone().filter(|fault| fault.kind == FaultKind::Budget) {
+            return self.told_anew(store, job, fault, now).await;
+        }
+        if job.fault.is_some() || job.bumped.is_some() || !self.shut(now).is_for(&job.key.source) {
+            return Ok(job);
+        }
+        let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
+        let (until, fault) = (self.opens(now), Fault::new(FaultKind::Budget, words, now));
+        Ok(job.resting(until, Some(fault)))
+    }
+
+    async fn told_anew(&self, store: &dyn Store, job: Job, fault: Fault, now: Timestamp) -> Result<Job, StoreError> {
+        let accounts = store.accounts(&self.wall(&job.key.source, now)).await?;
+        let over = match fault.need {
+            // Nothing has to be known where nothing limits it.
+            None if accounts.is_empty() => Ok(()),
+            None => return Ok(job),
+            Some(need) => fits(accounts, need),
+        };
+        Ok(match over {
+            Ok(()) => job.resting(Some(now), None),
+            Err(over) => {
+                let fault = Fault { words: self.words(&over), asks: over.asks(), ..fault };
+                job.resting(over.opens(), Some(fault))
+            }
+        })
+    }
+}
+
+/// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an
+/// archive hours.
+pub fn hours(millis: u64) -> String {
+    match millis {
+        0..60_000 => format!("{:.1} s", millis as f64 / 1e3),
+        60_000..3_600_000 => format!("{:.1} min", millis as f64 / 6e4),
+        _ => format!("{:.2} h", millis as f64 / 3.6e6),
+    }
+}

@@ -1,0 +1,161 @@
+//! Reserves what a job is expected to cost: before its upload, and once more right before its create.
+
+use crate::clock::Clock;
+use crate::domain::budget::{BudgetExceeded, fits};
+use crate::domain::charge::{Charge, State};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, Timestamp};
+use crate::domain::stage::{AudioAt, Stage};
+use crate::domain::track_selection::TrackSelection;
+use crate::pipeline::budget::{BudgetGate, Deferral};
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::remote_audio::announced;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::{Lease, Store, StoreError};
+use std::time::Duration;
+
+/// A file that is not measured in so long tells nothing; the upload's answer will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl BudgetGate {
+    /// Puts by what this file is expected to cost. One that does not say how long it is is let through as long
+    /// as anything is left: the upload's answer tells.
+    ///
+    /// # Errors
+    /// The store's, as a fault.
+    pub async fn before_upload(
+        &self,
+        context: (&dyn Store, &dyn Clock),
+        mount: &Mount,
+        lease: &Lease,
+        (job, pick): (&Job, Option<&TrackSelection>),
+        service: &ServiceName,
+    ) -> Result<Option<Deferral>, Fault> {
+        let (store, clock) = context;
+        if self.wall(&job.key.source, clock.now()).is_empty() {
+            return Ok(None);
+        }
+        let known = job.held().and_then(|held| held.reserved);
+        let need = match known {
+            Some(need) => Some(need),
+            None => self.measured(mount, job, pick, clock).await,
+        };
+        let now = clock.now();
+        let reserved = match need {
+            Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
+            // Its length comes with the bill: then it is too late.
+            None if job.is_remote() => {
+                return Ok(Some(unknown(job, now)));
+            }
+            None => self.anything_left(store, lease, job, now).await,
+        };
+        let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
+        Ok(refused.map(|over| self.refuse(job, over, now)))
+    }
+
+    /// Puts by what the create of this audio will cost, dated now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn before_create(
+        &self,
+        store: &dyn Store,
+        mount: &Mount,
+        lease: &Lease,
+        job: &Job,
+        (service, service_date): (&ServiceName, Option<Timestamp>),
+        now: Timestamp,
+    ) -> Result<Option<Deferral>, StoreError> {
+        let said = job.stage.audio().and_then(|audio| audio.to_reserve());
+        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced(job));
+        if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
+            return Ok(Some(unknown(job, now)));
+        }
+        let fetched = matches!(&job.stage, Stage::Uploaded { upload: AudioAt::Remote { .. }, .. });
+        let charge = Charge { service_date, fetched, ..charge(mount, job, service, need, now) };
+        let refused = self.reserve(store, lease, job, charge).await?.err();
+        Ok(refused.map(|over| self.refuse(job, over, now)))
+    }
+
+    async fn reserve(
+        &self,
+        store: &dyn Store,
+        lease: &Lease,
+        job: &Job,
+        charge: Charge,
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
+        let reserved = store.reserve(lease, &charge, &self.wall(&job.key.source, charge.at)).await?;
+        if reserved.is_ok() {
+            self.refused().remove(&job.id);
+        }
+        Ok(reserved)
+    }
+
+    async fn anything_left(
+        &self,
+        store: &dyn Store,
+        lease: &Lease,
+        job: &Job,
+        now: Timestamp,
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
+        store.goes_without_reserving(lease).await?;
+        Ok(fits(store.accounts(&self.wall(&job.key.source, now)).await?, 1))
+    }
+
+    async fn measured(
+        &self,
+        mount: &Mount,
+        job: &Job,
+        pick: Option<&TrackSelection>,
+        clock: &dyn Clock,
+    ) -> Option<u64> {
+        let path = match MediaFile::of(mount, job) {
+            MediaFile::File { path, .. } => path,
+            MediaFile::Object { .. } => return None, // the upload's answer tells
+            MediaFile::Remote(_) => return announced(job),
+        };
+        tokio::select! {
+            biased;
+            audio = (self.measure)(path, job.key.clone(), job.seen) => {
+                audio?.with_only(pick.and_then(TrackSelection::channels)).to_reserve()
+            }
+            () = clock.sleep(PATIENCE) => None,
+        }
+    }
+}
+
+fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
+    let made = job.making.as_ref().map(|making| making.template.as_str());
+    let template = made.unwrap_or(mount.source().template.name());
+    let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
+    Charge {
+        at: now,
+        service_date: None,
+        run: now,
+        round: job.round,
+        service: service.clone(),
+        template,
+        state: State::Held,
+        reserved: need,
+        billed: None,
+        transcription: None,
+        fetched: false,
+    }
+}
+
+fn unknown(job: &Job, now: Timestamp) -> Deferral {
+    let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
+        true => "say it by `scribed add --duration 1h2m` with its address",
+        false => "give its row a `duration`",
+    };
+    let remote = format!(
+        "the service fetches it by itself, and says how long it is when it has been bought, so that nothing can be \
+         reserved for it in the budget: {how}, or take the budget out"
+    );
+    let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
+                 budget: convert it (`ffmpeg -i` with another name), or take the budget out";
+    let words = if job.is_remote() { remote } else { file.to_owned() };
+    Deferral { until: None, fault: Fault { asks: true, ..Fault::new(FaultKind::Budget, words, now) } }
+}

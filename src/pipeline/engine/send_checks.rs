@@ -1,0 +1,59 @@
+//! What is checked before anything of a recording is looked at or sent: its source may keep it here (`local_only`), and its
+//! row may not name it.
+
+use super::{Engine, EngineParts};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::stages::faults::folder_away;
+use crate::source::mount::source_mount::{Away, Mount};
+use crate::source::path_policy;
+use std::sync::Arc;
+
+impl Engine {
+    /// The last check before anything is sent, whatever the job was taken in for: what a source keeps here goes to no
+    /// service elsewhere, by whatever name it is called, and nothing goes that a row may not name.
+    pub(super) async fn may_be_sent(&self, parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        Self::stays_here(parts, mount, job)?;
+        let away = |away: Away| folder_away(&away, parts.clock.now());
+        mount.there().await.map_err(away)?;
+        tokio::select! {
+            biased;
+            allowed = Self::is_allowed(parts, mount, job) => allowed,
+            lost = mount.lost() => Err(away(lost)),
+        }
+    }
+
+    /// Nothing of what a row may not name is looked at.
+    pub(super) async fn row_is_allowed(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        if job.row.is_none() { Ok(()) } else { Self::is_allowed(parts, mount, job).await }
+    }
+
+    async fn is_allowed(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        let (source, of, elsewhere) = (Arc::clone(mount.source()), job.clone(), !parts.client.identity().is_own);
+        let judged = blocking(move || path_policy::of_job(&source, &of, elsewhere)).await;
+        judged.map_err(|denied| denied.fault(mount.source(), job, parts.clock.now()))
+    }
+
+    /// What a source keeps here goes to no service elsewhere.
+    fn stays_here(parts: &EngineParts, mount: &Mount, job: &Job) -> Result<(), Fault> {
+        let (source, identity) = (mount.source(), parts.client.identity());
+        if source.local_only && job.is_remote() {
+            let words = format!(
+                "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
+                 name the file",
+                source.name
+            );
+            return Err(Fault::new(FaultKind::Asks, words, parts.clock.now()));
+        }
+        if !source.local_only || identity.is_own {
+            return Ok(());
+        }
+        let words = format!(
+            "nothing of the source {} leaves this machine (`local_only`), and service `{}` is elsewhere: give the \
+             source a `service` that has no `url`",
+            source.name, identity.service
+        );
+        Err(Fault::new(FaultKind::Asks, words, parts.clock.now()))
+    }
+}

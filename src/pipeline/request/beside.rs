@@ -1,0 +1,118 @@
+//! What lies around a recording and has a say in its request: sidecars, and rules that ignore it.
+
+use crate::clock::Clock;
+use crate::config::model::Source;
+use crate::config::template::overlay::Overlay;
+use crate::config::template::sidecar::parse;
+use crate::config::template::text::Templates;
+use crate::domain::job::Job;
+use crate::domain::path::RelPath;
+use crate::domain::stage::{JobEvent, Skip};
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::source::filter::scribedignore::IgnoreFiles;
+use crate::source::metadata::sidecars;
+use crate::source::metadata::sidecars::Sidecar;
+use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::{Recording, recording};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What lies around a recording that has a say in it.
+#[derive(Debug)]
+pub struct BesideSettings {
+    pub(super) is_ignored: bool,
+    pub(super) sidecars: Result<Vec<Sidecar>, String>,
+}
+
+impl BesideSettings {
+    /// Looks. Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
+    pub fn look(source: &Source, job: &Job) -> Self {
+        let Some(path) = below(source, job) else { return Self { is_ignored: false, sidecars: Ok(Vec::new()) } };
+        let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let ignored = || IgnoreFiles::new(&source.folder).rule_anywhere(whole, false).is_some();
+        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
+    }
+
+    /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
+    pub fn hindrance(&self, mount: &Mount, clock: &dyn Clock, job: &Job) -> Option<StageOutcome> {
+        if self.is_ignored {
+            return Some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Ignored }));
+        }
+        let at = clock.moment();
+        let changed = sidecars::changed(self.sidecars.as_deref().unwrap_or_default())?;
+        let until = at.of_past(changed)?.after(mount.settle_of(job));
+        (until > at.now).then_some(StageOutcome::Sleep { until, reason: None })
+    }
+}
+
+/// Where the recording lies below its source's folder; `None` where it does not.
+fn below(source: &Source, job: &Job) -> Option<RelPath> {
+    let Recording::File(path) = recording(source, job) else { return None };
+    Some(RelPath::new(path.below_folder(&source.folder)?.as_os_str().as_bytes()))
+}
+
+/// What stands where a job's recording is, and what lies around it.
+pub async fn look_around(mount: &Mount, medium: MediaFile, job: &Job) -> (io::Result<FileLook>, BesideSettings) {
+    let (source, of) = (Arc::clone(mount.source()), job.clone());
+    if let MediaFile::File { path, disk } = medium {
+        return blocking(move || (look(&path, disk), BesideSettings::look(&source, &of))).await;
+    }
+    let around = blocking(move || BesideSettings::look(&source, &of)).await;
+    (medium.look().await, around)
+}
+
+/// What they say, in their order.
+///
+/// # Errors
+/// Everything that is wrong with them, in words.
+pub fn understood(sidecars: &[Sidecar], templates: &Templates) -> Result<Vec<Overlay>, String> {
+    let (good, wrong): (Vec<_>, Vec<_>) =
+        sidecars.iter().map(|sidecar| parse(&sidecar.from, &sidecar.file.text, templates)).partition(Result::is_ok);
+    if wrong.is_empty() {
+        return Ok(good.into_iter().filter_map(Result::ok).collect());
+    }
+    Err(wrong.into_iter().filter_map(Result::err).collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::names::Timestamp;
+    use crate::source::metadata::small_file::SmallFile;
+
+    #[test]
+    fn everything_that_is_wrong_is_told_with_line_and_mend() {
+        let text = "langage = \"de\"\ntemplate = \"interviw\"\nbudget = { day = \"1h\" }\noutputs = []\nvocabulary = [1]\n\
+                    [parameters]\ndiarisation = true\naudio_url = \"https://x.example\"\nsentences = \"{{ stem }}\"\n\
+                    subtitles_config = { maximum_rows_per_caption = 9 }\n";
+        let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
+        let told = understood(&[Sidecar { from: "a/talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        insta::assert_snapshot!(told.replace("; a/", "\na/"), @r#"
+        a/talk.toml, line 1: unknown key `langage` (did you mean `language`?)
+        a/talk.toml, line 2: `template` names `interviw`, and there is no such template (jobs.toml needs [template.interviw])
+        a/talk.toml, line 3: `budget` may not be said beside recordings (say it in jobs.toml)
+        a/talk.toml, line 4: `outputs` must name at least one (name some of txt, srt, vtt, json; to pass over the recording, name it in a .scribedignore)
+        a/talk.toml, line 5: `vocabulary` must be a word, found an integer (write it like "Ada", or { value = "Ada", pronunciations = ["ei da"] })
+        a/talk.toml, line 7: `parameters.diarisation` is no parameter of the interface (did you mean `diarization`?)
+        a/talk.toml, line 8: `parameters.audio_url` may not be set here (take it out; it is set for each job)
+        a/talk.toml, line 9: `parameters.sentences` may not be a template here (write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`)
+        a/talk.toml, line 10: `parameters.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5 (change it, or take it out for the service's default)
+        "#);
+        let said = |text: &str| {
+            let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
+            understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new())
+        };
+        assert_eq!(said("priority = -7\n").unwrap()[0].priority, Some(-7));
+        let told = said("priority = 1001\n").unwrap_err();
+        assert!(told.starts_with("talk.toml, line 1: `priority` must be a whole number from -1000 to 1000"), "{told}");
+        let file = SmallFile { text: "language = \n".to_owned(), changed: Timestamp(0) };
+        let told = understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        assert!(told.starts_with("talk.toml, line 1: this is no TOML: "), "{told}");
+    }
+}

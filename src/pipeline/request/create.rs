@@ -1,0 +1,47 @@
+//! The create of a job: its kept parameters, its metadata with the token, its audio and where the service calls back.
+
+use crate::client::contract::{CreateRequest, RequestAudio};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::sent_audio::SentAudio;
+use crate::domain::stage::AudioAt;
+use crate::domain::token::{PurchaseKey, RESERVED_KEY, Token};
+use crate::pipeline::request::callback_address::CallbackAddresses;
+use crate::pipeline::request::stored_params::kept;
+use crate::pipeline::stages::remote_audio;
+use crate::source::mount::source_mount::Mount;
+use crate::store::params::ParamFiles;
+use serde_json::Map;
+
+/// What is sent to buy this `order` under this token.
+///
+/// # Errors
+/// The kept parameters cannot be read, or there is no address at which the service can fetch the audio.
+pub async fn create_request(
+    files: &ParamFiles,
+    callbacks: Option<&CallbackAddresses>,
+    mount: &Mount,
+    job: &Job,
+    (order, upload, token): (&PurchaseKey, &AudioAt, &Token),
+    now: Timestamp,
+) -> Result<CreateRequest, Fault> {
+    let (params, pick) = kept(files, &order.params, now)?;
+    let mut metadata = match &job.making {
+        Some(making) => making.metadata.clone(),
+        // Nothing is sent before it is built.
+        None => Map::new(),
+    };
+    let cut = job.sent.as_ref().and_then(SentAudio::cut);
+    metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
+    let callback = callbacks.map(|callbacks| callbacks.of(job));
+    let audio = match upload {
+        AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
+        AudioAt::Remote { .. } if pick.is_some() => {
+            let words = "all of what the service fetches was to be bought in place of what is picked of it";
+            return Err(Fault::new(FaultKind::Bug, words, now));
+        }
+        AudioAt::Remote { .. } => RequestAudio::Url(remote_audio::url(mount, job, now).await?),
+    };
+    Ok(CreateRequest { audio, params, metadata, callback })
+}

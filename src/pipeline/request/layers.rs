@@ -1,0 +1,166 @@
+//! The layers of a request, the nearest last: its source's template, the sidecars of folders, its row, its own sidecar.
+
+use crate::beneath::RootedPath;
+use crate::config::model::Source;
+use crate::config::template::name_as::NameProblem;
+use crate::config::template::overlay::{Overlay, nearest};
+use crate::config::template::text::Template;
+use crate::config::template::variables::Vars;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::format::Format;
+use crate::domain::job::Job;
+use crate::domain::manifest_row::ManifestRow;
+use crate::domain::names::Timestamp;
+use crate::domain::request_record::{MediaTags, RequestRecord};
+use crate::domain::track_selection::TrackSelection;
+use crate::media::decode::DecodeError;
+use crate::media::tags::describe;
+use crate::pipeline::request::beside::{BesideSettings, understood};
+use crate::pipeline::request::build::BuiltRequest;
+use crate::pipeline::request::{row_overrides, template_vars};
+use crate::source::metadata::sidecars;
+use crate::source::place::{Recording, recording};
+
+/// What a job is made with, and where each part of it comes from.
+#[derive(Debug)]
+pub struct ExplainedRequest {
+    /// Its template.
+    pub template: Template,
+    /// What is said of the recording itself, the nearest last.
+    pub overlays: Vec<Overlay>,
+    /// What the template may name.
+    pub vars: Vars,
+    /// What is written.
+    pub outputs: Vec<Format>,
+    /// Which sound of it is sent, where that is not left to it.
+    pub pick: Option<TrackSelection>,
+    row: Option<Box<ManifestRow>>,
+}
+
+/// What becomes of a job whose settings are wrong.
+const WHEN_MENDED: &str = "nothing is sent for it until that is fixed; the others go on";
+
+/// Lays what is said of a job together.
+///
+/// # Errors
+/// What stands beside the recording cannot be understood.
+pub fn lay(source: &Source, job: &Job, around: &BesideSettings, now: Timestamp) -> Result<ExplainedRequest, Fault> {
+    let beside = |words: String| Fault::new(FaultKind::Sidecar, format!("{words}; {WHEN_MENDED}"), now);
+    let found = around.sidecars.as_ref().map_err(|words| beside(words.clone()))?;
+    let mut overlays = understood(found, &source.shared.templates).map_err(beside)?;
+    if let Some(row) = job.row.as_deref() {
+        // What lies beside the recording itself is nearer than its row, and its folder is farther.
+        let own = overlays.iter().rposition(|overlay| !overlay.from.ends_with(sidecars::OF_FOLDER));
+        overlays.insert(own.unwrap_or(overlays.len()), row_overrides::overlay(row));
+    }
+    let failed = |words| Fault::new(FaultKind::Template, words, now);
+    let template = template_of(source, &overlays).map_err(failed)?;
+    let mut vars = template_vars::of_job(source, job);
+    if let Some(language) = nearest(&overlays, |overlay| overlay.language.clone()) {
+        vars.language = Some(language);
+    }
+    let outputs = nearest(&overlays, |overlay| overlay.outputs.clone()).unwrap_or_else(|| source.outputs.clone());
+    let pick = pick(source, &overlays);
+    Ok(ExplainedRequest { template, overlays, vars, outputs, pick, row: job.row.clone() })
+}
+
+/// Which sound of a recording is sent.
+fn pick(source: &Source, overlays: &[Overlay]) -> Option<TrackSelection> {
+    let track = nearest(overlays, |overlay| overlay.track.clone()).or_else(|| source.track.clone());
+    TrackSelection::new(
+        track,
+        nearest(overlays, |overlay| overlay.channels.clone()).or_else(|| source.channels.clone()),
+    )
+}
+
+/// The template that is named nearest.
+fn template_of(source: &Source, overlays: &[Overlay]) -> Result<Template, String> {
+    let Some((name, from)) = nearest(overlays, |overlay| Some((overlay.template.as_ref()?, &overlay.from))) else {
+        return Ok(source.template.clone());
+    };
+    source.shared.templates.get(name).cloned().ok_or_else(|| {
+        format!("jobs.toml has no [template.{name}], which {from} names: write it, or name another one there")
+    })
+}
+
+impl ExplainedRequest {
+    /// Asks the recording itself, where its template names what it says. What was asked before is not asked again.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn ask(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
+        if !self.template.uses("media") || job.is_remote() {
+            return Ok(());
+        }
+        let known = job.making.as_ref().and_then(|making| making.described.clone());
+        self.vars.media = match (known, recording(source, job)) {
+            (Some(described), _) => described,
+            (None, Recording::File(path)) => described(&path, now).await?,
+            (None, Recording::Object(_) | Recording::Remote(_)) => {
+                let words = "its template names `media`, and nothing of an object is read before it is sent";
+                return Err(Fault::new(FaultKind::Unreadable, words, now));
+            }
+        };
+        Ok(())
+    }
+
+    /// Fills it in.
+    ///
+    /// # Errors
+    /// It does not render, or not to what the interface takes; or its outputs would have no names.
+    pub fn made(&self, source: &Source, now: Timestamp) -> Result<BuiltRequest, Fault> {
+        let failed = |words: String| Fault::new(FaultKind::Template, words, now);
+        let rendered = self.template.render(&self.vars, &self.overlays);
+        let mut rendered = rendered.map_err(|problem| match problem.is_of_overlays() {
+            true => Fault::new(FaultKind::Sidecar, format!("{problem}; {WHEN_MENDED}"), now),
+            false => failed(problem.to_string()),
+        })?;
+        if let Some(row) = &self.row {
+            rendered = row_overrides::apply(row, rendered).map_err(failed)?;
+        }
+        if let (Some(pick), Some(row)) = (&self.pick, self.row.as_ref().filter(|row| row.is_remote())) {
+            let words = "the service fetches by itself what its row names: nothing can be taken out of it before; move \
+                         it to a list of a source without `track` and `channels`";
+            return Err(failed(format!("asked for of its sound: {pick}; but {words} ({})", row.place())));
+        }
+        rendered.pick = self.pick.clone();
+        // Before anything is paid: what was paid for must have a name.
+        self.named(source).map_err(|problem| failed(problem.to_string()))?;
+        let making = RequestRecord {
+            template: self.template.name().to_owned(),
+            metadata: rendered.metadata.clone(),
+            outputs: self.outputs.clone(),
+            priority: self.priority(),
+            described: self.template.uses("media").then(|| self.vars.media.clone()),
+            access: None,
+            is_sent: false,
+        };
+        Ok(BuiltRequest { rendered, making })
+    }
+
+    /// By what stands beside the recording; its folder is farther than a row that says so itself.
+    fn priority(&self) -> Option<i16> {
+        let row_says = self.row.as_ref().is_some_and(|row| row.priority != 0);
+        let counts = |overlay: &&Overlay| !row_says || !overlay.from.ends_with(sidecars::OF_FOLDER);
+        self.overlays.iter().rev().filter(counts).find_map(|overlay| overlay.priority)
+    }
+
+    fn named(&self, source: &Source) -> Result<(), NameProblem> {
+        self.outputs.iter().try_for_each(|format| {
+            source.name_as.render(&template_vars::of_output(&self.vars, None, *format))?;
+            source.name_as.render(&template_vars::of_output(&self.vars, Some("en"), *format)).map(drop)
+        })
+    }
+}
+
+async fn described(path: &RootedPath, now: Timestamp) -> Result<MediaTags, Fault> {
+    match describe(path).await {
+        Ok(described) => Ok(described),
+        // It says nothing: a template may have words for that.
+        Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
+        Err(error) => {
+            let words = format!("its template names `media`, and the file cannot be asked: {error}");
+            Err(Fault::new(FaultKind::Unreadable, words, now))
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The subtitles that lie where a job's would, and which of them no job of this queue wrote (`existing`).
+
+use crate::beneath::{LinkInPath, RootedPath};
+use crate::config::model::{Existing, Source};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::path::RelPath;
+use crate::permission::said;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::output_folders::NOTHING_YET;
+use crate::source::filter::own_outputs;
+use crate::source::filter::own_outputs::says_it_is_ours;
+use crate::source::mount::source_mount::{Mount, Storage};
+use crate::source::place::outputs_beside;
+use crate::store::contract::Store;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Subtitles beside a recording that no job of this queue wrote.
+pub struct ForeignSubtitles {
+    /// Of a bucket's source its address.
+    folder: RootedPath,
+    /// As paths below it.
+    paths: Vec<RelPath>,
+}
+
+impl ForeignSubtitles {
+    /// Whether each of them has one of these contents. What cannot be read has none.
+    pub async fn all_are(&self, mount: &Mount, contents: &BTreeSet<Hash>) -> bool {
+        for path in &self.paths {
+            if !MediaFile::in_folder(mount, &self.folder, path).hash().await.is_ok_and(|hash| contents.contains(&hash))
+            {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The subtitles by someone else beside a job's recording, where its source minds them (`existing`) and there are
+/// any. Those that say that scribed made them do not count.
+///
+/// # Errors
+/// A fault where nobody can tell.
+pub async fn subtitles_by_others(
+    store: &dyn Store,
+    mount: &Arc<Mount>,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Option<ForeignSubtitles>, Fault> {
+    let subtitles = Subtitles::look(mount, job).await;
+    by_others(store, mount, job, subtitles, now).await
+}
+
+/// The subtitles that lie where a job's would.
+pub struct Subtitles {
+    /// Of a bucket's source its address.
+    folder: RootedPath,
+    /// As paths below it.
+    found: io::Result<Vec<RelPath>>,
+}
+
+impl Subtitles {
+    /// Where nobody minds them nobody looks.
+    pub fn minds(mount: &Mount, job: &Job) -> bool {
+        mount.source().existing != Existing::Transcribe && job.outputs.is_empty()
+    }
+
+    pub async fn look(mount: &Arc<Mount>, job: &Job) -> Option<Self> {
+        if !Self::minds(mount, job) {
+            return None;
+        }
+        let (theirs, of) = (Arc::clone(mount), job.clone());
+        let (folder, path) = blocking(move || beside(theirs.source(), &of)).await;
+        let found = subtitles(mount, &folder, &path).await;
+        Some(Self { folder, found })
+    }
+
+    /// On this machine. Blocks.
+    pub fn look_here(mount: &Mount, job: &Job) -> Option<Self> {
+        Self::minds(mount, job).then(|| {
+            let (folder, path) = beside(mount.source(), job);
+            let found = mount.beside().subtitles(&folder, &path);
+            Self { folder, found }
+        })
+    }
+}
+
+pub async fn by_others(
+    store: &dyn Store,
+    mount: &Mount,
+    job: &Job,
+    subtitles: Option<Subtitles>,
+    now: Timestamp,
+) -> Result<Option<ForeignSubtitles>, Fault> {
+    let Some(Subtitles { folder, found }) = subtitles else { return Ok(None) };
+    let found = match found {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != mount.source().folder => {
+            return Ok(None);
+        }
+        // Nothing can be written through it either.
+        Err(error) if LinkInPath::of(&error).is_some() => {
+            return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
+        }
+        Err(error) => {
+            let words = format!("{UNLISTED}: {}", said(&error, &folder.full()));
+            return Err(Fault::new(FaultKind::Unreadable, words, now));
+        }
+    };
+    let mut paths = Vec::new();
+    for path in found {
+        let key = JobKey { path: named_beside(job, &path), ..job.key.clone() };
+        if !store.wrote(&key).await.map_err(|error| store_fault(&error, now))? {
+            paths.push(path);
+        }
+    }
+    let none = paths.is_empty() || say_they_are_ours(mount, &folder, paths.clone()).await;
+    Ok((!none).then_some(ForeignSubtitles { folder, paths }))
+}
+
+/// The name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
+pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
+    match (&job.row, job.key.path.as_bytes().iter().rposition(|byte| *byte == b'/')) {
+        (Some(_), Some(end)) => RelPath::new([&job.key.path.as_bytes()[..=end], path.as_bytes()].concat()),
+        _ => path.clone(),
+    }
+}
+
+/// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
+pub fn beside(source: &Source, job: &Job) -> (RootedPath, RelPath) {
+    let path = outputs_beside(source, job);
+    if job.row.is_none() && path.below_folder(&source.folder).is_some_and(|below| is_path(&below, &job.key.path)) {
+        return (RootedPath::new(&source.folder, ""), job.key.path.clone());
+    }
+    (path.parent(), RelPath::new(path.file_name().as_bytes()))
+}
+
+fn is_path(below: &Path, path: &RelPath) -> bool {
+    below.as_os_str().as_bytes() == path.as_bytes()
+}
+
+const UNLISTED: &str = "cannot look for subtitles beside the file";
+
+/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
+/// its address.
+///
+/// # Errors
+/// What the file system or the server says.
+pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    match mount.storage() {
+        Storage::Bucket(bucket) => bucket.subtitles(path).await,
+        Storage::Folder(_) => {
+            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
+            blocking(move || theirs.beside().subtitles(&folder, &path)).await
+        }
+    }
+}
+
+/// Whether each of these subtitles below `folder` says that scribed made it.
+pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
+    let Storage::Bucket(bucket) = mount.storage() else {
+        let folder = folder.clone();
+        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
+    };
+    for path in subtitles {
+        let with = |ext: &str| {
+            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
+            RelPath::new(path.as_os_str().as_bytes())
+        };
+        let vtt = bucket.piece(&with("vtt"), own_outputs::HEAD, false).await;
+        let is_ours = vtt.is_ok_and(|text| own_outputs::is_in_vtt(&text))
+            || bucket
+                .piece(&with("json"), own_outputs::TAIL, true)
+                .await
+                .is_ok_and(|text| own_outputs::is_in_json(&text));
+        if !is_ours {
+            return false;
+        }
+    }
+    true
+}

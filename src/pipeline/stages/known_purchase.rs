@@ -1,0 +1,28 @@
+//! The way to a result that is bought already, or that another job is buying.
+
+use crate::domain::fault::Fault;
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::JobEvent;
+use crate::domain::token::PurchaseKey;
+use crate::pipeline::stages::faults::store_fault;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::store::contract::{Bought, DuplicateCheck, Store};
+
+/// The way to the result without a create of this job's own, if there is one.
+pub async fn without_buying(
+    store: &dyn Store,
+    order: &PurchaseKey,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Option<StageOutcome>, Fault> {
+    let fault = |error| store_fault(&error, now);
+    if let DuplicateCheck::Follows(owner) = store.duplicate(order, job.id).await.map_err(fault)? {
+        return Ok(Some(StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })));
+    }
+    let bought = store.bought(order).await.map_err(fault)?;
+    Ok(bought.map(|bought| {
+        let Bought { transcription, round, origin, .. } = bought;
+        StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round, origin })
+    }))
+}

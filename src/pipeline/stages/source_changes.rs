@@ -1,0 +1,54 @@
+//! What becomes of a job before its create whose file is not as it was found: it grew, it is gone, or its folder is away.
+
+use crate::beneath::LinkInPath;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{JobEvent, Skip};
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::faults::folder_away;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::Mount;
+
+/// The file is not as it was, unless another one is shown in the bare mount point of a share that is
+/// away.
+///
+/// # Errors
+/// A fault where the source's folder is away.
+pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
+    mount.there_now().await.map_err(|away| folder_away(&away, now))?;
+    Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
+}
+
+/// What becomes of a job before its create whose file is not there as a file.
+///
+/// # Errors
+/// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
+pub async fn missing(
+    mount: &Mount,
+    job: &Job,
+    seen: std::io::Result<FileLook>,
+    now: Timestamp,
+) -> Result<StageOutcome, Fault> {
+    if !matches!(seen, Ok(FileLook::File(_))) {
+        mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
+    }
+    match seen {
+        Ok(FileLook::File(_)) => Ok(StageOutcome::Sleep { until: now, reason: None }),
+        Ok(FileLook::Other) => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::NotAFile })),
+        Ok(FileLook::Nothing) => match &job.row {
+            Some(row) => Err(row.awaited(now)),
+            None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
+        },
+        Err(error) if LinkInPath::of(&error).is_some() => {
+            let words = format!("the file is not read: {error}; scribed goes on with it then");
+            Err(Fault::new(FaultKind::FolderAway, words, now))
+        }
+        Err(error) => Err(Fault::new(
+            FaultKind::Unreadable,
+            format!("cannot look at the file: {}", MediaFile::of(mount, job).said(&error)),
+            now,
+        )),
+    }
+}

@@ -1,0 +1,188 @@
+//! Probed ▷ Uploaded: the audio goes to the service, once for all that share it, and is hashed on
+//! its way. What goes is the file, or its sound track alone (`extract`); what is bought is the file's in both
+//! cases.
+
+pub(crate) mod by_address;
+pub(crate) mod extract_audio;
+pub mod stream;
+
+use crate::client::contract::{AcceptedUpload as Answer, Client};
+use crate::clock::Clock;
+use crate::crash::{self, Point};
+use crate::domain::fault::{Blame, Fault, FaultKind};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::sent_audio::{SentAudio, Track};
+use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
+use crate::domain::token::PurchaseKey;
+use crate::domain::track_selection::TrackSelection;
+use crate::pipeline::budget::Deferral;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::known_purchase::without_buying;
+use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::source_changes::{grew, missing};
+use crate::pipeline::stages::upload::extract_audio::{ExtractedAudio, Extractor, UploadInput};
+use crate::pipeline::stages::upload::stream::Passage;
+use crate::pipeline::stages::upload::stream::Passed;
+use crate::source::metadata::stamp::FileLook;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::Store;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Uploads, unless what is known of the content says that it is bought already, or being bought, or
+/// `reserving`, which is begun only then, says that it does not fit into a budget.
+#[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
+pub async fn run(
+    store: &dyn Store,
+    client: &dyn Client,
+    clock: &dyn Clock,
+    mount: &Mount,
+    job: &Job,
+    known: (Hash, Option<Hash>),
+    reserving: impl Future<Output = Result<Option<Deferral>, Fault>>,
+    (extractor, pick, sent_bytes): (&Extractor, Option<&TrackSelection>, &Arc<AtomicU64>),
+) -> Result<StageOutcome, Fault> {
+    let (params, content) = known;
+    let service = client.identity().service.clone();
+    if let Some(content) = content {
+        // What it was made from may have been bought at another service than its source's of today.
+        let made = job.made_from.clone().filter(|made| made.content == content);
+        let order = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
+        if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
+            return Ok(outcome);
+        }
+        // A recorder that stalls must not buy one round a stall.
+        let hold = mount.source().hold;
+        if !job.outputs.is_empty() && !job.is_vouched() && clock.now() < job.since.after(hold) {
+            return Ok(held(job.since.after(hold), hold, clock.now()));
+        }
+    }
+    if let Some(Deferral { until, fault }) = reserving.await? {
+        return Ok(StageOutcome::Rest(until, fault));
+    }
+    let (before, medium) = (job.seen, MediaFile::of(mount, job));
+    // Of what the service fetches by itself nothing can be picked: then it goes through here.
+    if pick.is_none()
+        && let Some(content) = medium.unread(&before)
+    {
+        // How long it is the service tells when it has heard it.
+        let (order, upload) = (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
+        return Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: AudioAmount::default(), upload, sent: None }));
+    }
+    if job.is_remote() {
+        return Err(nothing_to_send(clock.now()));
+    }
+    let given = match extractor.run(&medium, job, pick, clock.now()).await {
+        Err(fault) if fault.kind == FaultKind::NoRoom => {
+            return Ok(StageOutcome::Sleep { until: extractor.room_looked_for(clock.now()), reason: Some(fault) });
+        }
+        given => given?,
+    };
+    let passage = match &given {
+        UploadInput::AsIs(_) => Passage::of(&medium, before, Arc::clone(sent_bytes)),
+        UploadInput::Track(taken) => Passage::spooled(&medium, taken, Arc::clone(sent_bytes)),
+        UploadInput::Nothing(why) => {
+            let skipped = StageOutcome::Step(JobEvent::Skipped { why: *why });
+            return Ok(changed(mount, clock, job).await?.unwrap_or(skipped));
+        }
+        UploadInput::Unmet(fault) => return changed(mount, clock, job).await?.ok_or_else(|| fault.clone()),
+    };
+    if let UploadInput::Track(_) = given
+        && let Some(changed) = changed(mount, clock, job).await?
+    {
+        return Ok(changed); // nothing is sent in vain
+    }
+    let uplink = extractor.uplink().await;
+    crash::point(Point::Uploading);
+    let sent = client.upload(passage.file()).await;
+    crash::point(Point::UploadAnswered);
+    drop(uplink);
+    // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
+    match medium.look().await {
+        Ok(FileLook::File(after)) if after == before => {}
+        Ok(FileLook::File(after)) => {
+            // But what the service says of itself is heard; the change is seen at the next try.
+            return match sent {
+                Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
+                _ => anew(mount, clock, job, after).await,
+            };
+        }
+        other => return missing(mount, job, other, clock.now()).await,
+    }
+    let answer = sent?;
+    let hash = checked(&passage, &answer, &given, clock.now())?;
+    let (hash, sent) = what_was_sent(given, hash);
+    if content.is_some_and(|known| known != hash) {
+        return anew(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
+    }
+    let order = PurchaseKey { service, content: hash, params };
+    let origin = Some(client.identity().origin.clone());
+    let upload = AudioAt::Upload(UploadedAudio { id: answer.upload, at: clock.now(), origin });
+    Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: answer.audio, upload, sent }))
+}
+
+fn nothing_to_send(now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Bug, "audio that the service fetches was to be uploaded", now)
+}
+
+/// The content's hash, and what was sent where that is not simply the file.
+fn what_was_sent(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
+    match given {
+        UploadInput::Track(taken) => {
+            let ExtractedAudio { content, track, .. } = *taken;
+            (content, Some(SentAudio::Audio(Box::new(Track { hash, ..track }))))
+        }
+        UploadInput::AsIs(why) => (hash, why.map(|why| SentAudio::Original { why })),
+        UploadInput::Nothing(_) | UploadInput::Unmet(_) => (hash, None),
+    }
+}
+
+/// What becomes of a job whose file has changed since it was looked at.
+async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<StageOutcome>, Fault> {
+    let medium = MediaFile::of(mount, job);
+    if job.is_remote() {
+        return Ok(None);
+    }
+    match medium.look().await {
+        Ok(FileLook::File(stamp)) if stamp == job.seen => Ok(None),
+        Ok(FileLook::File(stamp)) => anew(mount, clock, job, stamp).await.map(Some),
+        other => missing(mount, job, other, clock.now()).await.map(Some),
+    }
+}
+
+async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<StageOutcome, Fault> {
+    let now = clock.now();
+    grew(mount, stamp, now.after(mount.settle_of(job)), now).await
+}
+
+fn held(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {
+    let held = humantime::format_duration(hold);
+    let words =
+        format!("the file changed after it was transcribed; its new content is sent when it has been quiet for {held}");
+    StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
+}
+
+fn checked(passage: &Passage, answer: &Answer, given: &UploadInput, now: Timestamp) -> Result<Hash, Fault> {
+    let broken = |words: String| Err(Fault::new(FaultKind::Broken, words, now));
+    let (Passed { bytes, hash }, size) = (passage.passed(), passage.size);
+    let Some(hash) = hash else {
+        return broken(format!("the service took the upload after {bytes} of {size} bytes; it is sent again"));
+    };
+    if let Some(theirs) = answer.size.filter(|theirs| *theirs != size) {
+        return broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"));
+    }
+    match given {
+        UploadInput::Track(taken) if !agree(answer.audio.millis, taken.track.millis) => broken(format!(
+            "the service says it has {} ms of the {} ms of sound that were sent; the upload is void and sent again",
+            answer.audio.millis, taken.track.millis
+        )),
+        _ => Ok(hash),
+    }
+}
+
+/// Two who measure the same sound may differ a little; 0 says nothing.
+fn agree(theirs: u64, ours: u64) -> bool {
+    theirs == 0 || theirs.abs_diff(ours) <= 1_000 + ours / 50
+}

@@ -1,0 +1,212 @@
+//! One file on its way to the service: hashed and counted piece by piece.
+
+use crate::beneath::RootedPath;
+use crate::client::contract::UploadFile;
+use crate::domain::job::Stamp;
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::media::extract::reopened;
+use crate::pipeline::blocking::begin;
+use crate::pipeline::media_file::MediaFile;
+use crate::pipeline::stages::upload::extract_audio::ExtractedAudio;
+use crate::source::bucket::bucket_view::Bucket;
+use crate::source::metadata::stamp::open;
+use crate::source::mount::disk::Disk;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
+const PIECE: usize = 256 * 1024;
+
+/// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
+pub struct Passage {
+    name: String,
+    pub(super) size: u64,
+    from: From,
+    state: Arc<Mutex<Passed>>,
+    total: Arc<AtomicU64>,
+}
+
+/// Opens a file at its beginning. Blocks.
+type Opener = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
+
+/// Where the bytes come from.
+#[derive(Clone)]
+enum From {
+    File(Opener),
+    Object { bucket: Arc<Bucket>, path: RelPath, expected: Stamp },
+}
+
+/// What was handed over so far.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Passed {
+    /// Of the file.
+    pub bytes: u64,
+    /// Of all bytes, once they are.
+    pub hash: Option<Hash>,
+}
+
+impl Passage {
+    /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
+    pub fn new(path: RootedPath, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+        Self::of(&MediaFile::File { path, disk }, expected, total)
+    }
+
+    /// As [`Passage::new`], wherever it lies.
+    pub fn of(medium: &MediaFile, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+        let name = medium.name().to_string_lossy().into_owned();
+        let from = match medium.clone() {
+            MediaFile::File { path, disk } => From::File(Arc::new(move || opened(&path, disk, expected))),
+            MediaFile::Object { bucket, path } => From::Object { bucket, path, expected },
+            MediaFile::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
+        };
+        Self { name, size: expected.size, from, state: Arc::default(), total }
+    }
+
+    /// A sound track of a medium.
+    pub(super) fn spooled(medium: &MediaFile, taken: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
+        let name = Path::new(&medium.name()).with_extension(taken.track.cut.codec.extension());
+        let name = name.to_string_lossy().into_owned();
+        let file = Arc::clone(&taken.file);
+        let from = From::File(Arc::new(move || reopened(&file)));
+        Self { name, size: taken.track.bytes, from, state: Arc::default(), total }
+    }
+
+    /// In the last attempt.
+    pub fn passed(&self) -> Passed {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As the client takes it; each attempt reads it anew.
+    pub fn file(&self) -> UploadFile {
+        let (from, size) = (self.from.clone(), self.size);
+        let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
+        let open = Arc::new(move || match &from {
+            From::File(opener) => pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
+            From::Object { bucket, path, expected } => {
+                through(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
+            }
+        });
+        UploadFile { name: self.name.clone(), size, open }
+    }
+}
+
+/// The pieces of an object as they come.
+fn through(
+    pieces: BoxStream<'static, io::Result<Bytes>>,
+    size: u64,
+    state: Arc<Mutex<Passed>>,
+    total: Arc<AtomicU64>,
+) -> BoxStream<'static, io::Result<Bytes>> {
+    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
+    note(Passed::default());
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
+    let passes = move |piece: &Bytes| {
+        hasher.update(piece);
+        bytes += piece.len() as u64;
+        note(Passed { bytes, hash: (bytes == size).then(|| Hash(*hasher.finalize().as_bytes())) });
+        total.fetch_add(piece.len() as u64, Ordering::Relaxed);
+    };
+    pieces.inspect_ok(passes).boxed()
+}
+
+/// The pieces of a file. While one is sent the next is read and hashed.
+fn pieces(
+    open: Opener,
+    size: u64,
+    state: Arc<Mutex<Passed>>,
+    total: Arc<AtomicU64>,
+) -> BoxStream<'static, io::Result<Bytes>> {
+    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
+    note(Passed::default());
+    let note = Arc::new(note);
+    let reading = Reading { place: Place::Closed(open), size, hasher: Box::default(), bytes: 0 };
+    stream::try_unfold(Next::First(reading), move |next| {
+        let (note, total) = (Arc::clone(&note), Arc::clone(&total));
+        async move {
+            let next = match next {
+                Next::First(reading) => ahead(reading),
+                Next::Begun(next) => next,
+                // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
+                Next::Nothing => return Ok(None),
+            };
+            let Some((piece, reading)) = next.await? else { return Ok(None) };
+            note(reading.passed());
+            total.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            let next = if reading.left() > 0 { Next::Begun(ahead(reading)) } else { Next::Nothing };
+            Ok(Some((piece, next)))
+        }
+    })
+    .boxed()
+}
+
+enum Next {
+    First(Reading),
+    Begun(Ahead),
+    Nothing,
+}
+
+type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
+
+/// Begins to read the next piece.
+fn ahead(reading: Reading) -> Ahead {
+    begin(move || reading.next()).boxed()
+}
+
+/// A file that is being read, and hashed as far as it was.
+struct Reading {
+    place: Place,
+    size: u64,
+    hasher: Box<blake3::Hasher>,
+    bytes: u64,
+}
+
+enum Place {
+    Closed(Opener),
+    Open(File),
+}
+
+impl Reading {
+    /// Bytes that are still to come.
+    fn left(&self) -> u64 {
+        self.size.saturating_sub(self.bytes)
+    }
+
+    fn passed(&self) -> Passed {
+        let hash = (self.left() == 0).then(|| Hash(*self.hasher.finalize().as_bytes()));
+        Passed { bytes: self.bytes, hash }
+    }
+
+    fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        let left = self.left();
+        let mut file = match self.place {
+            Place::Open(file) => file,
+            Place::Closed(open) => open()?,
+        };
+        let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
+        let n = file.read(&mut piece)?;
+        if n == 0 {
+            return Ok(None);
+        }
+        piece.truncate(n);
+        self.hasher.update(&piece);
+        self.bytes += n as u64;
+        Ok(Some((Bytes::from(piece), Self { place: Place::Open(file), ..self })))
+    }
+}
+
+/// Opens a file if it looks as expected.
+pub(crate) fn opened(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
+    let file = open(path)?;
+    match disk.stamp(&file.metadata()?) == expected {
+        true => Ok(file),
+        false => Err(io::Error::other("the file changed before it was sent")),
+    }
+}

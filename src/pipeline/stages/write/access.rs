@@ -1,0 +1,45 @@
+//! Who may read the outputs of a recording.
+
+use crate::beneath::{RootedPath, access_of};
+use crate::domain::access::Access;
+use crate::domain::job::Job;
+use crate::source::mount::source_mount::Mount;
+use crate::source::place::{Recording, recording};
+
+/// Who may read the recording may read what is made of it; `None` where it lies elsewhere.
+pub fn access(mount: &Mount, job: &Job) -> Option<Access> {
+    let Recording::File(path) = recording(mount.source(), job) else { return None };
+    Some(access_or_kept(&path, job.making.as_ref().and_then(|making| making.access.clone())))
+}
+
+/// The recording may be gone by now: then what is kept of it counts. Jobs of older releases keep nothing: whoever may
+/// use its folder may read what is made of it, and where that is gone too, nobody else.
+fn access_or_kept(recording: &RootedPath, kept: Option<Access>) -> Access {
+    let folder = || access_of(&recording.parent()).ok();
+    let private = || Access::private(rustix::process::getegid().as_raw());
+    access_of(recording).ok().or(kept).or_else(folder).unwrap_or_else(private)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_recording_that_is_gone_without_a_trace_opens_its_outputs_to_nobody_new() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let talk = RootedPath::new(folder.path(), "talk.wav");
+        let mode = |kept: Option<u32>| {
+            let kept = kept.map(|mode| Access { mode, ..Access::private(0) });
+            access_or_kept(&talk, kept).mode_of(false, true)
+        };
+        set(0o751);
+        assert_eq!((mode(None), mode(Some(0o660))), (0o640, 0o660));
+        std::fs::write(talk.full(), "talk").unwrap();
+        std::fs::set_permissions(talk.full(), std::fs::Permissions::from_mode(0o604)).unwrap();
+        assert_eq!(mode(Some(0o660)), 0o604);
+        let gone = RootedPath::new(folder.path(), "gone/talk.wav");
+        assert_eq!(access_or_kept(&gone, None).mode_of(false, true), 0o600);
+    }
+}

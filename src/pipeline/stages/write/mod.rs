@@ -1,0 +1,154 @@
+//! Fetched ▷ Written: the outputs appear beside the source, whole or not at all.
+
+mod access;
+mod bucket_output;
+pub(crate) mod in_flight;
+mod own_outputs;
+mod publish;
+mod relocation;
+mod render;
+pub(crate) mod restore;
+
+use crate::clock::Clock;
+use crate::crash::{self, Point};
+use crate::domain::fault::Fault;
+use crate::domain::job::{Job, Output};
+use crate::domain::names::{Hash, TranscriptionId};
+use crate::domain::stage::{JobEvent, Skip};
+use crate::domain::token::PurchaseKey;
+use crate::output::group_fsync::Syncs;
+use crate::output::publish::{Names, OwnOutputs, PendingOutput};
+use crate::output::results::Results;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::stages::existing_subtitles::subtitles_by_others;
+use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
+use crate::pipeline::stages::write::in_flight::{Placing, Writing};
+use crate::pipeline::stages::write::own_outputs::own_outputs;
+use crate::pipeline::stages::write::publish::put;
+use crate::pipeline::stages::write::relocation::relocation;
+use crate::pipeline::stages::write::render::Rendered;
+use crate::pipeline::stages::write::render::rendered;
+use crate::source::mount::source_mount::{Mount, Storage};
+use crate::store::contract::{Hold, Lease, Store, StoreError};
+use crate::store::params::ParamFiles;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What this move works with.
+pub struct WriteContext<'a> {
+    /// The queue.
+    pub store: &'a dyn Store,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// The kept results.
+    pub results: &'a Arc<Results>,
+    /// The kept parameters.
+    pub params: &'a Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: &'a Arc<Syncs>,
+    /// Whose outputs are being placed.
+    pub writing: &'a Arc<Writing>,
+}
+
+/// How soon it is looked whether an earlier write of the same job has ended.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Renders the kept result and places it.
+pub async fn run(
+    context: &WriteContext<'_>,
+    mount: &Arc<Mount>,
+    lease: &Lease,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Result<StageOutcome, StageStop> {
+    let now = context.clock.now();
+    let Some(placing_now) = context.writing.begin(job.id) else {
+        return Ok(StageOutcome::Sleep { until: now.after(AGAIN), reason: None });
+    };
+    let placed = own_outputs(context.store, mount, job, now).await?;
+    let Some(Rendered { wanted, language, missing, unread }) =
+        rendered(context, mount.source(), job, order, transcription, now).await?
+    else {
+        // It can be read at the service once more.
+        return Ok(StageOutcome::Step(JobEvent::ResultLost));
+    };
+    let is_anothers = is_another_ones(context.store, job, order).await.map_err(StageStop::Store)?;
+    // What a job has just bought for itself has no outputs anywhere.
+    let relocation = match is_anothers || !job.outputs.is_empty() {
+        true => Some(relocation(context.store, mount, job, order).await.map_err(StageStop::Store)?),
+        false => None,
+    };
+    if is_anothers && let Some(others) = subtitles_by_others(context.store, mount, job, now).await? {
+        let known = relocation.iter().flat_map(|relocation| &relocation.known).map(|(_, hash)| *hash);
+        let hashes =
+            wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
+        if !others.all_are(mount, &hashes.collect()).await {
+            return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled }));
+        }
+    }
+    let placing = announce(context.store, lease, job, &wanted).await?;
+    let ours = OwnOutputs { placed, placing, relocation };
+    let outputs = publish(context, mount, job, wanted, ours, placing_now).await?;
+    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
+}
+
+/// Publishes outputs beside the recording, or where they go instead, and returns them in the order of `wanted`.
+///
+/// # Errors
+/// A fault; what was published before it stays.
+async fn publish(
+    context: &WriteContext<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    wanted: Vec<PendingOutput<impl Names + Send + 'static>>,
+    ours: OwnOutputs,
+    placing: Placing,
+) -> Result<Vec<Output>, Fault> {
+    let now = context.clock.now();
+    match mount.storage() {
+        Storage::Bucket(bucket) => {
+            let _placing = placing;
+            bucket_output::run(bucket, mount, job, wanted, &ours, now).await
+        }
+        Storage::Folder(_) => {
+            let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
+            // It goes on in its thread where nobody awaits it any more, and holds the job's place until its end.
+            let work = move || {
+                let _placing = placing;
+                put(&mount, &job, wanted, &ours, &syncs, now)
+            };
+            blocking(work).await
+        }
+    }
+}
+
+/// More hashes are not remembered: each release renders in one way.
+const LONGEST_PLACING: usize = 64;
+
+/// Writes down, durably, what is about to be shown: whoever finds it after a crash knows it as ours.
+async fn announce<N>(
+    store: &dyn Store,
+    lease: &Lease,
+    job: &Job,
+    wanted: &[PendingOutput<N>],
+) -> Result<Vec<Hash>, StageStop> {
+    let mut placing = job.placing.clone();
+    let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes));
+    placing.extend(hashes.filter(|hash| !job.placing.contains(hash)));
+    if placing.len() > job.placing.len() {
+        placing.drain(..placing.len().saturating_sub(LONGEST_PLACING));
+        let job = Job { placing: placing.clone(), ..job.clone() };
+        crash::point(Point::Announcing);
+        store.commit(lease, &job, Hold::Keep).await.map_err(StageStop::Store)?;
+        crash::point(Point::Announced);
+    }
+    Ok(placing)
+}
+
+/// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
+/// written. What a job has paid for itself is written in every case.
+async fn is_another_ones(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
+    let Some(bought) = store.bought(order).await? else { return Ok(false) };
+    Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
+}

@@ -1,0 +1,93 @@
+//! The outputs that were written for a job and for nobody else.
+
+use crate::beneath::RootedPath;
+use crate::config::model::Source;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::names::{Hash, Timestamp};
+use crate::domain::path::RelPath;
+use crate::permission::explained;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::stages::faults::store_fault;
+use crate::source::mount::source_mount::{Mount, Storage};
+use crate::source::place::{full_path, outputs_beside};
+use crate::store::contract::Store;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// What was written for this job and for nobody else. Two files of one stem and one content share
+/// their outputs; when one of them changes, the other's must stay.
+pub async fn own_outputs(
+    store: &dyn Store,
+    mount: &Mount,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Vec<(OsString, Hash)>, Fault> {
+    // What lies where outputs went before stays there.
+    let (mut own, at) = (job.outputs.clone(), at(mount.source(), job));
+    own.retain(|output| job.row.is_some() || output.at == at);
+    if own.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Rows say where their outputs go: none of them takes another's place by its stem.
+    if job.row.is_some() {
+        return Ok(named(own));
+    }
+    let siblings = match mount.storage() {
+        Storage::Bucket(bucket) => bucket.of_stem(&job.key.path).await,
+        Storage::Folder(_) => {
+            let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
+            let listed = full_path(&folder, &path).parent().map(Path::to_owned).unwrap_or_default();
+            blocking(move || siblings(&folder, &path).map_err(|error| explained(error, &listed))).await
+        }
+    };
+    let siblings = siblings.map_err(|error| {
+        let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
+        Fault::new(FaultKind::Unwritable, words, now)
+    })?;
+    for sibling in siblings {
+        let key = JobKey { source: job.key.source.clone(), path: sibling };
+        if let Some(other) = store.find(&key).await.map_err(|error| store_fault(&error, now))? {
+            let is_other = |output: &Output, shared: &Output| (&shared.name, &shared.at) != (&output.name, &output.at);
+            own.retain(|output| other.outputs.iter().all(|shared| is_other(output, shared)));
+        }
+    }
+    Ok(named(own))
+}
+
+fn named(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
+    outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
+}
+
+/// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
+pub fn at(source: &Source, job: &Job) -> Option<RelPath> {
+    let is_elsewhere = job.row.is_none() && source.place.is_some();
+    is_elsewhere.then(|| RelPath::new(outputs_beside(source, job).parent().full().as_os_str().as_bytes()))
+}
+
+/// The files of the same stem beside this one.
+fn siblings(folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let names = RootedPath::new(folder, parent).names()?.collect::<io::Result<Vec<_>>>()?;
+    let is_sibling =
+        |name: &OsString| Path::new(name).file_stem() == path.file_stem() && path.file_name() != Some(name);
+    let siblings = names.into_iter().filter(is_sibling);
+    Ok(siblings.map(|name| RelPath::new(parent.join(name).as_os_str().as_bytes())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_folder_cannot_be_listed_nothing_counts_as_ours_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("talk.mp4"), b"").unwrap();
+        let talk = RelPath::new("talk.wav");
+        assert_eq!(siblings(folder.path(), &talk).unwrap(), [RelPath::new("talk.mp4")]);
+        assert!(siblings(&folder.path().join("gone"), &talk).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! Puts outputs into their folder, which is made where it may be.
+
+use crate::beneath::RootedPath;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, Output};
+use crate::domain::names::Timestamp;
+use crate::domain::path::RelPath;
+use crate::output::group_fsync::Syncs;
+use crate::output::publish::{Destination, KEPT, Names, OwnOutputs, PendingOutput, PlaceError, place};
+use crate::permission::said;
+use crate::pipeline::stages::faults::folder_away;
+use crate::pipeline::stages::write::access::access;
+use crate::pipeline::stages::write::own_outputs::at;
+use crate::source::mount::source_mount::Mount;
+use crate::source::path_policy::PathPolicy;
+use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
+use std::os::unix::ffi::OsStrExt;
+
+pub fn put(
+    mount: &Mount,
+    job: &Job,
+    wanted: Vec<PendingOutput<impl Names>>,
+    ours: &OwnOutputs,
+    syncs: &Syncs,
+    now: Timestamp,
+) -> Result<Vec<Output>, Fault> {
+    let path = outputs_beside(mount.source(), job);
+    let folder = path.parent();
+    if job.row.is_none() && mount.source().place.is_some() {
+        placed_folder(mount, job, &folder, now)?;
+    } else if job.row.is_some() || path != below(&mount.source().folder, &job.key.path) {
+        folder_elsewhere(mount, job, &folder, now)?;
+    }
+    // Asked with the folder open: what is written then goes where it belongs, even if the share is
+    // unmounted under way, and never into its bare mount point.
+    let is_there = || mount.there_blocking().is_ok() && mount.place_ready().is_ok();
+    let at = at(mount.source(), job);
+    let to = Destination { folder: &folder, access: access(mount, job) };
+    let placed = place(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
+    Ok(placed
+        .into_iter()
+        .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash, at: at.clone() })
+        .collect())
+}
+
+/// The recording, where it is a file of this machine.
+fn file(mount: &Mount, job: &Job) -> Option<RootedPath> {
+    match recording(mount.source(), job) {
+        Recording::File(path) => Some(path),
+        Recording::Object(_) | Recording::Remote(_) => None,
+    }
+}
+
+/// The folder below `place` is there.
+fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
+    let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
+    mount.place_ready().map_err(failed)?;
+    let made = make_folder(mount.source(), file(mount, job).as_ref(), folder);
+    made.map_err(|error| {
+        failed(format!(
+            "cannot make the folder {} for outputs: {}",
+            folder.full().display(),
+            said(&error, &folder.full())
+        ))
+    })
+}
+
+/// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
+fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
+    mount.there_blocking().map_err(|away| folder_away(&away, now))?;
+    if job.row.is_some() {
+        let may = PathPolicy::new(mount.source()).written(job);
+        may.map_err(|denied| match denied.unwritable() {
+            Some(words) => Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now),
+            None => denied.fault(mount.source(), job, now),
+        })?;
+    }
+    let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
+    let (file, full) = (file(mount, job), folder.full());
+    if mount.source().place.as_ref().is_some_and(|place| full.starts_with(place)) {
+        mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
+    }
+    let shown = full.display();
+    make_folder(mount.source(), file.as_ref(), folder).map_err(|error| {
+        failed(format!("cannot make the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
+    })?;
+    let Some(path) = file else { return Ok(()) };
+    let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
+    let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());
+    if beside && !path.exists() && is_bare() {
+        return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
+    }
+    Ok(())
+}
+
+fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
+    match mount.there_blocking() {
+        Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
+        Err(away) => folder_away(&away, now),
+    }
+}

@@ -1,0 +1,33 @@
+//! What tells the outputs that came here with the recording.
+
+use crate::domain::job::Job;
+use crate::domain::token::PurchaseKey;
+use crate::output::relocated::{Relocation, ending_of};
+use crate::pipeline::media_file::MediaFile;
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::{Store, StoreError};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+/// What tells the outputs that came here with the recording. What is written down of them is the job that had the
+/// transcription first: its outputs have the same bytes wherever they lie now.
+pub async fn relocation(
+    store: &dyn Store,
+    mount: &Mount,
+    job: &Job,
+    order: &PurchaseKey,
+) -> Result<Relocation, StoreError> {
+    let first = match store.bought(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
+        Some(by) => store.job(by).await?,
+        None => None,
+    };
+    let outputs = first.map(|first| first.outputs).unwrap_or_default();
+    let known = outputs.into_iter().filter_map(|output| {
+        let name = OsString::from_vec(output.name.as_bytes().to_vec());
+        Some((ending_of(&name)?.to_owned(), output.hash))
+    });
+    let medium = MediaFile::of(mount, job);
+    let (folder, recording) = (medium.folder(), medium.name());
+    let is_first = job.outputs.is_empty() && job.placing.is_empty();
+    Ok(Relocation { recording, folder, known: known.collect(), is_first })
+}

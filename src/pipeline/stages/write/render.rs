@@ -1,0 +1,212 @@
+//! The outputs that a kept result comes to, and what it lacks.
+
+use crate::config::model::Source;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::format::Format;
+use crate::domain::job::Job;
+use crate::domain::missing::MissingPart;
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::sent_audio::SentAudio;
+use crate::domain::token::PurchaseKey;
+use crate::output::formats::{Finished, Provenance, render, render_json};
+use crate::output::naming::{candidates, language};
+use crate::output::publish::{Names, PendingOutput};
+use crate::output::results::{RESULT_LIMIT, ResultError};
+use crate::output::subtitles::Layout;
+use crate::output::time_offset::in_time;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::request::template_vars;
+use crate::pipeline::stages::write::WriteContext;
+use crate::source::place::outputs_beside;
+use crate::store::params::ParamFiles;
+use crate::wire::bounded_value::BoundedValue;
+use crate::wire::delivered::Delivered;
+use crate::wire::params::Params;
+use crate::wire::record::Record;
+use crate::wire::result::Spoken;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The outputs that are made of a job.
+pub fn formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
+    job.making.as_ref().map_or(&source.outputs, |making| &making.outputs)
+}
+
+/// What a kept result comes to.
+pub struct Rendered<N> {
+    /// What is to be written.
+    pub wanted: Vec<PendingOutput<N>>,
+    /// The language that was heard most.
+    pub language: Option<String>,
+    /// What was requested and is not in it.
+    pub missing: Vec<MissingPart>,
+    /// What of it could not be read, in words.
+    pub unread: Option<String>,
+}
+
+/// `None` where the kept result is not there any more, or damaged.
+pub async fn rendered(
+    context: &WriteContext<'_>,
+    source: &Arc<Source>,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+    now: Timestamp,
+) -> Result<Option<Rendered<impl Names + use<>>>, Fault> {
+    let (results, params, source) = (Arc::clone(context.results), Arc::clone(context.params), Arc::clone(source));
+    let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
+    blocking(move || match results.open(&transcription, RESULT_LIMIT) {
+        Ok(raw) => wanted(raw, &params, &source, &job, &order, &transcription, now).map(Some),
+        Err(ResultError::NotKept { .. } | ResultError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(unreadable(&error, now)),
+    })
+    .await
+}
+
+fn wanted(
+    raw: Vec<u8>,
+    params: &ParamFiles,
+    source: &Source,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+    now: Timestamp,
+) -> Result<Rendered<impl Names + use<>>, Fault> {
+    let (raw, record) = in_time(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
+        .map_err(|error| Fault::new(FaultKind::Asks, not_rendered(job, &error), now))?;
+    let made_by = provenance(&record, job, order, transcription);
+    let spoken = record.result.unwrap_or_default();
+    let missing = missing(&raw, params, order, record.request_params.as_ref(), spoken.tells_of_recognition);
+    let said = spoken.transcription.unwrap_or_default();
+    let language = language(said.transcript()).map(str::to_owned);
+    let unread = said.unread().words();
+    let outputs = formats(source, job);
+    // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
+    let bytes: Vec<Option<Vec<u8>>> = {
+        let (transcript, subtitles) = (said.transcript(), said.own_subtitles());
+        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
+        let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
+        others.collect()
+    };
+    drop(said);
+    let mut raw = Some(raw.into_owned());
+    let path = outputs_beside(source, job);
+    let path = path.full();
+    let vars = template_vars::of_outputs(source, job, &path);
+    let one = |(format, bytes): (&Format, Option<Vec<u8>>)| {
+        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), *format));
+        let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
+        Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
+    };
+    let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
+    Ok(Rendered { wanted, language, missing, unread })
+}
+
+fn unreadable(error: &ResultError, now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
+}
+
+/// Subtitles that the service did not send are laid out as it was asked to.
+fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
+    let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
+    config
+        .and_then(|config| serde_json::from_value(config).ok())
+        .map_or_else(Layout::default, |config| Layout::of(&config))
+}
+
+/// What was requested and is not in the result. What was sent is kept; where it is lost, the service's echo says it.
+/// The result is read for that only where something can be missing: where an enrichment was requested, or the service
+/// `tells_of_recognition`.
+fn missing(
+    raw: &[u8],
+    params: &ParamFiles,
+    order: &PurchaseKey,
+    echo: Option<&Value>,
+    tells_of_recognition: bool,
+) -> Vec<MissingPart> {
+    let sent = params.order(&order.params).map(|(sent, _)| Params::lenient(&Value::Object(sent)));
+    let request = sent.unwrap_or_else(|_| echo.map(Params::lenient).unwrap_or_default());
+    if request.requested().next().is_none() && !tells_of_recognition {
+        return Vec::new();
+    }
+    let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
+    record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
+}
+
+/// What was paid for stays where it is, whatever is wrong with it.
+fn not_rendered(job: &Job, error: &serde_json::Error) -> String {
+    format!(
+        "no outputs can be made of the service's answer: {error}. The answer is kept as it came, in the folder `results` \
+         of the state directory; nothing is bought again. `scribed retry {}` tries once more, with a later release perhaps",
+        job.id
+    )
+}
+
+fn provenance(
+    record: &Record<Spoken, BoundedValue>,
+    job: &Job,
+    order: &PurchaseKey,
+    transcription: &TranscriptionId,
+) -> Provenance {
+    Provenance {
+        service: order.service.to_string(),
+        transcription_id: transcription.to_string(),
+        request_id: record.request_id.clone(),
+        source_name: job.key.source.to_string(),
+        source_path: template_vars::path_of(job),
+        content_hash: order.content.to_string(),
+        created: record.created_at.clone().unwrap_or_default(),
+        program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::missing::named;
+    use crate::domain::names::{Hash, ServiceName};
+
+    #[test]
+    fn what_was_requested_is_known_by_what_was_sent_or_by_the_echo() {
+        let state = tempfile::tempdir().unwrap();
+        let files = ParamFiles::new(state.path());
+        let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
+        let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let missing = |params, echo: Option<&Value>| named(&missing(raw, &files, &order(params), echo, false));
+        let sent = files.keep(br#"{"summarization":true}"#).unwrap();
+        assert_eq!(missing(sent, None), "summarization");
+        let lost = Hash::of(b"lost");
+        let echo = serde_json::json!({ "summarization": true, "diarization": false, "model": 5 });
+        assert_eq!((missing(lost, Some(&echo)), missing(lost, None)), ("summarization".to_owned(), String::new()));
+        assert_eq!(
+            missing(files.keep(b"{}").unwrap(), Some(&echo)),
+            "",
+            "the echo counts only where the other is lost"
+        );
+    }
+
+    /// Nobody requests it, and some services say it all the same. Nothing else is looked for where nothing was requested.
+    #[test]
+    fn that_speech_was_not_understood_is_found_where_nothing_was_requested() {
+        let state = tempfile::tempdir().unwrap();
+        let files = ParamFiles::new(state.path());
+        let params = files.keep(b"{}").unwrap();
+        let order = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let missing_in = |result: &str| {
+            let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
+            let (raw, record) = in_time(Cow::Owned(raw.into_bytes()), None).unwrap();
+            let tells = record.result.unwrap().tells_of_recognition;
+            (tells, named(&missing(&raw, &files, &order, None, tells)))
+        };
+        let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
+        for key in ["recognition", "recogn\\u0069tion"] {
+            assert_eq!(missing_in(&format!(r#""{key}":{failed}"#)), (true, "recognition".to_owned()), "{key}");
+        }
+        assert_eq!(missing_in(r#""recognition":{"success":true,"is_empty":true}"#), (true, String::new()));
+        assert_eq!(missing_in(r#""recognition":null"#), (false, String::new()));
+        assert_eq!(missing_in(&format!(r#""summarization":{failed}"#)), (false, String::new()));
+    }
+}

@@ -1,0 +1,99 @@
+//! Writes missing outputs of a written job again (`verify --repair`).
+
+use crate::domain::fault::Fault;
+use crate::domain::job::{Job, Output};
+use crate::domain::names::Hash;
+use crate::domain::stage::{JobEvent, Stage};
+use crate::output::group_fsync::Syncs;
+use crate::output::publish::{OwnOutputs, PendingOutput};
+use crate::output::relocated::ending_of;
+use crate::pipeline::stages::write::in_flight::Writing;
+use crate::pipeline::stages::write::own_outputs::at;
+use crate::pipeline::stages::write::render::formats;
+use crate::pipeline::stages::write::render::rendered;
+use crate::pipeline::stages::write::{WriteContext, publish};
+use crate::source::mount::source_mount::Mount;
+use crate::store::contract::StoreError;
+use crate::store::params::ParamFiles;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+
+/// What it takes to write outputs beside the engine.
+#[derive(Clone)]
+pub struct Tools {
+    /// The kept parameters.
+    pub params: Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: Arc<Syncs>,
+    /// Whose outputs are being placed.
+    pub writing: Arc<Writing>,
+}
+
+/// Why outputs that were missing are still so.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRestored {
+    /// The result that they are made of is not kept here, or damaged.
+    #[error("its result is not kept here any more, or is damaged")]
+    NoResult,
+    /// Something moved the job meanwhile.
+    #[error("its outputs are being written at this moment: look again")]
+    Moving,
+    /// They went elsewhere than outputs of this job go now.
+    #[error("its outputs went to {0}, and go elsewhere now: `scribed retry --fresh` writes them there")]
+    Elsewhere(String),
+    /// Its outputs are other ones now.
+    #[error("{0} is not among the outputs that are made of it")]
+    NotMade(String),
+    /// They cannot be written, or not be made.
+    #[error("{}", .0.words)]
+    Fault(Fault),
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Fault> for NotRestored {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Writes these outputs of a written job again, under the names that they had. Nothing that stands there by now is
+/// touched.
+///
+/// # Errors
+/// [`NotRestored`].
+pub async fn restore(
+    context: &WriteContext<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    missing: &[Output],
+) -> Result<(), NotRestored> {
+    let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
+    let (now, source) = (context.clock.now(), mount.source());
+    let at = at(source, job);
+    if let Some(output) = missing.iter().find(|output| output.at != at) {
+        return Err(NotRestored::Elsewhere(output.shown()));
+    }
+    let placing_now = context.writing.begin(job.id).ok_or(NotRestored::Moving)?;
+    let rendered = rendered(context, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
+    let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
+    let mut made: Vec<_> =
+        formats(source, job).iter().zip(rendered.wanted).map(|(format, one)| (*format, Some(one.bytes))).collect();
+    for output in missing {
+        let name = OsString::from_vec(output.name.as_bytes().to_vec());
+        let ending = ending_of(&name).unwrap_or_default().to_owned();
+        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && ending == format.ext());
+        let bytes = bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.shown()))?;
+        let hash = Hash::of(&bytes);
+        outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
+        wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });
+    }
+    // Another release renders otherwise. Written down before it is shown: whoever finds it knows it as ours.
+    if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await? {
+        return Err(NotRestored::Moving);
+    }
+    publish(context, mount, job, wanted, OwnOutputs::default(), placing_now).await?;
+    Ok(())
+}

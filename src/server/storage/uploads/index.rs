@@ -1,0 +1,157 @@
+//! What is known of the uploads without looking at the disk, and the label beside each of them.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::storage::record_meta::nobody;
+use crate::wire::result::File;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// An upload that no create has named yet stays so long whatever the disk has left: its create is on its way.
+const FRESH: Duration = Duration::from_secs(15 * 60);
+
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) bytes: u64,
+    /// Of records and results, which lie elsewhere on the same disk.
+    pub(super) records: u64,
+    /// All of that by whose it is.
+    pub(super) owners: HashMap<Hash, u64>,
+    pub(super) uploads: HashMap<Uuid, Kept>,
+    /// Those that no open transcription holds, by whose they are and by their last use.
+    pub(super) idle: HashMap<Hash, BTreeSet<(Timestamp, Uuid)>>,
+}
+
+impl Index {
+    pub(super) fn all(&self) -> u64 {
+        self.bytes.saturating_add(self.records)
+    }
+
+    pub(super) fn of(&self, owner: &Hash) -> u64 {
+        self.owners.get(owner).copied().unwrap_or(0)
+    }
+
+    pub(super) fn add(&mut self, owner: &Hash, bytes: u64) {
+        let of = self.owners.entry(*owner).or_default();
+        *of = of.saturating_add(bytes);
+    }
+
+    pub(super) fn subtract(&mut self, owner: &Hash, bytes: u64) {
+        if let Some(of) = self.owners.get_mut(owner) {
+            *of = of.saturating_sub(bytes);
+        }
+    }
+
+    pub(super) fn insert(&mut self, id: Uuid, kept: Kept) {
+        if kept.open == 0 {
+            self.idle.entry(kept.owner).or_default().insert((kept.used, id));
+        }
+        self.uploads.insert(id, kept);
+    }
+
+    /// Changes what is known of an upload, and whether it is idle by that.
+    pub(super) fn change<T>(&mut self, id: Uuid, change: impl FnOnce(&mut Kept) -> T) -> Option<T> {
+        let kept = self.uploads.get_mut(&id)?;
+        let idle = self.idle.entry(kept.owner).or_default();
+        idle.remove(&(kept.used, id));
+        let changed = change(kept);
+        if kept.open == 0 {
+            idle.insert((kept.used, id));
+        }
+        Some(changed)
+    }
+
+    /// Takes an upload out that no open transcription holds.
+    pub(super) fn take_idle(&mut self, id: Uuid) -> Option<Kept> {
+        let kept = self.uploads.get(&id).filter(|kept| kept.open == 0)?;
+        let (owner, used) = (kept.owner, kept.used);
+        if let Some(idle) = self.idle.get_mut(&owner) {
+            idle.remove(&(used, id));
+            if idle.is_empty() {
+                self.idle.remove(&owner);
+            }
+        }
+        let kept = self.uploads.remove(&id)?;
+        self.bytes = self.bytes.saturating_sub(kept.size);
+        self.subtract(&owner, kept.size);
+        Some(kept)
+    }
+
+    /// Of the idle uploads of these owners that may go the one whose last use is the oldest.
+    pub(super) fn oldest_idle(&self, now: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
+        let owners = self.idle.iter().filter(|(owner, _)| may(owner));
+        let of_each = owners.filter_map(|(_, idle)| idle.iter().find(|(_, id)| self.may_go(*id, now)));
+        of_each.min().map(|(_, id)| *id)
+    }
+
+    pub(super) fn may_go(&self, id: Uuid, now: Timestamp) -> bool {
+        self.uploads.get(&id).is_some_and(|kept| kept.named || now.since(kept.used) > FRESH)
+    }
+}
+
+pub(super) struct Kept {
+    pub(super) owner: Hash,
+    pub(super) since: Timestamp,
+    pub(super) size: u64,
+    pub(super) file: File,
+    /// Transcriptions that have not ended.
+    pub(super) open: usize,
+    /// Transcriptions that have ended and are kept.
+    pub(super) ended: usize,
+    /// The last use.
+    pub(super) used: Timestamp,
+    /// The last use that its label says.
+    pub(super) noted: Timestamp,
+    /// Whether a create has named it.
+    pub(super) named: bool,
+}
+
+impl Kept {
+    pub(super) fn of(label: Label, size: u64) -> Self {
+        let Label { owner, since, used, named, file, .. } = label;
+        let used = used.unwrap_or(since).max(since);
+        Self { owner, since, size, file, open: 0, ended: 0, used, noted: used, named }
+    }
+
+    pub(super) fn label(&self) -> Label {
+        let used = Some(self.used).filter(|used| *used != self.since);
+        Label { v: 1, owner: self.owner, since: self.since, used, named: self.named, file: self.file.clone() }
+    }
+}
+
+/// The JSON beside an upload.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Label {
+    pub(super) v: u32,
+    #[serde(default = "nobody")]
+    pub(super) owner: Hash,
+    pub(super) since: Timestamp,
+    /// The last use, as far as the transcriptions that are kept do not say it; absent: it was not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) used: Option<Timestamp>,
+    /// Whether a create has named it, as far as no transcription says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) named: bool,
+    pub(super) file: File,
+}
+
+pub(super) fn read_kept(folder: &Path, id: Uuid) -> io::Result<Kept> {
+    let label: Label = serde_json::from_slice(&fs::read(folder.join(format!("{id}.json")))?)?;
+    if label.v != 1 {
+        let words = format!("an upload was kept by a newer release of scribed (version {})", label.v);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+    }
+    let size = fs::metadata(folder.join(id.to_string()))?.len();
+    Ok(Kept::of(label, size))
+}
+
+/// Without its file, or with a label that is no label: an upload that was never answered, or one
+/// whose removal was cut short.
+pub(super) fn half_done(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | InvalidData | UnexpectedEof)
+}

@@ -1,0 +1,195 @@
+//! How much the uploads of all keys and of one may be, and which idle uploads go where there is no room. An upload that
+//! is over the limit of one is refused (413 in `http/upload.rs`).
+
+use super::UploadStore;
+use super::index::Index;
+use crate::domain::names::Hash;
+use crate::server::fair_share;
+use crate::server::recognition::transcribe::LONGEST;
+use std::io;
+use std::sync::PoisonError;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How much may be kept, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadLimits {
+    /// By one upload.
+    pub upload: u64,
+    /// By all together, those that are still coming in and the records with their results included.
+    pub disk: u64,
+}
+
+/// How much is kept, and how much may be, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Uploads, those that are still coming in, and records with their results.
+    pub used: u64,
+    /// The most that may be.
+    pub limit: u64,
+}
+
+/// Why an upload is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadStoreError {
+    /// The one upload is over its limit, and will be again.
+    #[error("the file is larger than the {limit} bytes that this service takes")]
+    TooLarge {
+        /// Bytes.
+        limit: u64,
+    },
+    /// Little is left, and this key holds its share; its own transcriptions that end make room.
+    #[error(
+        "the service's disk is nearly full, and this key keeps more than its share of it ({share} of {limit} bytes); \
+         try again when transcriptions of it have ended, or delete some"
+    )]
+    OverShare {
+        /// Bytes.
+        share: u64,
+        /// Bytes.
+        limit: u64,
+    },
+    /// All together are over theirs; transcriptions that end make room.
+    #[error("the service keeps as much as it may ({limit} bytes); try again later")]
+    Full {
+        /// Bytes.
+        limit: u64,
+    },
+    /// The file system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What holds beside the limits.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadRules {
+    /// Keys that share the disk, at least 1.
+    pub keys: usize,
+    /// The longest recording that is taken.
+    pub length_limit: Duration,
+}
+
+impl Default for UploadRules {
+    fn default() -> Self {
+        Self { keys: 1, length_limit: LONGEST }
+    }
+}
+
+impl UploadStore {
+    /// Says who shares it from now on, and what is taken; until then one key does.
+    pub fn share(&self, sharing: UploadRules) {
+        *self.sharing.lock().unwrap_or_else(PoisonError::into_inner) = sharing;
+    }
+
+    /// Says how many keys share it from now on.
+    pub fn share_among(&self, keys: usize) {
+        self.share(UploadRules { keys, ..self.sharing() });
+    }
+
+    pub(super) fn sharing(&self) -> UploadRules {
+        *self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this key makes room for all: it holds more than its share, or none does.
+    pub fn makes_room(&self, owner: &Hash) -> bool {
+        let (state, share) = (self.state(), self.share_of_each());
+        state.of(owner) > share || state.owners.values().all(|held| *held <= share)
+    }
+
+    pub(super) fn share_of_each(&self) -> u64 {
+        fair_share::of_disk(self.limits.disk, self.sharing().keys)
+    }
+
+    /// Whether nine tenths of the disk's limit are used.
+    pub fn is_crowded(&self) -> bool {
+        let state = self.state();
+        state.all() > self.limits.disk / 10 * 9
+    }
+
+    /// How much of the disk's limit is used.
+    pub fn usage(&self) -> Usage {
+        Usage { used: self.state().all(), limit: self.limits.disk }
+    }
+
+    /// Counts `more` bytes of one that has `size` already. Idle uploads go where there is no room for them.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub(crate) fn reserve(&self, owner: &Hash, size: u64, more: u64) -> Result<(), UploadStoreError> {
+        loop {
+            let mut state = self.state();
+            let (own, all) = (state.of(owner).saturating_sub(size), state.all().saturating_sub(size));
+            let fits = self.check(size + more, own, all);
+            let Err(UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. }) = fits else {
+                fits?;
+                state.bytes += more;
+                state.add(owner, more);
+                return Ok(());
+            };
+            let oldest = self.to_give_way(&state, owner, own + size + more);
+            drop(state);
+            match oldest {
+                Some(oldest) => self.remove(oldest),
+                None => return fits,
+            };
+        }
+    }
+
+    /// The idle upload that goes next so that `owner` can have `held` bytes. Within its share it keeps its own where
+    /// another key holds more than that.
+    fn to_give_way(&self, state: &Index, owner: &Hash, held: u64) -> Option<Uuid> {
+        let (now, share) = (self.clock.now(), self.share_of_each());
+        let is_over = |other: &Hash| held <= share && other != owner && state.of(other) > share;
+        let of_others = state.oldest_idle(now, is_over);
+        of_others.or_else(|| state.oldest_idle(now, |other| self.gives_way(state, other, owner, held)))
+    }
+
+    /// Whether idle uploads of `of` go so that `owner` can have `held` bytes: its own do, and those of a key that
+    /// holds more than its share. Others' only where nobody does, and `owner` stays within its share.
+    fn gives_way(&self, state: &Index, of: &Hash, owner: &Hash, held: u64) -> bool {
+        let share = self.share_of_each();
+        let nobody_over = || state.owners.iter().all(|(other, bytes)| other == owner || *bytes <= share);
+        of == owner || state.of(of) > share || (held <= share && nobody_over())
+    }
+
+    /// Whether so much fits, when the idle uploads go that would go for it. None does before bytes come.
+    pub(super) fn check_when_idle_go(&self, owner: &Hash, announced: u64) -> Result<(), UploadStoreError> {
+        let (state, now) = (self.state(), self.clock.now());
+        let (own, all) = (state.of(owner), state.all());
+        match self.check(announced, own, all) {
+            Err(UploadStoreError::Full { .. } | UploadStoreError::OverShare { .. }) => {}
+            // What is announced may be any number here.
+            known => return known,
+        }
+        let idle = |of: &Hash| -> u64 {
+            let ids = state.idle.get(of).into_iter().flatten().map(|(_, id)| id).filter(|id| state.may_go(**id, now));
+            ids.filter_map(|id| state.uploads.get(id)).map(|kept| kept.size).sum()
+        };
+        let own_idle = idle(owner);
+        let gives_way = |of: &&Hash| *of != owner && self.gives_way(&state, of, owner, own + announced - own_idle);
+        let others_idle: u64 = state.idle.keys().filter(gives_way).map(idle).sum();
+        self.check(announced, own - own_idle, all.saturating_sub(own_idle + others_idle))
+    }
+
+    /// Bytes that were reserved, and are not kept.
+    pub(crate) fn free(&self, owner: &Hash, size: u64) {
+        let mut state = self.state();
+        state.bytes = state.bytes.saturating_sub(size);
+        state.subtract(owner, size);
+    }
+
+    /// The last tenth of the disk is for keys that hold less than their share: whatever one key sends, others can
+    /// send something.
+    fn check(&self, upload: u64, own_others: u64, all_others: u64) -> Result<(), UploadStoreError> {
+        let UploadLimits { upload: one, disk } = self.limits;
+        if upload > one.min(disk) {
+            return Err(UploadStoreError::TooLarge { limit: one.min(disk) });
+        }
+        let (all, own, share) =
+            (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_of_each());
+        if all > disk / 10 * 9 && self.sharing().keys > 1 && own > share {
+            return Err(UploadStoreError::OverShare { share, limit: disk });
+        }
+        if all <= disk { Ok(()) } else { Err(UploadStoreError::Full { limit: disk }) }
+    }
+}

@@ -1,0 +1,289 @@
+//! The uploads: each a file and a small JSON beside it. They are kept while a transcription of them has not ended,
+//! and for a while after their last use; when the disk is short, those that no transcription waits for go first, the
+//! one whose last use is the oldest before the others.
+
+mod index;
+mod limits;
+mod retention;
+mod writer;
+
+pub use limits::{UploadLimits, UploadRules, UploadStoreError, Usage};
+pub use retention::{A_DAY, UploadRetention};
+pub use writer::UploadWriter;
+
+use crate::clock::Clock;
+use crate::crash::{self, Point};
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::storage::files;
+use crate::wire::result::File;
+use index::{Index, Kept, Label, half_done, read_kept};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
+
+/// The uploads of one store.
+pub struct UploadStore {
+    folder: PathBuf,
+    limits: UploadLimits,
+    keeping: UploadRetention,
+    clock: Arc<dyn Clock>,
+    sharing: Mutex<UploadRules>,
+    looks: Mutex<HashMap<Hash, Arc<Semaphore>>>,
+    state: Mutex<Index>,
+}
+
+/// Uploads of one key that are looked at by ffprobe at once: fewer than of all keys (`media/sandbox.rs`).
+const LOOKS: usize = 3;
+
+/// How much later than its label says an upload's last use may be before that is noted: a restart forgets the rest.
+const NOTED: Duration = Duration::from_secs(300);
+
+impl UploadStore {
+    /// Opens the folder, empties it of what was left half-done. `whose`: who owns what was this owner's.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(
+        folder: PathBuf,
+        (limits, keeping): (UploadLimits, UploadRetention),
+        clock: Arc<dyn Clock>,
+        whose: &impl Fn(Hash) -> Hash,
+    ) -> io::Result<Self> {
+        files::make_folder(&folder)?;
+        let mut state = Index::default();
+        for id in files::ids(&folder)? {
+            match read_kept(&folder, id) {
+                Ok(mut kept) => {
+                    kept.owner = whose(kept.owner);
+                    state.bytes += kept.size;
+                    state.add(&kept.owner, kept.size);
+                    state.insert(id, kept);
+                }
+                Err(error) if half_done(&error) => {
+                    tracing::warn!(%id, %error, "an upload that is not whole is dropped");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        remove_strangers(&folder, &state.uploads)?;
+        let (sharing, looks) = (Mutex::default(), Mutex::default());
+        Ok(Self { folder, limits, keeping, clock, sharing, looks, state: Mutex::new(state) })
+    }
+
+    /// The longest recording that is taken.
+    pub fn length_limit(&self) -> Duration {
+        self.sharing().length_limit
+    }
+
+    /// The right to have an upload of this key looked at: files that take long keep only its others waiting.
+    pub(crate) async fn may_look(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
+        self.looks_of(owner).acquire_owned().await.ok()
+    }
+
+    fn looks_of(&self, owner: &Hash) -> Arc<Semaphore> {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(looks.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(LOOKS))))
+    }
+
+    /// Begins to take an upload of `announced` bytes, as far as that is known.
+    ///
+    /// # Errors
+    /// It is known already that it does not fit.
+    pub fn begin(self: &Arc<Self>, owner: Hash, announced: u64) -> Result<UploadWriter, UploadStoreError> {
+        self.check_when_idle_go(&owner, announced)?;
+        let (file, path) = files::temporary(&self.folder)?.into_parts();
+        Ok(UploadWriter::new(tokio::fs::File::from_std(file), path, owner, Arc::clone(self)))
+    }
+
+    /// Keeps what has come in. Durable when it returns: an upload that was answered is not lost.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn keep(&self, mut incoming: UploadWriter, since: Timestamp, file: File) -> io::Result<()> {
+        let owner = incoming.owner();
+        let id = file.id.as_deref().and_then(files::parse_id);
+        let (Some(id), Some(path)) = (id, incoming.take_path()) else {
+            return Err(io::Error::other("an upload needs an id and a file"));
+        };
+        let label = Label { v: 1, owner, since, used: None, named: false, file };
+        path.persist(self.media(id))?;
+        crash::point(Point::UploadNamed);
+        // The label's own sync of the folder covers the file's name too.
+        if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
+            // Without a label it is swept away at the next start.
+            let _ = files::remove(&self.media(id));
+            return Err(error);
+        }
+        let size = incoming.hand_over();
+        self.state().insert(id, Kept::of(label, size));
+        crash::point(Point::UploadKept);
+        Ok(())
+    }
+
+    /// Holds an upload of this owner for a transcription; `false` when there is none of that id.
+    pub fn hold(&self, id: Uuid, owner: &Hash) -> bool {
+        let mut state = self.state();
+        if state.uploads.get(&id).is_none_or(|kept| kept.owner != *owner) {
+            return false;
+        }
+        state.change(id, |kept| kept.open += 1).is_some()
+    }
+
+    /// A transcription that held the upload has ended.
+    pub fn release(&self, id: Uuid) {
+        let now = self.clock.now();
+        let over = self.state().change(id, |kept| {
+            kept.open = kept.open.saturating_sub(1);
+            kept.ended += 1;
+            kept.named = true;
+            kept.used = kept.used.max(now);
+            self.is_over(kept, now)
+        });
+        if over == Some(true) {
+            self.remove(id);
+        }
+    }
+
+    /// A create that held the upload was not accepted: it stays as it was.
+    pub fn give_back(&self, id: Uuid) {
+        self.state().change(id, |kept| kept.open = kept.open.saturating_sub(1));
+    }
+
+    /// An ended transcription of the upload is removed; `held`: it held the upload still. With `all` its audio
+    /// goes with it, unless another transcription has it too.
+    pub fn forget(&self, id: Uuid, held: bool, all: bool) {
+        let gone = self.state().change(id, |kept| {
+            if held {
+                kept.open = kept.open.saturating_sub(1);
+            } else {
+                kept.ended = kept.ended.saturating_sub(1);
+            }
+            kept.named = true;
+            (all || held) && kept.open + kept.ended == 0
+        });
+        match gone {
+            Some(true) => _ = self.remove(id),
+            // So far the transcription said when the upload was used last.
+            Some(false) => self.note(id, Duration::ZERO),
+            None => {}
+        }
+    }
+
+    /// The upload is read by its owner.
+    pub fn use_now(&self, id: Uuid) {
+        let now = self.clock.now();
+        self.state().change(id, |kept| kept.used = kept.used.max(now));
+        self.note(id, NOTED);
+    }
+
+    /// Writes an upload's last use into its label, where that says one that is earlier by more than this.
+    fn note(&self, id: Uuid, behind: Duration) {
+        let label = self.state().change(id, |kept| {
+            let due = kept.open == 0 && kept.used.since(kept.noted) > behind;
+            due.then(|| {
+                kept.noted = kept.used;
+                kept.label()
+            })
+        });
+        let Some(label) = label.flatten() else { return };
+        let written = serde_json::to_vec(&label)
+            .map_err(io::Error::from)
+            .and_then(|bytes| files::write_whole(&self.label(id), &bytes));
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%id, %error, "the last use of an upload could not be noted; it may be removed earlier");
+            }
+            _ => {}
+        }
+    }
+
+    /// Registers, at start, that a transcription uses the upload, and when it used it last; whether the upload is here.
+    pub fn remember(&self, id: Uuid, open: bool, used: Timestamp) -> bool {
+        let told = self.state().change(id, |kept| {
+            kept.open += usize::from(open);
+            kept.ended += usize::from(!open);
+            kept.named = true;
+            kept.used = kept.used.max(used);
+        });
+        told.is_some()
+    }
+
+    /// What is known of an upload of this owner, and how many bytes it has.
+    pub fn owned(&self, id: Uuid, owner: &Hash) -> Option<(File, u64)> {
+        let state = self.state();
+        let kept = state.uploads.get(&id).filter(|kept| kept.owner == *owner)?;
+        Some((kept.file.clone(), kept.size))
+    }
+
+    /// What is known of an upload.
+    pub fn file(&self, id: Uuid) -> Option<File> {
+        self.state().uploads.get(&id).map(|kept| kept.file.clone())
+    }
+
+    /// Counts what was written beside the uploads.
+    pub fn add_records(&self, owner: &Hash, bytes: u64) {
+        let mut state = self.state();
+        state.records += bytes;
+        state.add(owner, bytes);
+    }
+
+    /// Counts what was removed beside the uploads.
+    pub fn subtract_records(&self, owner: &Hash, bytes: u64) {
+        let mut state = self.state();
+        state.records = state.records.saturating_sub(bytes);
+        state.subtract(owner, bytes);
+    }
+
+    /// Where an upload's file is.
+    pub fn media(&self, id: Uuid) -> PathBuf {
+        self.folder.join(id.to_string())
+    }
+
+    /// Bytes kept, those that are still coming in included.
+    pub fn bytes(&self) -> u64 {
+        self.state().bytes
+    }
+
+    /// Whether it was removed.
+    fn remove(&self, id: Uuid) -> bool {
+        // Between the look and now a create may have taken hold of it.
+        if self.state().take_idle(id).is_none() {
+            return false;
+        }
+        // The label last: what is left of a removal that was cut short is found by it.
+        let removed = files::remove(&self.media(id)).and_then(|()| {
+            crash::point(Point::UploadRemoving);
+            files::remove(&self.label(id))
+        });
+        if let Err(error) = removed {
+            tracing::warn!(%id, %error, "an upload could not be removed; the next start tries again");
+        }
+        true
+    }
+
+    fn label(&self, id: Uuid) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, Index> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes files without a label and labels without a file: removals and uploads cut short.
+fn remove_strangers(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
+    let known: HashSet<String> = known.keys().flat_map(|id| [id.to_string(), format!("{id}.json")]).collect();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let ours = entry.file_name().to_str().is_some_and(|name| known.contains(name));
+        if !ours && entry.file_type()?.is_file() {
+            files::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}

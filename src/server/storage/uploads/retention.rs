@@ -1,0 +1,71 @@
+//! How long uploads are kept after their last use.
+
+use super::UploadStore;
+use super::index::Kept;
+use crate::domain::names::{Hash, Timestamp};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long an upload is kept after its last use. Its arrival, a create that names it, the end of a transcription of
+/// it and a download are uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadRetention {
+    /// One that no create has named.
+    pub unnamed: Duration,
+    /// One that a create has named. Zero: it goes with the end of the last transcription of it.
+    pub named: Duration,
+}
+
+/// How long uploads are kept unless `[serve] uploads` says otherwise.
+pub const A_DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl UploadRetention {
+    /// No longer than they are needed: for a client that uploads each recording for one create.
+    pub const UNTIL_TRANSCRIBED: Self = Self { unnamed: A_DAY, named: Duration::ZERO };
+
+    /// So long after their last use; no time at all is [`UploadRetention::UNTIL_TRANSCRIBED`].
+    pub const fn for_span(span: Duration) -> Self {
+        if span.is_zero() { Self::UNTIL_TRANSCRIBED } else { Self { unnamed: span, named: span } }
+    }
+
+    /// How often is looked for those that have been kept long enough.
+    pub fn looks(self) -> Duration {
+        let shortest = if self.named.is_zero() { self.unnamed } else { self.unnamed.min(self.named) };
+        (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(3600))
+    }
+}
+
+impl UploadStore {
+    /// Removes what no open transcription holds and has been kept for long enough.
+    pub fn sweep(&self) {
+        let now = self.clock.now();
+        let over = |(_, kept): &(&Uuid, &Kept)| self.is_over(kept, now);
+        let gone: Vec<Uuid> = self.state().uploads.iter().filter(over).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| _ = self.remove(id));
+    }
+
+    pub(super) fn is_over(&self, kept: &Kept, now: Timestamp) -> bool {
+        let (span, since) = (if kept.named { self.keeping.named } else { self.keeping.unnamed }, now.since(kept.used));
+        kept.open == 0 && (span.is_zero() || since > span)
+    }
+
+    /// Removes idle uploads, that whose last use is the oldest first, until eight tenths of the disk's limit are used;
+    /// how many. So there is room for what comes, and for imports. Only those of keys that make room for all.
+    pub fn make_room(&self) -> usize {
+        let mut removed = 0;
+        while let Some(oldest) = self.to_make_room() {
+            removed += usize::from(self.remove(oldest));
+        }
+        removed
+    }
+
+    fn to_make_room(&self) -> Option<Uuid> {
+        let (state, share) = (self.state(), self.share_of_each());
+        if state.all() <= self.limits.disk / 10 * 8 {
+            return None;
+        }
+        let is_over = |owner: &Hash| state.of(owner) > share;
+        let any_over = state.owners.keys().any(is_over);
+        state.oldest_idle(self.clock.now(), |owner| is_over(owner) || !any_over)
+    }
+}
