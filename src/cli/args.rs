@@ -534,11 +534,11 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    timestamps::read(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
+    timestamps::parse(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
 }
 
 fn status(text: &str) -> Result<Status, String> {
-    match Status::from_word(text) {
+    match Status::parse(text) {
         Status::Other(_) => Err("no such status; there are queued, processing, done, error".to_owned()),
         known => Ok(known),
     }

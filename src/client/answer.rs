@@ -49,7 +49,7 @@ impl ServiceAnswer {
     pub fn fault(&self, at: Timestamp) -> Fault {
         let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
         let mut words = format!("answered {}", self.status_words());
-        match said.words() {
+        match said.describe() {
             text if text.is_empty() => words.push_str(&self.other_words()),
             text => words.push_str(&format!(": {}", printable(text.as_bytes(), WORDS))),
         }
@@ -173,7 +173,7 @@ struct UploadAnswer {
 /// Why it cannot be used, in words.
 pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
     let answer: UploadAnswer = parse(body)?;
-    let upload = upload::named(&answer.audio_url)
+    let upload = upload::upload_id(&answer.audio_url)
         .ok_or_else(|| format!("its audio_url is no web address: `{}`", printable(answer.audio_url.as_bytes(), 100)))?;
     let number = |name| answer.audio_metadata.get(name).and_then(Value::as_u64);
     let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis);
@@ -224,7 +224,7 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
 
 /// From its acceptance to its end, where the service says both.
 fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
-    let date = |text: &Option<String>| text.as_deref().and_then(timestamps::read);
+    let date = |text: &Option<String>| text.as_deref().and_then(timestamps::parse);
     let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
     (created <= completed).then(|| completed.since(created))
 }
@@ -264,7 +264,7 @@ fn listed(item: &RawValue) -> Result<ListItem, Box<UnreadableItem>> {
     let fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(item.get()).map_err(|error| unreadable(None, None, error.to_string()))?;
     let text = |name: &str| read::<String>(&fields, name);
-    let created = text("created_at").as_deref().and_then(timestamps::read);
+    let created = text("created_at").as_deref().and_then(timestamps::parse);
     let id = text("id").and_then(|id| usable_id(&id));
     let id = id.ok_or_else(|| unreadable(None, created, "it has no usable id".to_owned()))?;
     let metadata = metadata(&fields).map_err(|why| unreadable(Some(&id), created, why))?;
@@ -336,7 +336,7 @@ pub fn whole_page(body: &[u8]) -> Result<FullListPage, String> {
 pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
     let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
-    let created = record.created_at.as_deref().and_then(timestamps::read);
+    let created = record.created_at.as_deref().and_then(timestamps::parse);
     let has_result = record.result.is_some();
     let has_token = metadata(&parse(raw)?).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());
     Ok(FullListItem { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })

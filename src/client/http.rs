@@ -17,7 +17,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::tls::trust::{self, Authorities};
-use crate::wire::address::{PlainHttp, is_plain_to_others};
+use crate::wire::address::{PlainHttp, is_unencrypted_remote};
 use crate::wire::page::ListQuery;
 use crate::wire::{record, upload};
 use bytes::Bytes;
@@ -299,7 +299,7 @@ fn check(base: &Url, plain_http: PlainHttp) -> Result<(), &'static str> {
     if base.query().is_some() || base.fragment().is_some() {
         return Err("it must not hold a question mark or a number sign: paths are put behind it");
     }
-    if plain_http == PlainHttp::Refused && is_plain_to_others(base.scheme(), base.host_str().unwrap_or_default()) {
+    if plain_http == PlainHttp::Refused && is_unencrypted_remote(base.scheme(), base.host_str().unwrap_or_default()) {
         return Err("it is plain http to another machine, and whoever is on the way would read the key; use https");
     }
     Ok(())
@@ -588,7 +588,7 @@ impl HttpClient {
         let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
         let part =
             part.mime_str("application/octet-stream").map_err(|error| Lost::of(error).fault(self.clock.now()))?;
-        let form = Form::new().part(upload::PART, part);
+        let form = Form::new().part(upload::PART_NAME, part);
         let request = self.usual.request(Method::POST, self.address(upload::PATH)).multipart(form);
         let answer = self.exchange(&self.usual, request, Limits::SMALL, self.stalled(&progress)).await;
         self.uploaded(answer, &progress)
@@ -664,7 +664,7 @@ impl HttpClient {
     /// The one request of a create.
     async fn create_once(&self, request: CreateRequest) -> Result<ServiceAnswer, Lost> {
         let audio = match &request.audio {
-            RequestAudio::Upload(id) => upload::address(&self.base, id),
+            RequestAudio::Upload(id) => upload::audio_url(&self.base, id),
             RequestAudio::Url(url) => url.expose().to_owned(),
         };
         let json = record::create_body(request.params, audio, request.metadata, request.callback);
@@ -759,7 +759,7 @@ impl HttpClient {
 
     async fn list_once(&self, query: &ListQuery) -> Result<Result<ListPage, Fault>, Fault> {
         let mut url = self.address(record::PATH);
-        url.query_pairs_mut().extend_pairs(query.pairs());
+        url.query_pairs_mut().extend_pairs(query.to_query_pairs());
         let answer = self.get(url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {
@@ -785,7 +785,7 @@ impl HttpClient {
         query: &ListQuery,
     ) -> Result<Result<FullListPage, PageFault>, Fault> {
         let mut url = self.address(path(kind));
-        url.query_pairs_mut().extend_pairs(query.pairs());
+        url.query_pairs_mut().extend_pairs(query.to_query_pairs());
         let answer = self.get(url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {

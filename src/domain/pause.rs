@@ -1,6 +1,7 @@
 //! A person's orders that nothing new is uploaded or submitted.
 
 use super::names::{SourceName, Timestamp};
+use super::zone::Zone;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,15 @@ pub struct Pause {
 impl Pause {
     fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
+    }
+
+    /// When the pause ends, for a sentence. `option` follows the name of the command that ends it.
+    pub fn end_words(self, option: &str, zone: Zone) -> String {
+        let resume = format!("`scribed resume{option}`");
+        match self.until {
+            Some(end) => format!("{} or {resume}", zone.shown_to_the_second(end)),
+            None => resume,
+        }
     }
 
     /// The end by itself, for comparing: never is last.

@@ -123,7 +123,7 @@ impl HarvestFolder {
         let made_by = self.provenance(whole, &record, &called);
         let layout = layout(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
-        let (transcript, subtitles) = (transcription.transcript(), transcription.own_subtitles());
+        let (transcript, subtitles) = (transcription.transcript(), transcription.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
         let one = |format: &Format| PendingOutput {
             candidates: names(&called, whole.id.as_str(), language(transcript), *format),
@@ -133,7 +133,8 @@ impl HarvestFolder {
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
-        let content = record.told_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
+        let content =
+            record.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
         Provenance {
             service: self.service.to_string(),
             transcription_id: whole.id.to_string(),

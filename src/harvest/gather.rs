@@ -169,11 +169,11 @@ impl Harvester<'_> {
         };
         let metadata = metadata.as_ref().and_then(|record| record.get("custom_metadata"));
         match whole.created {
-            Some(created) => query.holds(created, &whole.status, metadata),
+            Some(created) => query.matches(created, &whole.status, metadata),
             // The service has to know when it was.
             None => {
                 let dateless = ListQuery { date: None, before_date: None, after_date: None, ..query.clone() };
-                dateless.holds(crate::domain::names::Timestamp(0), &whole.status, metadata)
+                dateless.matches(crate::domain::names::Timestamp(0), &whole.status, metadata)
             }
         }
     }

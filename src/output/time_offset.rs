@@ -24,7 +24,7 @@ pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 pub fn in_time(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
     let carried = {
         let as_sent: Record<IgnoredAny, BoundedValue> = serde_json::from_slice(&raw)?;
-        as_sent.told_text(RESERVED_KEY).and_then(Token::parse_carrying)
+        as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_carrying)
     };
     let late_ms = carried.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
     let shifted = match later(&raw, late_ms) {

@@ -18,18 +18,18 @@ impl PlainHttp {
     /// Whether requests to this address may go through the proxy that the environment names: over https it
     /// only passes encrypted bytes on, and this machine is reached without one.
     pub fn may_use_proxy(self, scheme: &str, host: &str) -> bool {
-        !is_this_machine(host) && (scheme != "http" || self == Self::Proxied)
+        !is_loopback(host) && (scheme != "http" || self == Self::Proxied)
     }
 }
 
 /// Plain http to another machine: whoever is on the way reads all of it.
-pub fn is_plain_to_others(scheme: &str, host: &str) -> bool {
-    scheme == "http" && !is_this_machine(host)
+pub fn is_unencrypted_remote(scheme: &str, host: &str) -> bool {
+    scheme == "http" && !is_loopback(host)
 }
 
 /// Whether this host is the machine itself: `localhost` or a loopback address. Names below `localhost` are not:
 /// some systems ask name servers for them.
-pub fn is_this_machine(host: &str) -> bool {
+pub fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     let is_named = host.eq_ignore_ascii_case("localhost");
     address.map_or(is_named, |ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
@@ -37,15 +37,15 @@ pub fn is_this_machine(host: &str) -> bool {
 
 /// The path of an `http` or `https` address that all parsers read alike, and leave as it is; `None` for all
 /// others, right or wrong.
-pub fn plain_path(url: &str) -> Option<&str> {
+pub fn unambiguous_path(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let (host, path) = rest.split_at(rest.find('/')?);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
-    (is_plain_host(host) && path.bytes().all(is_plain)).then_some(path)
+    (is_unambiguous_host(host) && path.bytes().all(is_plain)).then_some(path)
 }
 
 /// Whether this is a name of small letters, digits and dots, or an IPv4 address; and perhaps a port.
-pub fn is_plain_host(host: &str) -> bool {
+pub fn is_unambiguous_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "80"));
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     is_port && (name.split('.').all(is_label) || name.parse::<Ipv4Addr>().is_ok())
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn what_is_this_machine() {
         for host in ["127.0.0.1", "127.9.9.9", "[::1]", "localhost", "LocalHost", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-            assert!(is_this_machine(host), "{host}");
-            assert!(!is_plain_to_others("http", host), "{host}");
+            assert!(is_loopback(host), "{host}");
+            assert!(!is_unencrypted_remote("http", host), "{host}");
             assert!(!PlainHttp::Proxied.may_use_proxy("https", host), "{host}");
         }
         for host in ["10.0.0.1", "192.168.0.1", "a.localhost", "localhost.example.org", "[::2]", "169.254.169.254"] {
-            assert!(is_plain_to_others("http", host) && !is_plain_to_others("https", host), "{host}");
+            assert!(is_unencrypted_remote("http", host) && !is_unencrypted_remote("https", host), "{host}");
             assert!(PlainHttp::Refused.may_use_proxy("https", host), "{host}");
             assert!(!PlainHttp::Direct.may_use_proxy("http", host), "{host}");
             assert!(PlainHttp::Proxied.may_use_proxy("http", host), "{host}");
@@ -96,7 +96,7 @@ mod tests {
             (None, "http://a:+1/"),
             (None, "http:///file"),
         ] {
-            assert_eq!(plain_path(url), path, "{url}");
+            assert_eq!(unambiguous_path(url), path, "{url}");
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             0..10,
         )) {
             for url in [parts.concat(), format!("http://a{}", parts.concat()), format!("http://{}/", parts.concat())] {
-                let Some(path) = plain_path(&url) else { continue };
+                let Some(path) = unambiguous_path(&url) else { continue };
                 let parsed = Url::parse(&url).map_err(|error| TestCaseError::fail(format!("{url}: {error}")))?;
                 prop_assert_eq!(parsed.path(), path);
                 let host = url.split('/').nth(2).unwrap_or_default();

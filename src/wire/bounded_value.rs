@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 /// So many values, those within others included, are kept.
-const MOST: u32 = 100_000;
+const MAX_VALUES: u32 = 100_000;
 
 /// A JSON value; `None` where it holds too many others.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,7 +23,7 @@ impl BoundedValue {
 
 impl<'de> Deserialize<'de> for BoundedValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        One(&Cell::new(MOST)).deserialize(from).map(Self)
+        One(&Cell::new(MAX_VALUES)).deserialize(from).map(Self)
     }
 }
 
@@ -31,13 +31,13 @@ impl<'de> Deserialize<'de> for BoundedValue {
 struct One<'b>(&'b Cell<u32>);
 
 impl One<'_> {
-    fn one(&self, value: Value) -> Option<Value> {
+    fn take_one(&self, value: Value) -> Option<Value> {
         let left = self.0.get();
         self.0.set(left.saturating_sub(1));
         (left > 0).then_some(value)
     }
 
-    fn is_over(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.0.get() == 0
     }
 }
@@ -58,39 +58,39 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(self.one(Value::Null))
+        Ok(self.take_one(Value::Null))
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(self.one(Value::Bool(value)))
+        Ok(self.take_one(Value::Bool(value)))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(self.one(value.into()))
+        Ok(self.take_one(value.into()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(self.one(value.into()))
+        Ok(self.take_one(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(self.one(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+        Ok(self.take_one(Number::from_f64(value).map_or(Value::Null, Value::Number)))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(self.one(value.into()))
+        Ok(self.take_one(value.into()))
     }
 
     fn visit_string<E>(self, value: String) -> Result<Self::Value, E> {
-        Ok(self.one(value.into()))
+        Ok(self.take_one(value.into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut list = Vec::new();
-        while !self.is_over() {
+        while !self.is_exhausted() {
             match seq.next_element_seed(One(self.0))? {
                 Some(element) => list.extend(element),
-                None => return Ok(self.one(Value::Array(list))),
+                None => return Ok(self.take_one(Value::Array(list))),
             }
         }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
@@ -99,10 +99,10 @@ impl<'de> Visitor<'de> for One<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut object = Map::new();
-        while !self.is_over() {
+        while !self.is_exhausted() {
             match map.next_key::<String>()? {
                 Some(key) => drop(map.next_value_seed(One(self.0))?.map(|value| object.insert(key, value))),
-                None => return Ok(self.one(Value::Object(object))),
+                None => return Ok(self.take_one(Value::Object(object))),
             }
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -120,9 +120,9 @@ mod tests {
         let text = r#"{"a":[1,-2,2.5,null,true,"x"],"b":{"c":{}},"d":18446744073709551615}"#;
         let kept: BoundedValue = serde_json::from_str(text).unwrap();
         assert_eq!(kept.0, Some(serde_json::from_str(text).unwrap()));
-        let endless = json!({ "a": vec![0; MOST as usize], "b": 1 }).to_string();
+        let endless = json!({ "a": vec![0; MAX_VALUES as usize], "b": 1 }).to_string();
         assert_eq!(serde_json::from_str::<BoundedValue>(&endless).unwrap(), BoundedValue(None));
-        let many: String = (0..=MOST).map(|n| format!("\"{n}\":0,")).collect();
+        let many: String = (0..=MAX_VALUES).map(|n| format!("\"{n}\":0,")).collect();
         assert_eq!(serde_json::from_str::<BoundedValue>(&format!("{{{many}\"z\":{{}}}}")).unwrap(), BoundedValue(None));
     }
 

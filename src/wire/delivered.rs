@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Elements of one enrichment (translations, answers to prompts) that are looked at one by one.
-const MOST_PARTS: usize = 1_000;
+const MAX_PARTS: usize = 1_000;
 
 /// Characters that are kept of what a service says about a failure.
-const LONGEST_WORDS: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 /// What a result delivers.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -73,7 +73,7 @@ impl Envelope {
     }
 
     /// It has something to say: it is neither null nor left out.
-    fn fails(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.is_there && self.outcome().is_err()
     }
 }
@@ -84,7 +84,7 @@ impl Delivered {
         let mut missing = Vec::new();
         for enrichment in request.requested().chain([Enrichment::Recognition]) {
             if enrichment == Enrichment::Translation {
-                missing.extend(self.untranslated(&request.targets()));
+                missing.extend(self.missing_translations(&request.target_languages()));
             } else if let Err(words) = self.outcome(enrichment, request) {
                 missing.push(MissingPart { enrichment, language: None, words });
             }
@@ -103,7 +103,7 @@ impl Delivered {
         match enrichment {
             // What they do shows in the words themselves; there is an envelope where they could not be done.
             E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced | E::Recognition => {
-                envelopes.iter().filter(|envelope| envelope.fails()).try_for_each(Envelope::outcome)
+                envelopes.iter().filter(|envelope| envelope.has_failed()).try_for_each(Envelope::outcome)
             }
             // Services of today have an envelope only where it failed: the speakers stand at the utterances.
             E::Diarization if envelopes.iter().all(|envelope| !envelope.is_there) => {
@@ -112,12 +112,14 @@ impl Delivered {
                     false => Err(None),
                 }
             }
-            E::AudioToLlm => best(envelopes.iter().map(|envelope| answered(envelope, request.prompts().len()))),
-            _ => best(envelopes.iter().map(Envelope::outcome_with_parts)),
+            E::AudioToLlm => {
+                best_outcome(envelopes.iter().map(|envelope| prompt_outcome(envelope, request.prompts().len())))
+            }
+            _ => best_outcome(envelopes.iter().map(Envelope::outcome_with_parts)),
         }
     }
 
-    fn untranslated(&self, targets: &[&str]) -> Vec<MissingPart> {
+    fn missing_translations(&self, targets: &[&str]) -> Vec<MissingPart> {
         let enrichment = Enrichment::Translation;
         let (nothing, envelopes) = (Envelope::default(), self.envelopes(enrichment));
         let envelope = envelopes.iter().rfind(|envelope| envelope.is_there).unwrap_or(&nothing);
@@ -126,14 +128,14 @@ impl Delivered {
             return words.map(|words| MissingPart { enrichment, language: None, words }).into_iter().collect();
         }
         let part = |(number, target): (usize, &&str)| {
-            let words = self.translated(envelope, number, target, targets.len()).err()?;
+            let words = self.translation_outcome(envelope, number, target, targets.len()).err()?;
             Some(MissingPart { enrichment, language: Some((*target).to_owned()), words })
         };
         targets.iter().enumerate().filter_map(part).collect()
     }
 
     /// Whether the translation into a target language is there.
-    fn translated(&self, envelope: &Envelope, number: usize, target: &str, targets: usize) -> Outcome {
+    fn translation_outcome(&self, envelope: &Envelope, number: usize, target: &str, targets: usize) -> Outcome {
         let named = |part: &&Envelope| part.languages.iter().any(|language| language.eq_ignore_ascii_case(target));
         let is_in_order =
             envelope.parts.len() == targets && envelope.parts.iter().all(|part| part.languages.is_empty());
@@ -155,7 +157,7 @@ impl Delivered {
 }
 
 /// Whether every prompt was answered.
-fn answered(envelope: &Envelope, prompts: usize) -> Outcome {
+fn prompt_outcome(envelope: &Envelope, prompts: usize) -> Outcome {
     envelope.outcome()?;
     let failed = envelope.parts.iter().enumerate().find_map(|(number, part)| {
         let words = part.outcome().err()?.unwrap_or_else(|| "no answer".to_owned());
@@ -168,7 +170,7 @@ fn answered(envelope: &Envelope, prompts: usize) -> Outcome {
 }
 
 /// Done, where one of them is; else what the first that says anything says.
-fn best(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+fn best_outcome(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let mut words = None;
     for outcome in outcomes {
         match outcome {
@@ -198,10 +200,10 @@ trait Fields<'de> {
     }
 
     /// What is neither.
-    fn plain(&mut self, _plain: Plain<'_>) {}
+    fn scalar(&mut self, _plain: Plain<'_>) {}
 
     /// An object or a list begins.
-    fn begins(&mut self) {}
+    fn start(&mut self) {}
 }
 
 /// A value without others in it.
@@ -231,43 +233,43 @@ impl<'de, F: Fields<'de>> Visitor<'de> for Reader<&mut F> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.0.plain(Plain::Null);
+        self.0.scalar(Plain::Null);
         Ok(())
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<(), E> {
-        self.0.plain(Plain::Flag(flag));
+        self.0.scalar(Plain::Flag(flag));
         Ok(())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        self.0.plain(Plain::Number);
+        self.0.scalar(Plain::Number);
         Ok(())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        self.0.plain(Plain::Number);
+        self.0.scalar(Plain::Number);
         Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        self.0.plain(Plain::Number);
+        self.0.scalar(Plain::Number);
         Ok(())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.plain(Plain::Text(text));
+        self.0.scalar(Plain::Text(text));
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        self.0.begins();
+        self.0.start();
         while self.0.element(&mut list)?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        self.0.begins();
+        self.0.start();
         while let Some(name) = map.next_key::<String>()? {
             self.0.field(&name, &mut map)?;
         }
@@ -290,10 +292,10 @@ impl<'de> Fields<'de> for Delivered {
 impl Delivered {
     fn envelope<'de, A: MapAccess<'de>>(&mut self, enrichment: Enrichment, map: &mut A) -> Result<(), A::Error> {
         let has_parts = matches!(enrichment, Enrichment::Translation | Enrichment::AudioToLlm | Enrichment::Sentences);
-        let mut reading = EnvelopeReader::new(Cell::new(if has_parts { MOST_PARTS } else { 0 }));
+        let mut reading = EnvelopeReader::new(Cell::new(if has_parts { MAX_PARTS } else { 0 }));
         map.next_value_seed(Reader(&mut reading))?;
         let known = self.envelopes.entry(enrichment).or_default();
-        if known.len() < MOST_PARTS {
+        if known.len() < MAX_PARTS {
             known.push(reading.envelope);
         }
         Ok(())
@@ -334,7 +336,7 @@ impl<'de> Fields<'de> for Utterances<'_> {
 struct Utterance<'s>(&'s mut Speech);
 
 impl<'de> Fields<'de> for Utterance<'_> {
-    fn begins(&mut self) {
+    fn start(&mut self) {
         self.0.has_utterances = true;
     }
 
@@ -365,7 +367,7 @@ struct Presence {
 const NO_SPEAKER: &str = "speaker_not_activated";
 
 impl<'de> Fields<'de> for Presence {
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         self.is_there = match plain {
             Plain::Null => false,
             Plain::Flag(flag) => flag,
@@ -399,11 +401,11 @@ impl EnvelopeReader {
 }
 
 impl<'de> Fields<'de> for EnvelopeReader {
-    fn begins(&mut self) {
+    fn start(&mut self) {
         self.envelope.is_there = true;
     }
 
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         self.envelope.is_there = !matches!(plain, Plain::Null | Plain::Flag(false));
         self.envelope.has_payload = self.envelope.is_there;
     }
@@ -472,7 +474,7 @@ fn flag<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<bool>, A::Error> {
 struct Flag(Option<bool>);
 
 impl<'de> Fields<'de> for Flag {
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         if let Plain::Flag(flag) = plain {
             self.0 = Some(flag);
         }
@@ -488,11 +490,11 @@ impl<'de> Fields<'de> for Flag {
 struct Given(bool);
 
 impl<'de> Fields<'de> for Given {
-    fn begins(&mut self) {
+    fn start(&mut self) {
         self.0 = true;
     }
 
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         self.0 = !matches!(plain, Plain::Null);
     }
 
@@ -506,9 +508,9 @@ impl<'de> Fields<'de> for Given {
 struct Texts(Vec<String>);
 
 impl<'de> Fields<'de> for Texts {
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         if let Plain::Text(text) = plain {
-            self.0.push(shortened(text));
+            self.0.push(shorten(text));
         }
     }
 
@@ -545,10 +547,10 @@ impl ErrorReader {
 }
 
 impl<'de> Fields<'de> for ErrorReader {
-    fn plain(&mut self, plain: Plain<'_>) {
+    fn scalar(&mut self, plain: Plain<'_>) {
         self.is_error = !matches!(plain, Plain::Null | Plain::Flag(false) | Plain::Text(""));
         if let Plain::Text(text) = plain {
-            self.text = Some(shortened(text));
+            self.text = Some(shorten(text));
         }
     }
 
@@ -570,8 +572,8 @@ impl<'de> Fields<'de> for ErrorReader {
     }
 }
 
-fn shortened(text: &str) -> String {
-    let short: String = text.trim().chars().take(LONGEST_WORDS).collect();
+fn shorten(text: &str) -> String {
+    let short: String = text.trim().chars().take(MAX_ERROR_CHARS).collect();
     if short.len() < text.trim().len() { format!("{short}…") } else { short }
 }
 
@@ -584,7 +586,7 @@ mod tests {
 
     fn missing(request: &Value, result: &Value) -> Vec<MissingPart> {
         let delivered: Delivered = serde_json::from_str(&result.to_string()).unwrap();
-        delivered.missing(&Params::lenient(request))
+        delivered.missing(&Params::parse_lenient(request))
     }
 
     fn said() -> Value {
@@ -736,7 +738,7 @@ mod tests {
     #[test]
     fn what_a_service_says_is_kept_short() {
         let told = missing(&json!({ "summarization": true }), &json!({ "summarization": failed(&"x".repeat(5_000)) }));
-        assert_eq!(told[0].words.as_ref().unwrap().chars().count(), LONGEST_WORDS + 1);
+        assert_eq!(told[0].words.as_ref().unwrap().chars().count(), MAX_ERROR_CHARS + 1);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -202,7 +202,7 @@ pub struct WholeSentence {
 
 impl<T> Envelope<T> {
     /// Of what was done in so many seconds.
-    pub fn done(results: T, is_empty: bool, seconds: f64) -> Self {
+    pub fn completed(results: T, is_empty: bool, seconds: f64) -> Self {
         let (results, exec_time) = (Some(results), Some(seconds));
         Self { success: true, is_empty, exec_time, error: None, results, other: Map::new() }
     }

@@ -32,7 +32,7 @@ pub struct ErrorBody {
 
 impl ErrorBody {
     /// The message and every wrong field in one line.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut words = self.message.clone();
         for wrong in &self.validation_errors {
             words.push_str("; ");

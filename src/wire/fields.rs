@@ -1,9 +1,11 @@
 //! The table of what each parameter may hold ([`FIELDS`]) is walked by every check, so that everything that is wrong is told at once and in the same words on both sides.
 
 pub(super) use super::languages::TARGET_LANGUAGES;
+use super::table::as_integer;
 pub use super::table::text_length;
-use super::table::whole;
-pub(super) use super::table::{ANY, FIELDS, Field, FieldKind, SPOKEN, TEXTS, VOCABULARY, may, must};
+pub(super) use super::table::{
+    FIELDS, Field, FieldKind, SPOKEN_LANGUAGES, TEXTS, UNBOUNDED, VOCABULARY, optional, required,
+};
 use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
@@ -14,7 +16,7 @@ pub const METADATA_LIMIT: usize = 2_000;
 pub const METADATA: &str = "custom_metadata";
 
 /// What is set for each request, and does not change the transcription.
-pub const PER_REQUEST: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
+pub const PER_REQUEST_FIELDS: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
 
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +24,9 @@ pub struct Complaint {
     /// Dotted path, elements by number from 0: `language_config.languages.1`.
     pub field: String,
     /// What would be right: "must be …".
-    pub must: String,
+    pub requirement: String,
     /// What kind of mistake it is.
-    pub wrong: FieldError,
+    pub kind: FieldError,
     /// What would be taken here, where that is a list: the values, or for an unknown key the keys.
     pub known: Vec<&'static str>,
 }
@@ -32,7 +34,7 @@ pub struct Complaint {
 impl std::fmt::Display for Complaint {
     /// As the service words its `validation_errors`: the field, then "must …".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.field, self.must)
+        write!(f, "{} {}", self.field, self.requirement)
     }
 }
 
@@ -69,26 +71,26 @@ pub struct FieldFindings {
 /// Checks parameters that are still JSON against the interface. A string for which `later` is true
 /// stands for one that is not known yet (a template): any single value may come of it.
 pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> FieldFindings {
-    let mut walk = Walk { side, later, found: FieldFindings::default() };
+    let mut walk = Walk { side, is_template: later, findings: FieldFindings::default() };
     walk.value("", &FieldKind::Object(FIELDS), value);
     if side == Side::Server && value.is_object() && value.get("audio_url").is_none_or(Value::is_null) {
         walk.missing("", "audio_url", &FieldKind::Url);
     }
-    walk.found
+    walk.findings
 }
 
 /// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
 /// keys are passed over.
-pub(super) fn inspect_other(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
-    let mut walk = Walk { side: Side::Server, later: |_| false, found: FieldFindings::default() };
+pub(super) fn inspect_fields(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
+    let mut walk = Walk { side: Side::Server, is_template: |_| false, findings: FieldFindings::default() };
     walk.value(path, &FieldKind::Object(fields), value);
-    walk.found.complaints
+    walk.findings.complaints
 }
 
 /// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
 /// stays text and is found by the check that follows.
 pub fn coerce(value: &mut Value) {
-    each(&FieldKind::Object(FIELDS), value, |kind, value| {
+    for_each_field(&FieldKind::Object(FIELDS), value, |kind, value| {
         if let Some(parsed) = value.as_str().and_then(|text| kind.parse(text.trim())) {
             *value = parsed;
         }
@@ -98,27 +100,27 @@ pub fn coerce(value: &mut Value) {
 impl Complaint {
     /// A wrong value; `must` begins with "must".
     pub fn value(field: &str, must: String) -> Self {
-        Self { field: field.to_owned(), must, wrong: FieldError::Value, known: Vec::new() }
+        Self { field: field.to_owned(), requirement: must, kind: FieldError::Value, known: Vec::new() }
     }
 }
 
 /// Mistakes in a request that came in that are told, and unknown keys of it that are named in the log.
-const MOST_TOLD: usize = 100;
+const MAX_COMPLAINTS: usize = 100;
 
 struct Walk {
     side: Side,
-    later: fn(&str) -> bool,
-    found: FieldFindings,
+    is_template: fn(&str) -> bool,
+    findings: FieldFindings,
 }
 
 impl Walk {
     fn value(&mut self, path: &str, kind: &FieldKind, value: &Value) {
         // `null` is how some clients write "not set".
-        let later = value.as_str().is_some_and(self.later);
-        if value.is_null() && !path.is_empty() || later && kind.may_come_of_text() {
+        let later = value.as_str().is_some_and(self.is_template);
+        if value.is_null() && !path.is_empty() || later && kind.is_parsable_from_text() {
             return;
         }
-        if !kind.takes(value) {
+        if !kind.accepts(value) {
             return self.complain(path, kind);
         }
         match (kind, value) {
@@ -163,38 +165,43 @@ impl Walk {
 
     /// Whether one more is kept: of a request that came in, enough to answer with. The sender could choose how
     /// many there are.
-    fn may_tell(&self) -> bool {
-        self.side == Side::Client || self.found.complaints.len() < MOST_TOLD
+    fn has_room(&self) -> bool {
+        self.side == Side::Client || self.findings.complaints.len() < MAX_COMPLAINTS
     }
 
     fn complain(&mut self, path: &str, kind: &FieldKind) {
-        if !self.may_tell() {
+        if !self.has_room() {
             return;
         }
         let known = if let FieldKind::Choice(values) = kind { values.to_vec() } else { Vec::new() };
         let field = if path.is_empty() { "body" } else { path };
-        self.found.complaints.push(Complaint { known, ..Complaint::value(field, kind.must()) });
+        self.findings.complaints.push(Complaint { known, ..Complaint::value(field, kind.requirement()) });
     }
 
     fn unknown(&mut self, field: String, fields: &[Field]) {
         if self.side == Side::Server {
-            if self.found.ignored.len() < MOST_TOLD {
-                self.found.ignored.push(field);
+            if self.findings.ignored.len() < MAX_COMPLAINTS {
+                self.findings.ignored.push(field);
             }
             return;
         }
         let known = fields.iter().map(|field| field.name).collect();
         let must = "must not be given: the interface has no such parameter".to_owned();
-        self.found.complaints.push(Complaint { field, must, wrong: FieldError::Key, known });
+        self.findings.complaints.push(Complaint { field, requirement: must, kind: FieldError::Key, known });
     }
 
     fn missing(&mut self, path: &str, name: &str, kind: &FieldKind) {
-        if !self.may_tell() {
+        if !self.has_room() {
             return;
         }
         let field = join(path, name);
-        let must = format!("must be given, and {}", kind.must());
-        self.found.complaints.push(Complaint { field, must, wrong: FieldError::Missing, known: Vec::new() });
+        let must = format!("must be given, and {}", kind.requirement());
+        self.findings.complaints.push(Complaint {
+            field,
+            requirement: must,
+            kind: FieldError::Missing,
+            known: Vec::new(),
+        });
     }
 }
 
@@ -203,27 +210,31 @@ pub(super) fn join(path: &str, key: &str) -> String {
 }
 
 /// Calls `change` on each value that the table knows, inner ones first.
-fn each(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &mut Value)) {
+fn for_each_field(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &mut Value)) {
     match (kind, &mut *value) {
         (FieldKind::Object(fields) | FieldKind::TextOr(fields), Value::Object(map)) => {
             for (key, inner) in map.iter_mut() {
                 if let Some(field) = fields.iter().find(|field| field.name == key) {
-                    each(&field.kind, inner, change);
+                    for_each_field(&field.kind, inner, change);
                 }
             }
         }
-        (FieldKind::List(_, of), Value::Array(list)) => list.iter_mut().for_each(|inner| each(of, inner, change)),
-        (FieldKind::Dictionary(of), Value::Object(map)) => map.values_mut().for_each(|inner| each(of, inner, change)),
+        (FieldKind::List(_, of), Value::Array(list)) => {
+            list.iter_mut().for_each(|inner| for_each_field(of, inner, change))
+        }
+        (FieldKind::Dictionary(of), Value::Object(map)) => {
+            map.values_mut().for_each(|inner| for_each_field(of, inner, change))
+        }
         _ => {}
     }
     change(kind, value);
 }
 
 /// Makes a checked value one that the types take: `3.0` in an integer field, `null` for not set.
-pub fn tidy(value: &mut Value) {
-    each(&FieldKind::Object(FIELDS), value, |kind, value| match (kind, &mut *value) {
+pub fn normalize(value: &mut Value) {
+    for_each_field(&FieldKind::Object(FIELDS), value, |kind, value| match (kind, &mut *value) {
         (FieldKind::Integer(..), Value::Number(_)) => {
-            if let Some(n) = whole(value) {
+            if let Some(n) = as_integer(value) {
                 *value = Value::from(n);
             }
         }

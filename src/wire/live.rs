@@ -2,7 +2,9 @@
 //! (transcription record)" and "Live request parameters"; bounds: service notes, 4).
 
 use crate::domain::names::Timestamp;
-use crate::wire::fields::{Field, FieldKind, SPOKEN, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_other, may, must};
+use crate::wire::fields::{
+    Field, FieldKind, SPOKEN_LANGUAGES, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_fields, optional, required,
+};
 use crate::wire::record::Status;
 use crate::wire::timestamps;
 use serde_json::{Map, Value, json};
@@ -29,7 +31,7 @@ pub struct Live {
 pub fn read(text: &str) -> Result<Live, Vec<String>> {
     let record: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| vec![format!("the line must be one JSON object: {error}")])?;
-    let wrong = wrong(&record);
+    let wrong = check(&record);
     match live(text, &record) {
         Some(live) if wrong.is_empty() => Ok(live),
         _ => Err(wrong),
@@ -37,7 +39,7 @@ pub fn read(text: &str) -> Result<Live, Vec<String>> {
 }
 
 /// A record that was read before, by this release or an older one: nothing but what lists need.
-pub fn read_again(text: &str) -> Option<Live> {
+pub fn read_stored(text: &str) -> Option<Live> {
     live(text, &serde_json::from_str(text).ok()?)
 }
 
@@ -46,16 +48,16 @@ fn live(text: &str, record: &Map<String, Value>) -> Option<Live> {
     let id = known("id")?;
     Some(Live {
         id: id.to_owned(),
-        created: timestamps::read(known("created_at")?)?,
-        status: Status::from_word(known("status")?),
+        created: timestamps::parse(known("created_at")?)?,
+        status: Status::parse(known("status")?),
         metadata: record.get("custom_metadata").filter(|given| !given.is_null()).cloned(),
-        text: completed(text, id, record),
+        text: fill_missing_keys(text, id, record),
     })
 }
 
 /// Puts the keys that every record has before those that this one has. The text itself is not
 /// written anew: numbers too large for a float stay as they are.
-fn completed(text: &str, id: &str, record: &Map<String, Value>) -> String {
+fn fill_missing_keys(text: &str, id: &str, record: &Map<String, Value>) -> String {
     let short: String = id.chars().take(8).collect();
     let defaults = [
         ("request_id", json!(format!("G-{short}"))),
@@ -73,8 +75,8 @@ fn completed(text: &str, id: &str, record: &Map<String, Value>) -> String {
     format!("{{{lacking}{}", text.trim().trim_start_matches('{'))
 }
 
-fn wrong(record: &Map<String, Value>) -> Vec<String> {
-    let complaints = inspect_other(RECORD, "", &Value::Object(record.clone()));
+fn check(record: &Map<String, Value>) -> Vec<String> {
+    let complaints = inspect_fields(RECORD, "", &Value::Object(record.clone()));
     let mut wrong: Vec<String> = complaints.iter().map(ToString::to_string).collect();
     let mut must = |holds: bool, words: &str| {
         if !holds {
@@ -84,7 +86,7 @@ fn wrong(record: &Map<String, Value>) -> Vec<String> {
     let text = |key: &str| record.get(key).and_then(Value::as_str);
     let is_id =
         |id: &str| (1..=200).contains(&id.len()) && id.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c));
-    let is_date = |key| text(key).is_none_or(|date| timestamps::read(date).is_some());
+    let is_date = |key| text(key).is_none_or(|date| timestamps::parse(date).is_some());
     must(text("id").is_none_or(is_id), "id must be 1 to 200 letters, digits, - and _");
     must(is_date("created_at"), "created_at must be an ISO 8601 date-time");
     must(is_date("completed_at"), "completed_at must be an ISO 8601 date-time");
@@ -98,80 +100,86 @@ fn wrong(record: &Map<String, Value>) -> Vec<String> {
 const ANY_OBJECT: FieldKind = FieldKind::Object(&[]);
 
 const RECORD: &[Field] = &[
-    must("id", FieldKind::Text),
-    may("request_id", FieldKind::Text),
-    may("version", FieldKind::Integer(1, 2)),
-    must("status", FieldKind::Choice(&["queued", "processing", "done", "error"])),
-    must("created_at", FieldKind::Text),
-    may("post_session_metadata", ANY_OBJECT),
-    may("kind", FieldKind::Choice(&["live"])),
-    may("completed_at", FieldKind::Text),
-    may("custom_metadata", ANY_OBJECT),
-    may("error_code", FieldKind::Integer(400, 599)),
-    may("file", ANY_OBJECT),
-    may("request_params", FieldKind::Object(PARAMS)),
-    may("result", ANY_OBJECT),
+    required("id", FieldKind::Text),
+    optional("request_id", FieldKind::Text),
+    optional("version", FieldKind::Integer(1, 2)),
+    required("status", FieldKind::Choice(&["queued", "processing", "done", "error"])),
+    required("created_at", FieldKind::Text),
+    optional("post_session_metadata", ANY_OBJECT),
+    optional("kind", FieldKind::Choice(&["live"])),
+    optional("completed_at", FieldKind::Text),
+    optional("custom_metadata", ANY_OBJECT),
+    optional("error_code", FieldKind::Integer(400, 599)),
+    optional("file", ANY_OBJECT),
+    optional("request_params", FieldKind::Object(PARAMS)),
+    optional("result", ANY_OBJECT),
 ];
 
 const PARAMS: &[Field] = &[
-    may("encoding", FieldKind::Choice(&["wav/pcm", "wav/alaw", "wav/ulaw"])),
-    may("bit_depth", FieldKind::Integer(8, 32)),
-    may("sample_rate", FieldKind::Integer(8_000, 48_000)),
-    may("channels", FieldKind::Integer(1, 8)),
-    may("model", FieldKind::Text),
-    may("endpointing", FieldKind::Number(0.01, 10.0)),
-    may("maximum_duration_without_endpointing", FieldKind::Number(5.0, 60.0)),
-    may("language_config", FieldKind::Object(&[may("languages", SPOKEN), may("code_switching", FieldKind::Flag)])),
-    may(
+    optional("encoding", FieldKind::Choice(&["wav/pcm", "wav/alaw", "wav/ulaw"])),
+    optional("bit_depth", FieldKind::Integer(8, 32)),
+    optional("sample_rate", FieldKind::Integer(8_000, 48_000)),
+    optional("channels", FieldKind::Integer(1, 8)),
+    optional("model", FieldKind::Text),
+    optional("endpointing", FieldKind::Number(0.01, 10.0)),
+    optional("maximum_duration_without_endpointing", FieldKind::Number(5.0, 60.0)),
+    optional(
+        "language_config",
+        FieldKind::Object(&[optional("languages", SPOKEN_LANGUAGES), optional("code_switching", FieldKind::Flag)]),
+    ),
+    optional(
         "pre_processing",
         FieldKind::Object(&[
-            may("audio_enhancer", FieldKind::Flag),
-            may("speech_threshold", FieldKind::Number(0.0, 1.0)),
+            optional("audio_enhancer", FieldKind::Flag),
+            optional("speech_threshold", FieldKind::Number(0.0, 1.0)),
         ]),
     ),
-    may("realtime_processing", FieldKind::Object(REALTIME)),
-    may(
+    optional("realtime_processing", FieldKind::Object(REALTIME)),
+    optional(
         "post_processing",
         FieldKind::Object(&[
-            may("summarization", FieldKind::Flag),
-            may(
+            optional("summarization", FieldKind::Flag),
+            optional(
                 "summarization_config",
-                FieldKind::Object(&[may("type", FieldKind::Choice(&["general", "bullet_points", "concise"]))]),
+                FieldKind::Object(&[optional("type", FieldKind::Choice(&["general", "bullet_points", "concise"]))]),
             ),
-            may("chapterization", FieldKind::Flag),
+            optional("chapterization", FieldKind::Flag),
         ]),
     ),
-    may("messages_config", FieldKind::Object(MESSAGES)),
-    may("callback", FieldKind::Flag),
-    may("callback_config", FieldKind::Object(CALLBACK)),
+    optional("messages_config", FieldKind::Object(MESSAGES)),
+    optional("callback", FieldKind::Flag),
+    optional("callback_config", FieldKind::Object(CALLBACK)),
 ];
 
 const REALTIME: &[Field] = &[
-    may("custom_vocabulary", FieldKind::Flag),
-    may(
+    optional("custom_vocabulary", FieldKind::Flag),
+    optional(
         "custom_vocabulary_config",
         FieldKind::Object(&[
-            may("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
-            may("default_intensity", FieldKind::Number(0.0, 1.0)),
+            optional("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
+            optional("default_intensity", FieldKind::Number(0.0, 1.0)),
         ]),
     ),
-    may("custom_spelling", FieldKind::Flag),
-    may("custom_spelling_config", FieldKind::Object(&[may("spelling_dictionary", FieldKind::Dictionary(&TEXTS))])),
-    may("translation", FieldKind::Flag),
-    may(
+    optional("custom_spelling", FieldKind::Flag),
+    optional(
+        "custom_spelling_config",
+        FieldKind::Object(&[optional("spelling_dictionary", FieldKind::Dictionary(&TEXTS))]),
+    ),
+    optional("translation", FieldKind::Flag),
+    optional(
         "translation_config",
         FieldKind::Object(&[
-            may("target_languages", FieldKind::List(0, &FieldKind::Choice(TARGET_LANGUAGES))),
-            may("model", FieldKind::Choice(&["base", "enhanced", "batch"])),
-            may("match_original_utterances", FieldKind::Flag),
-            may("lipsync", FieldKind::Flag),
-            may("context_adaptation", FieldKind::Flag),
-            may("context", FieldKind::Text),
-            may("informal", FieldKind::Flag),
+            optional("target_languages", FieldKind::List(0, &FieldKind::Choice(TARGET_LANGUAGES))),
+            optional("model", FieldKind::Choice(&["base", "enhanced", "batch"])),
+            optional("match_original_utterances", FieldKind::Flag),
+            optional("lipsync", FieldKind::Flag),
+            optional("context_adaptation", FieldKind::Flag),
+            optional("context", FieldKind::Text),
+            optional("informal", FieldKind::Flag),
         ]),
     ),
-    may("named_entity_recognition", FieldKind::Flag),
-    may("sentiment_analysis", FieldKind::Flag),
+    optional("named_entity_recognition", FieldKind::Flag),
+    optional("sentiment_analysis", FieldKind::Flag),
 ];
 
 /// What a callback may be told of, without where it is told.
@@ -181,16 +189,16 @@ const MESSAGES: &[Field] = match CALLBACK {
 };
 
 const CALLBACK: &[Field] = &[
-    may("url", FieldKind::Url),
-    may("receive_partial_transcripts", FieldKind::Flag),
-    may("receive_final_transcripts", FieldKind::Flag),
-    may("receive_speech_events", FieldKind::Flag),
-    may("receive_pre_processing_events", FieldKind::Flag),
-    may("receive_realtime_processing_events", FieldKind::Flag),
-    may("receive_post_processing_events", FieldKind::Flag),
-    may("receive_acknowledgments", FieldKind::Flag),
-    may("receive_errors", FieldKind::Flag),
-    may("receive_lifecycle_events", FieldKind::Flag),
+    optional("url", FieldKind::Url),
+    optional("receive_partial_transcripts", FieldKind::Flag),
+    optional("receive_final_transcripts", FieldKind::Flag),
+    optional("receive_speech_events", FieldKind::Flag),
+    optional("receive_pre_processing_events", FieldKind::Flag),
+    optional("receive_realtime_processing_events", FieldKind::Flag),
+    optional("receive_post_processing_events", FieldKind::Flag),
+    optional("receive_acknowledgments", FieldKind::Flag),
+    optional("receive_errors", FieldKind::Flag),
+    optional("receive_lifecycle_events", FieldKind::Flag),
 ];
 
 #[cfg(test)]

@@ -66,12 +66,12 @@ impl Default for ListQuery {
 impl ListQuery {
     /// Names and values, not yet percent-encoded. `status` repeats its key, `custom_metadata` is
     /// JSON (service notes, 6).
-    pub fn pairs(&self) -> Vec<(String, String)> {
+    pub fn to_query_pairs(&self) -> Vec<(String, String)> {
         let mut pairs =
             vec![("offset".to_owned(), self.offset.to_string()), ("limit".to_owned(), self.limit.to_string())];
         let dates = [("date", self.date), ("before_date", self.before_date), ("after_date", self.after_date)];
         for (name, date) in dates {
-            pairs.extend(date.map(|date| (name.to_owned(), timestamps::write(date))));
+            pairs.extend(date.map(|date| (name.to_owned(), timestamps::format(date))));
         }
         pairs.extend(self.status.iter().map(|s| ("status".to_owned(), s.as_str().to_owned())));
         if !self.custom_metadata.is_empty() {
@@ -87,31 +87,31 @@ impl ListQuery {
         let mut query = Self::default();
         let mut wrong = Vec::new();
         for (name, value) in pairs.filter(|(_, value)| !value.is_empty()) {
-            if let Err(must) = query.take(name, value) {
-                let name: String = name.chars().take(LONGEST_NAME).collect();
+            if let Err(must) = query.set(name, value) {
+                let name: String = name.chars().take(MAX_NAME_CHARS).collect();
                 wrong.push(format!("{name} must {must}"));
             }
         }
         if wrong.is_empty() { Ok(query) } else { Err(wrong) }
     }
 
-    fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
         match name {
-            "offset" => self.offset = offset(value).ok_or("not be less than 0")?,
+            "offset" => self.offset = parse_offset(value).ok_or("not be less than 0")?,
             "limit" => {
-                self.limit = value.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or(LIMIT)?;
+                self.limit = value.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or(LIMIT_REQUIREMENT)?;
             }
-            "date" => self.date = Some(date(value)?),
-            "before_date" => self.before_date = Some(date(value)?),
-            "after_date" => self.after_date = Some(date(value)?),
-            "status" | "status[]" => self.status.push(status(value)?),
+            "date" => self.date = Some(parse_date(value)?),
+            "before_date" => self.before_date = Some(parse_date(value)?),
+            "after_date" => self.after_date = Some(parse_date(value)?),
+            "status" | "status[]" => self.status.push(parse_status(value)?),
             "custom_metadata" => {
                 let map: Map<String, Value> = serde_json::from_str(value).map_err(|_| "be a JSON object")?;
                 self.custom_metadata.extend(map);
             }
             _ => {
                 let key = name.strip_prefix("custom_metadata[").and_then(|k| k.strip_suffix(']'));
-                if key.is_some_and(|key| key.matches("][").count() >= DEEPEST) {
+                if key.is_some_and(|key| key.matches("][").count() >= MAX_NESTING) {
                     return Err("not lie deeper than 32 objects");
                 }
                 if let Some(key) = key {
@@ -123,17 +123,16 @@ impl ListQuery {
     }
 
     /// Whether an item with these properties is on this list (all pages together).
-    pub fn holds(&self, created: Timestamp, status: &Status, metadata: Option<&Value>) -> bool {
+    pub fn matches(&self, created: Timestamp, status: &Status, metadata: Option<&Value>) -> bool {
         const DAY_MS: i64 = 86_400_000;
         let on_day = |day: Timestamp| created.0.div_euclid(DAY_MS) == day.0.div_euclid(DAY_MS);
         self.date.is_none_or(on_day)
             && self.before_date.is_none_or(|before| created < before)
             && self.after_date.is_none_or(|after| created > after)
             && (self.status.is_empty() || self.status.contains(status))
-            && self
-                .custom_metadata
-                .iter()
-                .all(|(key, wanted)| metadata.and_then(|all| all.get(key)).is_some_and(|value| same(value, wanted)))
+            && self.custom_metadata.iter().all(|(key, wanted)| {
+                metadata.and_then(|all| all.get(key)).is_some_and(|value| matches_value(value, wanted))
+            })
     }
 }
 
@@ -151,34 +150,34 @@ fn insert(map: &mut Map<String, Value>, key: &str, value: &str) {
 
 /// A stored number equals the same number asked for as text, an object holds what is asked of it
 /// (service notes, 6).
-fn same(value: &Value, wanted: &Value) -> bool {
+fn matches_value(value: &Value, wanted: &Value) -> bool {
     if let (Value::Object(all), Value::Object(some)) = (value, wanted) {
-        return some.iter().all(|(key, wanted)| all.get(key).is_some_and(|value| same(value, wanted)));
+        return some.iter().all(|(key, wanted)| all.get(key).is_some_and(|value| matches_value(value, wanted)));
     }
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
 }
 
 /// Objects in objects that a name may ask for. Each is a call in a call: some ten thousand end the process.
-const DEEPEST: usize = 32;
+const MAX_NESTING: usize = 32;
 
 /// Characters of a name that a refusal repeats.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
-const LIMIT: &str = "not be less than 1 and not be greater than 1000";
+const LIMIT_REQUIREMENT: &str = "not be less than 1 and not be greater than 1000";
 
 /// One past what can be counted is past the end of every list.
-fn offset(value: &str) -> Option<u64> {
+fn parse_offset(value: &str) -> Option<u64> {
     let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| value.parse().unwrap_or(u64::MAX))
 }
 
-fn date(value: &str) -> Result<Timestamp, &'static str> {
-    timestamps::read(value).ok_or("be a valid ISO 8601 date string")
+fn parse_date(value: &str) -> Result<Timestamp, &'static str> {
+    timestamps::parse(value).ok_or("be a valid ISO 8601 date string")
 }
 
-fn status(value: &str) -> Result<Status, &'static str> {
-    match Status::from_word(value) {
+fn parse_status(value: &str) -> Result<Status, &'static str> {
+    match Status::parse(value) {
         Status::Other(_) => Err("be one of the following values: queued, processing, done, error"),
         known => Ok(known),
     }

@@ -8,7 +8,7 @@ pub use super::configs::{
     StructuredDataExtractionConfig, SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, SummaryType,
     TranslationConfig, TranslationModel, Vocabulary,
 };
-use super::fields::{Complaint, METADATA, PER_REQUEST, Side, inspect, tidy};
+use super::fields::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -131,24 +131,24 @@ impl Params {
     /// # Errors
     /// Everything that is wrong, in the order of the fields' names. Never empty.
     pub fn read(value: &Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
-        Self::take(value.clone(), side)
+        Self::read_owned(value.clone(), side)
     }
 
     /// As [`read`](Self::read), of a body that nobody needs any more.
     ///
     /// # Errors
     /// As there.
-    pub fn take(mut value: Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
+    pub fn read_owned(mut value: Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
         if side == Side::Server {
-            understand(&mut value);
+            normalize_spellings(&mut value);
         }
         let found = inspect(&value, side, |_| false);
         if !found.complaints.is_empty() {
             return Err(found.complaints);
         }
-        tidy(&mut value);
+        normalize(&mut value);
         match serde_json::from_value::<Self>(value) {
-            Ok(params) => match params.together(side) {
+            Ok(params) => match params.check_combinations(side) {
                 wrong if wrong.is_empty() => Ok(ParsedParams { params, ignored: found.ignored }),
                 wrong => Err(wrong),
             },
@@ -159,16 +159,16 @@ impl Params {
 
     /// Everything out of bounds in parameters that were built in code.
     pub fn check(&self) -> Vec<Complaint> {
-        inspect(&self.value(), Side::Client, |_| false).complaints
+        inspect(&self.to_value(), Side::Client, |_| false).complaints
     }
 
     /// What the parameters' hash is taken of: canonical JSON (keys sorted, nothing absent) without
     /// what does not change the transcription: where the audio lies, metadata and the callback; and with what is
     /// `put` among them: no parameter of the interface, and another order all the same.
     pub fn canonical(&self, put: impl FnOnce(&mut Map<String, Value>)) -> Vec<u8> {
-        let mut value = self.value();
+        let mut value = self.to_value();
         if let Value::Object(map) = &mut value {
-            for key in PER_REQUEST.into_iter().chain([METADATA]) {
+            for key in PER_REQUEST_FIELDS.into_iter().chain([METADATA]) {
                 map.remove(key);
             }
             put(map);
@@ -180,7 +180,7 @@ impl Params {
 
     /// What each allows and together makes no sense. A template is not held against it: what is missing may
     /// come with the request.
-    fn together(&self, side: Side) -> Vec<Complaint> {
+    fn check_combinations(&self, side: Side) -> Vec<Complaint> {
         let mut wrong = Vec::new();
         if side == Side::Client {
             return wrong;
@@ -204,7 +204,7 @@ impl Params {
     ///
     /// # Errors
     /// None that parameters could cause.
-    pub fn kept(mut self) -> serde_json::Result<Box<RawValue>> {
+    pub fn into_stored(mut self) -> serde_json::Result<Box<RawValue>> {
         self.custom_metadata = None;
         let (languages, switching) = (self.languages().to_vec(), self.code_switching());
         let language = self.language_config.get_or_insert_default();
@@ -229,7 +229,7 @@ impl Params {
     }
 
     /// These parameters as JSON.
-    pub(crate) fn value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         // Only a map with keys that are not strings could fail; there is none.
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -237,7 +237,7 @@ impl Params {
 
 /// Turns spellings that clients in the field are known to send into the interface's own
 /// (service-notes 4): a vocabulary in place of its toggle, one PII entity in place of a list.
-fn understand(value: &mut Value) {
+fn normalize_spellings(value: &mut Value) {
     let Value::Object(map) = value else { return };
     if let Some(words @ Value::Array(_)) = map.get("custom_vocabulary").cloned() {
         map.insert("custom_vocabulary".to_owned(), Value::Bool(true));
@@ -386,9 +386,9 @@ mod tests {
     fn an_echo_has_the_defaults_and_what_older_names_say() {
         let body = json!({ "audio_url": "https://x.example/a", "language": "en", "enable_code_switching": true,
             "subtitles": true, "translation_config": { "target_languages": ["fr"] }, "custom_metadata": { "a": 1 } });
-        let kept = Params::read(&body, Side::Server).unwrap().params.kept().unwrap();
-        let echo = published::filled(&serde_json::from_str(kept.get()).unwrap());
-        assert_eq!(published::filled(&echo), echo);
+        let kept = Params::read(&body, Side::Server).unwrap().params.into_stored().unwrap();
+        let echo = published::with_defaults(&serde_json::from_str(kept.get()).unwrap());
+        assert_eq!(published::with_defaults(&echo), echo);
         assert_eq!(echo["language_config"], json!({ "languages": ["en"], "code_switching": true }));
         assert_eq!(echo["language"], "en");
         assert_eq!(echo["subtitles_config"], json!({ "formats": ["srt"], "style": "default" }));
@@ -464,7 +464,7 @@ mod tests {
         fn reading_is_stable(value in any_json()) {
             if let Ok(reading) = Params::read(&value, Side::Client) {
                 prop_assert_eq!(reading.params.check(), vec![]);
-                let again = Params::read(&reading.params.value(), Side::Client).unwrap();
+                let again = Params::read(&reading.params.to_value(), Side::Client).unwrap();
                 prop_assert_eq!(again.params.canonical(|_| {}), reading.params.canonical(|_| {}));
             }
         }

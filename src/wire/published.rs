@@ -1,14 +1,14 @@
 //! What the table of parameters says to others: defaults for a record, lines of the published page, the
 //! schema of a create.
 
-use super::fields::{ANY, FIELDS, Field, FieldKind, join};
+use super::fields::{FIELDS, Field, FieldKind, UNBOUNDED, join};
 use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
 /// `request_params` of a record: these parameters, with what was not sent: every toggle, and in the objects
 /// that were sent, or that belong to a toggle that is on, what has a default. Keys that the table does not
 /// know are left out. What is filled already stays as it is.
-pub fn filled(params: &Value) -> Value {
+pub fn with_defaults(params: &Value) -> Value {
     Value::Object(params.as_object().map(|sent| fill(FIELDS, sent)).unwrap_or_default())
 }
 
@@ -16,7 +16,7 @@ fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
     let one = |field: &Field| match (sent.get(field.name), &field.kind) {
         (Some(Value::Object(inner)), FieldKind::Object(fields)) => Some(Value::Object(fill(fields, inner))),
         (Some(value), _) => Some(value.clone()),
-        (None, FieldKind::Object(fields)) if may_be_made(field.name, fields, sent) => {
+        (None, FieldKind::Object(fields)) if may_be_filled(field.name, fields, sent) => {
             Some(Value::Object(fill(fields, &Map::new())))
         }
         (None, _) => serde_json::from_str(field.default?).ok(),
@@ -25,7 +25,7 @@ fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// An object that lacks what is required is not made up.
-fn may_be_made(name: &str, fields: &[Field], beside: &Map<String, Value>) -> bool {
+fn may_be_filled(name: &str, fields: &[Field], beside: &Map<String, Value>) -> bool {
     let is_on = name.strip_suffix("_config").is_some_and(|toggle| beside.get(toggle) == Some(&Value::Bool(true)));
     is_on && fields.iter().all(|field| !field.required) || name == "language_config"
 }
@@ -42,9 +42,9 @@ pub struct PublishedParameter {
 }
 
 /// Every parameter, in the order of the table, inner ones behind their object.
-pub fn rows() -> Vec<PublishedParameter> {
+pub fn parameters() -> Vec<PublishedParameter> {
     let mut found = Vec::new();
-    list(FIELDS, "", &mut found);
+    collect_rows(FIELDS, "", &mut found);
     found
 }
 
@@ -63,13 +63,13 @@ fn find(fields: &'static [Field], path: &str) -> Option<&'static Field> {
     }
 }
 
-fn list(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
+fn collect_rows(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
     for field in fields {
         let path = join(path, field.name);
         let must = match &field.kind {
             // The published page names the lists; they would fill it.
             FieldKind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
-            kind => kind.must(),
+            kind => kind.requirement(),
         };
         let must = if field.required { format!("{must}; required") } else { must };
         found.push(PublishedParameter {
@@ -78,15 +78,15 @@ fn list(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
             default: field.default.unwrap_or_default().to_owned(),
         });
         match &field.kind {
-            FieldKind::Object(inner) => list(inner, &path, found),
-            FieldKind::List(_, FieldKind::TextOr(inner)) => list(inner, &format!("{path}[]"), found),
+            FieldKind::Object(inner) => collect_rows(inner, &path, found),
+            FieldKind::List(_, FieldKind::TextOr(inner)) => collect_rows(inner, &format!("{path}[]"), found),
             _ => {}
         }
     }
 }
 
 /// The JSON Schema of a create's body.
-pub fn schema() -> Value {
+pub fn create_schema() -> Value {
     let mut schema = FieldKind::Object(FIELDS).schema();
     schema["required"] = json!(["audio_url"]);
     // Spellings that clients in the field are known to send: a vocabulary in place of its toggle, one PII
@@ -103,9 +103,9 @@ impl FieldKind {
         match self {
             Self::Flag => json!({ "type": "boolean" }),
             Self::Text => json!({ "type": "string" }),
-            Self::Url => url(),
+            Self::Url => url_schema(),
             Self::Choice(values) => json!({ "type": "string", "enum": values }),
-            Self::Integer(least, ANY) => json!({ "type": "integer", "minimum": least }),
+            Self::Integer(least, UNBOUNDED) => json!({ "type": "integer", "minimum": least }),
             Self::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
             Self::Number(least, most) if *most == f64::MAX => json!({ "type": "number", "minimum": least }),
             Self::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
@@ -119,7 +119,7 @@ impl FieldKind {
 }
 
 /// The JSON Schema of an http or https URL.
-pub fn url() -> Value {
+pub fn url_schema() -> Value {
     json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://[0-9A-Za-z]" })
 }
 
@@ -135,7 +135,7 @@ fn object_schema(fields: &[Field]) -> Value {
 }
 
 /// `null` is how some clients write "not set".
-fn or_null(mut schema: Value) -> Value {
+fn nullable(mut schema: Value) -> Value {
     schema["type"] = json!([schema["type"], "null"]);
     if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         values.push(Value::Null);
@@ -147,7 +147,7 @@ fn field_schema(field: &Field) -> Value {
     let schema = field.kind.schema();
     // What may be a string or an object has no type of its own.
     let may_be_absent = !field.required && field.name != "audio_url" && schema.get("type").is_some();
-    let mut schema = if may_be_absent { or_null(schema) } else { schema };
+    let mut schema = if may_be_absent { nullable(schema) } else { schema };
     if let Some(default) = field.default.and_then(|text| serde_json::from_str(text).ok()) {
         schema["default"] = default;
     }

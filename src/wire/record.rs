@@ -74,7 +74,7 @@ impl Status {
     }
 
     /// From the interface's word.
-    pub fn from_word(word: &str) -> Self {
+    pub fn parse(word: &str) -> Self {
         match word {
             "queued" => Self::Queued,
             "processing" => Self::Processing,
@@ -103,7 +103,7 @@ impl Serialize for Status {
 
 impl<'de> Deserialize<'de> for Status {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self::from_word(&String::deserialize(from)?))
+        Ok(Self::parse(&String::deserialize(from)?))
     }
 }
 
@@ -180,7 +180,7 @@ impl<R, M> Record<R, M> {
 
 impl<R> Record<R, BoundedValue> {
     /// The text under a key of the custom metadata.
-    pub fn told_text(&self, key: &str) -> Option<&str> {
+    pub fn bounded_metadata_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 impl Params {
     /// Parameters from JSON of any origin: what the types do not take is left out, and so is `null` in a list.
-    pub fn lenient(value: &Value) -> Self {
+    pub fn parse_lenient(value: &Value) -> Self {
         let fits = |name: &String, value: &Value| {
             let one = Map::from_iter([(name.clone(), value.clone())]);
             serde_json::from_value::<Self>(Value::Object(one)).is_ok()
@@ -48,7 +48,7 @@ impl Params {
     }
 
     /// The languages to be translated into, each once; none where no translation is requested.
-    pub fn targets(&self) -> Vec<&str> {
+    pub fn target_languages(&self) -> Vec<&str> {
         let config = self.translation_config.iter().filter(|_| self.requests(Enrichment::Translation));
         let mut targets: Vec<&str> = Vec::new();
         for target in config.flat_map(|config| &config.target_languages) {
@@ -85,20 +85,20 @@ mod tests {
     #[test]
     fn each_enrichment_is_a_toggle_of_its_name() {
         for one in Enrichment::ALL.into_iter().filter(|one| *one != Enrichment::Recognition) {
-            let params = Params::lenient(&json!({ one.name(): true }));
+            let params = Params::parse_lenient(&json!({ one.name(): true }));
             assert_eq!(params.requested().collect::<Vec<_>>(), [one]);
-            assert_eq!(Params::lenient(&json!({ one.name(): false })).requested().count(), 0);
+            assert_eq!(Params::parse_lenient(&json!({ one.name(): false })).requested().count(), 0);
         }
     }
 
     #[test]
     fn one_wrong_parameter_hides_no_other() {
-        let params = Params::lenient(&json!({
+        let params = Params::parse_lenient(&json!({
             "diarization": true, "summarization": "yes", "sentences": null, "unheard_of": [1], "language_config": 5,
             "translation": true, "translation_config": { "target_languages": ["fr", null, "de", "fr"], "model": "base" },
         }));
         assert_eq!(params.requested().collect::<Vec<_>>(), [Enrichment::Diarization, Enrichment::Translation]);
-        assert_eq!(params.targets(), ["fr", "de"]);
-        assert_eq!(Params::lenient(&json!([1])), Params::default());
+        assert_eq!(params.target_languages(), ["fr", "de"]);
+        assert_eq!(Params::parse_lenient(&json!([1])), Params::default());
     }
 }

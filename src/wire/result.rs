@@ -49,7 +49,7 @@ pub struct Spoken {
     /// Some answers hold their metadata alone.
     pub transcription: Option<ReadTranscript>,
     /// Whether the service says whether the speech was understood; nobody requests that.
-    pub tells_of_recognition: bool,
+    pub has_recognition_metadata: bool,
 }
 
 impl<'de> Deserialize<'de> for Spoken {
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for SpokenVisitor {
             if key == "transcription" {
                 spoken.transcription = map.next_value()?;
             } else if key == Enrichment::Recognition.name() {
-                spoken.tells_of_recognition |= map.next_value::<Option<IgnoredAny>>()?.is_some();
+                spoken.has_recognition_metadata |= map.next_value::<Option<IgnoredAny>>()?.is_some();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -108,7 +108,7 @@ impl ResultHead {
         AudioAmount {
             millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis),
             channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
-            billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed),
+            billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed_millis),
         }
     }
 }
@@ -267,20 +267,20 @@ pub struct WireWord {
 
 impl Transcription {
     /// As the interface writes it, without subtitles.
-    pub fn of(transcript: &Transcript) -> Self {
+    pub fn from_transcript(transcript: &Transcript) -> Self {
         Self {
             full_transcript: transcript.text(),
             languages: transcript.languages.clone(),
-            utterances: transcript.utterances.iter().map(WireUtterance::of).collect(),
+            utterances: transcript.utterances.iter().map(WireUtterance::from_utterance).collect(),
             ..Self::default()
         }
     }
 
     /// What outputs are made from. A text without utterances becomes one utterance without times.
-    pub fn transcript(&self) -> Transcript {
-        let mut utterances: Vec<Utterance> = self.utterances.iter().map(WireUtterance::utterance).collect();
+    pub fn to_transcript(&self) -> Transcript {
+        let mut utterances: Vec<Utterance> = self.utterances.iter().map(WireUtterance::to_utterance).collect();
         if utterances.is_empty() && !self.full_transcript.trim().is_empty() {
-            utterances.push(WireUtterance { text: self.full_transcript.clone(), ..Default::default() }.utterance());
+            utterances.push(WireUtterance { text: self.full_transcript.clone(), ..Default::default() }.to_utterance());
         }
         Transcript { languages: self.languages.clone(), utterances }
     }
@@ -288,20 +288,20 @@ impl Transcription {
 
 impl WireUtterance {
     /// As the interface writes it.
-    pub fn of(utterance: &Utterance) -> Self {
+    pub fn from_utterance(utterance: &Utterance) -> Self {
         Self {
             start: utterance.start,
             end: utterance.end,
             confidence: Some(utterance.confidence),
             channel: Some(utterance.channel),
-            words: utterance.words.iter().map(WireWord::of).collect(),
+            words: utterance.words.iter().map(WireWord::from_word).collect(),
             text: utterance.text.clone(),
             language: utterance.language.clone(),
             speaker: utterance.speaker.map(Value::from),
         }
     }
 
-    fn utterance(&self) -> Utterance {
+    fn to_utterance(&self) -> Utterance {
         let speaker = self.speaker.as_ref().and_then(Value::as_u64);
         Utterance {
             text: self.text.trim().to_owned(),
@@ -311,17 +311,17 @@ impl WireUtterance {
             channel: self.channel.unwrap_or(0),
             speaker: speaker.and_then(|n| u32::try_from(n).ok()),
             language: self.language.clone(),
-            words: self.words.iter().map(WireWord::word).collect(),
+            words: self.words.iter().map(WireWord::to_word).collect(),
         }
     }
 }
 
 impl WireWord {
-    fn of(word: &Word) -> Self {
+    fn from_word(word: &Word) -> Self {
         Self { word: word.text.clone(), start: word.start, end: word.end, confidence: Some(word.confidence) }
     }
 
-    fn word(&self) -> Word {
+    fn to_word(&self) -> Word {
         let confidence = self.confidence.unwrap_or(0.0);
         Word { text: self.word.clone(), start: self.start, end: self.end, confidence }
     }
@@ -336,20 +336,20 @@ pub fn millis(seconds: f64) -> u64 {
 }
 
 /// Seconds of a bill, in milliseconds; `None` for what is no number of seconds.
-fn billed(seconds: f64) -> Option<u64> {
+fn billed_millis(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
 }
 
 impl Transcription {
     /// The subtitles that came with it, by format.
-    pub fn own_subtitles(&self) -> Vec<(Format, String)> {
-        self.subtitles.iter().flatten().cloned().filter_map(Subtitles::known).collect()
+    pub fn subtitles_by_format(&self) -> Vec<(Format, String)> {
+        self.subtitles.iter().flatten().cloned().filter_map(Subtitles::into_known).collect()
     }
 }
 
 impl Subtitles {
     /// They, where they are of a format that is written.
-    pub fn known(self) -> Option<(Format, String)> {
+    pub fn into_known(self) -> Option<(Format, String)> {
         Some((Self::format(&self.format)?, self.subtitles))
     }
 

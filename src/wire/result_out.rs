@@ -67,11 +67,11 @@ pub struct SubtitlesOut<'a> {
     /// `srt` or `vtt`.
     pub format: &'static str,
     /// The whole file's text, made when it is written.
-    #[serde(serialize_with = "made")]
+    #[serde(serialize_with = "serialize_lazily")]
     pub subtitles: &'a (dyn Fn() -> String + Sync),
 }
 
-fn made<S: Serializer>(text: &(dyn Fn() -> String + Sync), to: S) -> Result<S::Ok, S::Error> {
+fn serialize_lazily<S: Serializer>(text: &(dyn Fn() -> String + Sync), to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&text())
 }
 
@@ -204,7 +204,7 @@ mod tests {
         };
         let utterances = vec![said("one \"quoted\"", None), said("two", Some(3))];
         let transcript = Transcript { languages: vec!["en".to_owned()], utterances };
-        let copied = serde_json::to_string(&Transcription::of(&transcript)).unwrap();
+        let copied = serde_json::to_string(&Transcription::from_transcript(&transcript)).unwrap();
         assert_eq!(serde_json::to_string(&TranscriptionOut::of(&transcript)).unwrap(), copied);
     }
 }

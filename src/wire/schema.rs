@@ -25,13 +25,13 @@ pub fn document(key_headers: &[String]) -> Value {
         created: reference::<Created>(&mut generator),
         job: reference::<Job>(&mut generator),
         page: reference::<RecordPage<Job>>(&mut generator),
-        any_job: reference::<AnyJob>(&mut generator),
-        any_page: reference::<RecordPage<AnyJob>>(&mut generator),
-        first: reference::<v1::V1Answer>(&mut generator),
+        job_of_any_kind: reference::<AnyJob>(&mut generator),
+        page_of_any_kind: reference::<RecordPage<AnyJob>>(&mut generator),
+        v1_answer: reference::<v1::V1Answer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
     let mut schemas = generator.take_definitions(true);
-    schemas.insert("CreateRequest".to_owned(), published::schema());
+    schemas.insert("CreateRequest".to_owned(), published::create_schema());
     let key = |name: &String| (name.clone(), json!({ "type": "apiKey", "in": "header", "name": name }));
     let keys: Map<String, Value> = key_headers.iter().map(key).collect();
     // Any one of them.
@@ -64,14 +64,14 @@ struct Bodies {
     created: Value,
     job: Value,
     page: Value,
-    any_job: Value,
-    any_page: Value,
-    first: Value,
+    job_of_any_kind: Value,
+    page_of_any_kind: Value,
+    v1_answer: Value,
     error: Value,
 }
 
 fn paths(bodies: &Bodies) -> Map<String, Value> {
-    let Bodies { page, any_page, any_job, error, .. } = bodies;
+    let Bodies { page, page_of_any_kind: any_page, job_of_any_kind: any_job, error, .. } = bodies;
     let list = |name: &str, parameters: Value, page: &Value| {
         let more = json!({ "operationId": name, "parameters": parameters });
         operation("Lists transcriptions, newest first", 200, page, error, more)
@@ -83,20 +83,20 @@ fn paths(bodies: &Bodies) -> Map<String, Value> {
         ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
         (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query(), any_page) })),
         (format!("{}/{{id}}", record::LIVE_PATH), json!({ "get": read })),
-        (v1::AUDIO_PATH.to_owned(), json!({ "post": first_call("first_version_audio", "audio", bodies) })),
-        (v1::VIDEO_PATH.to_owned(), json!({ "post": first_call("first_version_video", "video", bodies) })),
+        (v1::AUDIO_PATH.to_owned(), json!({ "post": v1_operation("first_version_audio", "audio", bodies) })),
+        (v1::VIDEO_PATH.to_owned(), json!({ "post": v1_operation("first_version_video", "video", bodies) })),
     ]);
     let recorded = list("list_pre_recorded", query(), page);
-    paths.extend(transcriptions(record::PATH, "pre_recorded", &recorded, bodies));
+    paths.extend(transcription_paths(record::PATH, "pre_recorded", &recorded, bodies));
     let both = list("list_transcription", query_with_kind(), any_page);
-    paths.extend(transcriptions(record::OLD_PATH, "transcription", &both, bodies));
+    paths.extend(transcription_paths(record::OLD_PATH, "transcription", &both, bodies));
     paths
 }
 
 fn upload(bodies: &Bodies) -> Value {
-    let mut sent = form(&[upload::PART]);
-    sent["content"]["multipart/form-data"]["schema"]["required"] = json!([upload::PART]);
-    sent["content"]["application/json"]["schema"] = address();
+    let mut sent = form(&[upload::PART_NAME]);
+    sent["content"]["multipart/form-data"]["schema"]["required"] = json!([upload::PART_NAME]);
+    sent["content"]["application/json"]["schema"] = audio_url_schema();
     let more = json!({ "operationId": "upload", "requestBody": sent });
     let mut upload = operation("Uploads a file, or has one fetched", 200, &bodies.uploaded, &bodies.error, more);
     upload["responses"]["200"]["links"] = json!({
@@ -114,15 +114,15 @@ fn link(operation: &str, id: &str) -> Value {
     json!({ "operationId": operation, "parameters": { "id": format!("$response.body#{id}") } })
 }
 
-fn first_call(name: &str, file: &str, bodies: &Bodies) -> Value {
-    let more = json!({ "operationId": name, "requestBody": first_form(file), "deprecated": true });
+fn v1_operation(name: &str, file: &str, bodies: &Bodies) -> Value {
+    let more = json!({ "operationId": name, "requestBody": v1_form(file), "deprecated": true });
     let summary = "The first version: file and parameters in, the result out, on one connection";
-    operation(summary, 200, &bodies.first, &bodies.error, more)
+    operation(summary, 200, &bodies.v1_answer, &bodies.error, more)
 }
 
 /// What is done with transcriptions below one of their two paths.
-fn transcriptions(path: &str, name: &str, list: &Value, bodies: &Bodies) -> [(String, Value); 3] {
-    let Bodies { job, any_job, error, .. } = bodies;
+fn transcription_paths(path: &str, name: &str, list: &Value, bodies: &Bodies) -> [(String, Value); 3] {
+    let Bodies { job, job_of_any_kind: any_job, error, .. } = bodies;
     let job = if path == record::PATH { job } else { any_job };
     let read = json!({ "operationId": format!("read_{name}"), "parameters": id() });
     let read = operation("Reads a transcription", 200, job, error, read);
@@ -156,8 +156,8 @@ fn id() -> Value {
 }
 
 /// Where the audio of an upload is that is fetched.
-fn address() -> Value {
-    json!({ "type": "object", "properties": { "audio_url": published::url() }, "required": ["audio_url"] })
+fn audio_url_schema() -> Value {
+    json!({ "type": "object", "properties": { "audio_url": published::url_schema() }, "required": ["audio_url"] })
 }
 
 /// An operation whose answer is audio, byte for byte as it came.
@@ -200,12 +200,12 @@ fn form(files: &[&str]) -> Value {
 }
 
 /// A file, or the address of one; everything else is text.
-fn first_form(file: &str) -> Value {
+fn v1_form(file: &str) -> Value {
     let mut form = form(&["audio", "video"]);
     let schema = &mut form["content"]["multipart/form-data"]["schema"];
     for name in crate::wire::v1_params::PARAMS {
         let is_address = name.ends_with("_url");
-        schema["properties"][name] = if is_address { published::url() } else { json!({ "type": "string" }) };
+        schema["properties"][name] = if is_address { published::url_schema() } else { json!({ "type": "string" }) };
     }
     schema["properties"]["output_format"] = json!({ "enum": v1::OutputFormat::WORDS });
     schema["anyOf"] = json!([{ "required": [file] }, { "required": [format!("{file}_url")] }]);

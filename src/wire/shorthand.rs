@@ -17,7 +17,7 @@ pub fn languages(codes: &[String]) -> Map<String, Value> {
 }
 
 /// Whether parameters say which languages are spoken, be it none.
-pub fn says_language(parameters: &Value) -> bool {
+pub fn has_languages(parameters: &Value) -> bool {
     parameters.pointer("/language_config/languages").is_some_and(|languages| !languages.is_null())
 }
 

@@ -37,144 +37,157 @@ pub(super) struct Field {
     pub(super) default: Option<&'static str>,
 }
 
-pub(super) const fn may(name: &'static str, kind: FieldKind) -> Field {
+pub(super) const fn optional(name: &'static str, kind: FieldKind) -> Field {
     Field { name, kind, required: false, default: None }
 }
 
-pub(super) const fn must(name: &'static str, kind: FieldKind) -> Field {
+pub(super) const fn required(name: &'static str, kind: FieldKind) -> Field {
     Field { name, kind, required: true, default: None }
 }
 
-const fn or(name: &'static str, kind: FieldKind, default: &'static str) -> Field {
+const fn with_default(name: &'static str, kind: FieldKind, default: &'static str) -> Field {
     Field { name, kind, required: false, default: Some(default) }
 }
 
 /// A toggle, off unless it is sent.
-const fn off(name: &'static str) -> Field {
-    or(name, FieldKind::Flag, "false")
+const fn toggle(name: &'static str) -> Field {
+    with_default(name, FieldKind::Flag, "false")
 }
 
-pub(super) const ANY: u32 = u32::MAX;
+pub(super) const UNBOUNDED: u32 = u32::MAX;
 pub(super) const TEXTS: FieldKind = FieldKind::List(0, &FieldKind::Text);
-pub(super) const SPOKEN: FieldKind = FieldKind::List(0, &FieldKind::Choice(LANGUAGES));
+pub(super) const SPOKEN_LANGUAGES: FieldKind = FieldKind::List(0, &FieldKind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
 pub(super) const FIELDS: &[Field] = &[
-    may("audio_url", FieldKind::Url),
-    may("model", FieldKind::Text),
-    may("language_config", FieldKind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
-    off("custom_vocabulary"),
-    may(
+    optional("audio_url", FieldKind::Url),
+    optional("model", FieldKind::Text),
+    optional(
+        "language_config",
+        FieldKind::Object(&[with_default("languages", SPOKEN_LANGUAGES, "[]"), toggle("code_switching")]),
+    ),
+    toggle("custom_vocabulary"),
+    optional(
         "custom_vocabulary_config",
         FieldKind::Object(&[
-            must("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
-            or("default_intensity", FieldKind::Number(0.0, 1.0), "0.5"),
+            required("vocabulary", FieldKind::List(0, &FieldKind::TextOr(VOCABULARY))),
+            with_default("default_intensity", FieldKind::Number(0.0, 1.0), "0.5"),
         ]),
     ),
-    off("callback"),
-    may("callback_url", FieldKind::Url),
-    may(
+    toggle("callback"),
+    optional("callback_url", FieldKind::Url),
+    optional(
         "callback_config",
         FieldKind::Object(&[
-            must("url", FieldKind::Url),
-            or("method", FieldKind::Choice(&["POST", "PUT"]), "\"POST\""),
+            required("url", FieldKind::Url),
+            with_default("method", FieldKind::Choice(&["POST", "PUT"]), "\"POST\""),
         ]),
     ),
-    off("subtitles"),
-    may(
+    toggle("subtitles"),
+    optional(
         "subtitles_config",
         FieldKind::Object(&[
-            or("formats", FieldKind::List(1, &FieldKind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
-            may("minimum_duration", FieldKind::Number(0.0, f64::MAX)),
-            may("maximum_duration", FieldKind::Number(1.0, 30.0)),
-            may("maximum_characters_per_row", FieldKind::Integer(1, ANY)),
-            may("maximum_rows_per_caption", FieldKind::Integer(1, 5)),
-            or("style", FieldKind::Choice(&["default", "compliance"]), "\"default\""),
+            with_default("formats", FieldKind::List(1, &FieldKind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
+            optional("minimum_duration", FieldKind::Number(0.0, f64::MAX)),
+            optional("maximum_duration", FieldKind::Number(1.0, 30.0)),
+            optional("maximum_characters_per_row", FieldKind::Integer(1, UNBOUNDED)),
+            optional("maximum_rows_per_caption", FieldKind::Integer(1, 5)),
+            with_default("style", FieldKind::Choice(&["default", "compliance"]), "\"default\""),
         ]),
     ),
-    off("diarization"),
-    may(
+    toggle("diarization"),
+    optional(
         "diarization_config",
         FieldKind::Object(&[
-            may("number_of_speakers", FieldKind::Integer(1, ANY)),
-            may("min_speakers", FieldKind::Integer(0, ANY)),
-            may("max_speakers", FieldKind::Integer(0, ANY)),
-            may("enhanced", FieldKind::Flag),
+            optional("number_of_speakers", FieldKind::Integer(1, UNBOUNDED)),
+            optional("min_speakers", FieldKind::Integer(0, UNBOUNDED)),
+            optional("max_speakers", FieldKind::Integer(0, UNBOUNDED)),
+            optional("enhanced", FieldKind::Flag),
         ]),
     ),
-    off("translation"),
-    may(
+    toggle("translation"),
+    optional(
         "translation_config",
         FieldKind::Object(&[
-            must("target_languages", FieldKind::List(1, &FieldKind::Choice(TARGET_LANGUAGES))),
-            or("model", FieldKind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
-            or("match_original_utterances", FieldKind::Flag, "true"),
-            or("lipsync", FieldKind::Flag, "true"),
-            or("context_adaptation", FieldKind::Flag, "true"),
-            may("context", FieldKind::Text),
-            off("informal"),
+            required("target_languages", FieldKind::List(1, &FieldKind::Choice(TARGET_LANGUAGES))),
+            with_default("model", FieldKind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
+            with_default("match_original_utterances", FieldKind::Flag, "true"),
+            with_default("lipsync", FieldKind::Flag, "true"),
+            with_default("context_adaptation", FieldKind::Flag, "true"),
+            optional("context", FieldKind::Text),
+            toggle("informal"),
         ]),
     ),
-    off("summarization"),
-    may(
+    toggle("summarization"),
+    optional(
         "summarization_config",
-        FieldKind::Object(&[or("type", FieldKind::Choice(&["general", "bullet_points", "concise"]), "\"general\"")]),
+        FieldKind::Object(&[with_default(
+            "type",
+            FieldKind::Choice(&["general", "bullet_points", "concise"]),
+            "\"general\"",
+        )]),
     ),
-    off("named_entity_recognition"),
-    off("custom_spelling"),
-    may("custom_spelling_config", FieldKind::Object(&[must("spelling_dictionary", FieldKind::Dictionary(&TEXTS))])),
-    off("sentiment_analysis"),
-    off("audio_to_llm"),
-    may(
+    toggle("named_entity_recognition"),
+    toggle("custom_spelling"),
+    optional(
+        "custom_spelling_config",
+        FieldKind::Object(&[required("spelling_dictionary", FieldKind::Dictionary(&TEXTS))]),
+    ),
+    toggle("sentiment_analysis"),
+    toggle("audio_to_llm"),
+    optional(
         "audio_to_llm_config",
-        FieldKind::Object(&[must("prompts", FieldKind::List(1, &FieldKind::Text)), may("model", FieldKind::Text)]),
+        FieldKind::Object(&[
+            required("prompts", FieldKind::List(1, &FieldKind::Text)),
+            optional("model", FieldKind::Text),
+        ]),
     ),
-    off("pii_redaction"),
-    may(
+    toggle("pii_redaction"),
+    optional(
         "pii_redaction_config",
         FieldKind::Object(&[
-            may("entity_types", FieldKind::List(0, &FieldKind::Choice(PII_ENTITIES))),
-            or("processed_text_type", FieldKind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
+            optional("entity_types", FieldKind::List(0, &FieldKind::Choice(PII_ENTITIES))),
+            with_default("processed_text_type", FieldKind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
         ]),
     ),
-    off("sentences"),
-    off("punctuation_enhanced"),
-    may(METADATA, FieldKind::Free(METADATA_LIMIT)),
-    may("detect_language", FieldKind::Flag),
-    may("enable_code_switching", FieldKind::Flag),
-    may("code_switching_config", FieldKind::Object(&[may("languages", SPOKEN)])),
-    may("language", FieldKind::Choice(LANGUAGES)),
-    may("context_prompt", FieldKind::Text),
-    off("chapterization"),
-    off("name_consistency"),
-    off("speaker_reidentification"),
-    off("structured_data_extraction"),
-    may("structured_data_extraction_config", FieldKind::Object(&[may("classes", TEXTS)])),
-    off("display_mode"),
-    off("moderation"),
-    may("audio_enhancer", FieldKind::Flag),
-    may("accurate_words_timestamps", FieldKind::Flag),
-    may("diarization_enhanced", FieldKind::Flag),
-    may("skip_channel_deduplication", FieldKind::Flag),
-    may("languages_guidance", SPOKEN),
+    toggle("sentences"),
+    toggle("punctuation_enhanced"),
+    optional(METADATA, FieldKind::Free(METADATA_LIMIT)),
+    optional("detect_language", FieldKind::Flag),
+    optional("enable_code_switching", FieldKind::Flag),
+    optional("code_switching_config", FieldKind::Object(&[optional("languages", SPOKEN_LANGUAGES)])),
+    optional("language", FieldKind::Choice(LANGUAGES)),
+    optional("context_prompt", FieldKind::Text),
+    toggle("chapterization"),
+    toggle("name_consistency"),
+    toggle("speaker_reidentification"),
+    toggle("structured_data_extraction"),
+    optional("structured_data_extraction_config", FieldKind::Object(&[optional("classes", TEXTS)])),
+    toggle("display_mode"),
+    toggle("moderation"),
+    optional("audio_enhancer", FieldKind::Flag),
+    optional("accurate_words_timestamps", FieldKind::Flag),
+    optional("diarization_enhanced", FieldKind::Flag),
+    optional("skip_channel_deduplication", FieldKind::Flag),
+    optional("languages_guidance", SPOKEN_LANGUAGES),
 ];
 
 pub(super) const VOCABULARY: &[Field] = &[
-    must("value", FieldKind::Text),
-    may("pronunciations", TEXTS),
-    may("intensity", FieldKind::Number(0.0, 1.0)),
-    may("language", FieldKind::Choice(LANGUAGES)),
+    required("value", FieldKind::Text),
+    optional("pronunciations", TEXTS),
+    optional("intensity", FieldKind::Number(0.0, 1.0)),
+    optional("language", FieldKind::Choice(LANGUAGES)),
 ];
 
 impl FieldKind {
     /// What a value of this kind must be.
-    pub(super) fn must(&self) -> String {
+    pub(super) fn requirement(&self) -> String {
         match self {
             Self::Flag => "must be true or false".to_owned(),
             Self::Text => "must be a string".to_owned(),
             Self::Url => "must be an http or https URL".to_owned(),
             Self::Choice(values) => format!("must be one of: {}", values.join(", ")),
-            Self::Integer(least, ANY) => format!("must be an integer of at least {least}"),
+            Self::Integer(least, UNBOUNDED) => format!("must be an integer of at least {least}"),
             Self::Integer(least, most) => format!("must be an integer from {least} to {most}"),
             Self::Number(least, most) if *most == f64::MAX => format!("must be a number of at least {least}"),
             Self::Number(least, most) => format!("must be a number from {least} to {most}"),
@@ -187,7 +200,7 @@ impl FieldKind {
     }
 
     /// Whether one piece of text, once it is known, may become such a value.
-    pub(super) fn may_come_of_text(&self) -> bool {
+    pub(super) fn is_parsable_from_text(&self) -> bool {
         !matches!(self, Self::List(..) | Self::Object(_) | Self::Dictionary(_) | Self::Free(_))
     }
 
@@ -204,13 +217,13 @@ impl FieldKind {
     }
 
     /// Whether the value itself is right; what is inside it is looked at afterwards.
-    pub(super) fn takes(&self, value: &Value) -> bool {
+    pub(super) fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Flag, Value::Bool(_)) | (Self::Text, Value::String(_)) => true,
             (Self::Url, Value::String(text)) => is_web_url(text),
             (Self::Choice(values), Value::String(text)) => values.contains(&text.as_str()),
             (Self::Integer(least, most), value) => {
-                whole(value).is_some_and(|n| (i64::from(*least)..=i64::from(*most)).contains(&n))
+                as_integer(value).is_some_and(|n| (i64::from(*least)..=i64::from(*most)).contains(&n))
             }
             (Self::Number(least, most), value) => value.as_f64().is_some_and(|n| *least <= n && n <= *most),
             (Self::List(least, _), Value::Array(list)) => list.len() >= *least,
@@ -228,12 +241,12 @@ pub fn text_length(value: &Value) -> usize {
 }
 
 fn is_web_url(text: &str) -> bool {
-    address::plain_path(text).is_some()
+    address::unambiguous_path(text).is_some()
         || reqwest::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// A number without a fraction, also when it is written `3.0`.
-pub(super) fn whole(value: &Value) -> Option<i64> {
+pub(super) fn as_integer(value: &Value) -> Option<i64> {
     let float = || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15).map(|n| n as i64);
     value.as_i64().or_else(float)
 }

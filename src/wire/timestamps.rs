@@ -4,14 +4,14 @@ use crate::domain::names::Timestamp;
 use chrono::{DateTime, Datelike as _, NaiveDate, SecondsFormat, Utc};
 
 /// `2026-11-20T19:07:00.000Z`. A moment outside chrono's years is shown as the first of 1970.
-pub fn write(moment: Timestamp) -> String {
+pub fn format(moment: Timestamp) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(moment.0).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Any RFC 3339 date-time, or a bare date (the start of that UTC day); `None` for anything else, and for
 /// years that [`write()`] could not write so that they can be read again: before 0 and after 9999, in UTC.
-pub fn read(text: &str) -> Option<Timestamp> {
+pub fn parse(text: &str) -> Option<Timestamp> {
     let time = match DateTime::parse_from_rfc3339(text) {
         Ok(time) => time.to_utc(),
         Err(_) => NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0)?.and_utc(),
@@ -26,14 +26,14 @@ mod tests {
     #[test]
     fn what_is_read_can_be_written_and_read_again() {
         for text in ["0000-01-01", "9999-12-31T23:59:59.999Z", "2026-11-02T10:00:00+14:00", "1969-12-31"] {
-            let moment = read(text);
+            let moment = parse(text);
             assert!(moment.is_some(), "{text}");
-            assert_eq!(moment.and_then(|moment| read(&write(moment))), moment, "{text}");
+            assert_eq!(moment.and_then(|moment| parse(&format(moment))), moment, "{text}");
         }
         for text in
             ["-026-11-02", "+12345-01-01", "0000-01-01T00:00:00+00:01", "9999-12-31T23:59:00-00:01", "2026-13-01"]
         {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Words and utterances of one result: some 300 hours of speech.
-const MOST_WORDS: usize = 3_000_000;
+const MAX_WORDS: usize = 3_000_000;
 
 /// Bytes of text of one utterance.
-const LONGEST_UTTERANCE: usize = 4 << 20;
+const MAX_UTTERANCE_BYTES: usize = 4 << 20;
 
 /// Bytes of text of all utterances and words.
-const LONGEST_TEXT: usize = 128 << 20;
+const MAX_TEXT_BYTES: usize = 128 << 20;
 
 /// As much of a transcription as outputs are made from.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,7 +36,7 @@ pub struct UnreadFields(BTreeMap<&'static str, u64>);
 
 impl UnreadFields {
     /// For people: `languages, utterances.start (3)`; `None` where all was read.
-    pub fn words(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let one = |(name, count): (&&str, &u64)| match count {
             1 => (*name).to_owned(),
             count => format!("{name} ({count})"),
@@ -52,12 +52,12 @@ impl ReadTranscript {
     }
 
     /// What could not be read of it.
-    pub fn unread(&self) -> &UnreadFields {
+    pub fn unreadable_fields(&self) -> &UnreadFields {
         &self.unread
     }
 
     /// The subtitles that came with it, by format.
-    pub fn own_subtitles(&self) -> &[(Format, String)] {
+    pub fn subtitles_by_format(&self) -> &[(Format, String)] {
         &self.subtitles
     }
 }
@@ -67,19 +67,19 @@ impl ReadTranscript {
 struct Used {
     words: Cell<usize>,
     bytes: Cell<usize>,
-    unread: RefCell<BTreeMap<&'static str, u64>>,
+    count_unreadable: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 /// The fields of an object that outputs are made from.
 struct Fields<'u, const N: usize> {
-    used: &'u Used,
+    usage: &'u Used,
     names: [&'static str; N],
     is_read: [bool; N],
 }
 
 impl<'u, const N: usize> Fields<'u, N> {
     fn new(used: &'u Used, names: [&'static str; N]) -> Self {
-        Self { used, names, is_read: [false; N] }
+        Self { usage: used, names, is_read: [false; N] }
     }
 
     /// The value of the n-th of them; of one that comes twice the last one counts.
@@ -89,25 +89,25 @@ impl<'u, const N: usize> Fields<'u, N> {
     }
 
     /// Nothing more comes.
-    fn end(self) {
+    fn finish(self) {
         let unread = self.names.iter().zip(self.is_read).filter(|(_, is_read)| !is_read);
-        unread.for_each(|(name, _)| self.used.unread(name));
+        unread.for_each(|(name, _)| self.usage.unreadable_fields(name));
     }
 }
 
 impl Used {
-    fn unread(&self, name: &'static str) {
-        *self.unread.borrow_mut().entry(name).or_default() += 1;
+    fn unreadable_fields(&self, name: &'static str) {
+        *self.count_unreadable.borrow_mut().entry(name).or_default() += 1;
     }
 
-    fn word<E: Error>(&self, bytes: usize) -> Result<(), E> {
+    fn count_word<E: Error>(&self, bytes: usize) -> Result<(), E> {
         self.words.set(self.words.get() + 1);
         self.bytes.set(self.bytes.get() + bytes);
-        if self.words.get() > MOST_WORDS {
-            return Err(E::custom(format!("it has more than {MOST_WORDS} words and utterances")));
+        if self.words.get() > MAX_WORDS {
+            return Err(E::custom(format!("it has more than {MAX_WORDS} words and utterances")));
         }
-        if self.bytes.get() > LONGEST_TEXT {
-            return Err(E::custom(format!("it has more than {LONGEST_TEXT} bytes of text")));
+        if self.bytes.get() > MAX_TEXT_BYTES {
+            return Err(E::custom(format!("it has more than {MAX_TEXT_BYTES} bytes of text")));
         }
         Ok(())
     }
@@ -264,18 +264,18 @@ impl<'de> Reads<'de> for Transcription {
                 }
                 Some("subtitles") => {
                     let files = map.next_value_seed(Lax(Files))?.unwrap_or_default();
-                    said.subtitles = files.into_iter().filter_map(Subtitles::known).collect();
+                    said.subtitles = files.into_iter().filter_map(Subtitles::into_known).collect();
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        fields.end();
-        said.unread = UnreadFields(self.0.unread.take());
+        fields.finish();
+        said.unread = UnreadFields(self.0.count_unreadable.take());
         let text = whole.trim();
         if said.transcript.utterances.is_empty() && !text.is_empty() {
             let text = text.to_owned();
-            fits(text.len())?;
-            said.transcript.utterances.push(Utterance { text, ..empty() });
+            check_utterance_size(text.len())?;
+            said.transcript.utterances.push(Utterance { text, ..empty_utterance() });
         }
         Ok(Some(said))
     }
@@ -291,7 +291,7 @@ impl<'de> Reads<'de> for Utterances<'_> {
         while let Some(utterance) = seq.next_element_seed(Lax(One(self.0)))? {
             match utterance {
                 Some(utterance) => all.extend((!utterance.text.is_empty()).then_some(utterance)),
-                None => self.0.unread("utterances"),
+                None => self.0.unreadable_fields("utterances"),
             }
         }
         Ok(Some(all))
@@ -304,7 +304,7 @@ impl<'de> Reads<'de> for One<'_> {
     type Value = Utterance;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
-        let mut one = empty();
+        let mut one = empty_utterance();
         let names =
             ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
         let mut fields = Fields::new(self.0, names);
@@ -321,15 +321,15 @@ impl<'de> Reads<'de> for One<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        fields.end();
+        fields.finish();
         if one.text.is_empty() {
-            one.text = joined(&one.words);
+            one.text = join_words(&one.words);
         }
         if one.text.is_empty() {
             return Ok(Some(one));
         }
-        fits(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
-        self.0.word(one.text.len())?;
+        check_utterance_size(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
+        self.0.count_word(one.text.len())?;
         Ok(Some(one))
     }
 }
@@ -345,10 +345,10 @@ impl<'de> Reads<'de> for Words<'_> {
             match word {
                 Some(word) if word.text.is_empty() => {}
                 Some(word) => {
-                    self.0.word(word.text.len())?;
+                    self.0.count_word(word.text.len())?;
                     words.push(word);
                 }
-                None => self.0.unread("words"),
+                None => self.0.unreadable_fields("words"),
             }
         }
         Ok(Some(words))
@@ -372,7 +372,7 @@ impl<'de> Reads<'de> for OneWord<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        fields.end();
+        fields.finish();
         Ok(Some(word))
     }
 }
@@ -434,7 +434,7 @@ impl Visitor<'_> for Key {
 }
 
 /// The text of an utterance that says its words alone. Some services put the blanks between words into the words.
-fn joined(words: &[Word]) -> String {
+fn join_words(words: &[Word]) -> String {
     let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
@@ -447,14 +447,14 @@ fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     Ok(map.next_value_seed(Lax(Number))?.unwrap_or_default())
 }
 
-fn fits<E: Error>(bytes: usize) -> Result<(), E> {
-    match bytes > LONGEST_UTTERANCE {
-        true => Err(E::custom(format!("an utterance has more than {LONGEST_UTTERANCE} bytes of text"))),
+fn check_utterance_size<E: Error>(bytes: usize) -> Result<(), E> {
+    match bytes > MAX_UTTERANCE_BYTES {
+        true => Err(E::custom(format!("an utterance has more than {MAX_UTTERANCE_BYTES} bytes of text"))),
         false => Ok(()),
     }
 }
 
-fn empty() -> Utterance {
+fn empty_utterance() -> Utterance {
     Utterance {
         text: String::new(),
         start: 0.0,
@@ -484,9 +484,9 @@ mod tests {
             let json = record["result"]["transcription"].to_string();
             let (said, whole): (ReadTranscript, Whole) =
                 (serde_json::from_str(&json).unwrap(), serde_json::from_str(&json).unwrap());
-            assert_eq!(*said.transcript(), whole.transcript());
-            assert_eq!(said.own_subtitles(), whole.own_subtitles());
-            assert_eq!(said.unread().words(), None, "all of it is read");
+            assert_eq!(*said.transcript(), whole.to_transcript());
+            assert_eq!(said.subtitles_by_format(), whole.subtitles_by_format());
+            assert_eq!(said.unreadable_fields().describe(), None, "all of it is read");
         }
     }
 
@@ -498,9 +498,9 @@ mod tests {
             "subtitles":[null,{"format":"srt","subtitles":"1"},{"format":"odd","subtitles":"2"}]}"#;
         let said: ReadTranscript = serde_json::from_str(json).unwrap();
         let word = Word { text: "Hello.".into(), start: 1.0, end: 0.0, confidence: 0.0 };
-        let utterance = Utterance { text: "Hello.".into(), words: vec![word], ..empty() };
+        let utterance = Utterance { text: "Hello.".into(), words: vec![word], ..empty_utterance() };
         assert_eq!(*said.transcript(), Transcript { languages: vec!["en".into()], utterances: vec![utterance] });
-        assert_eq!(said.own_subtitles(), [(Format::Srt, "1".to_owned())]);
+        assert_eq!(said.subtitles_by_format(), [(Format::Srt, "1".to_owned())]);
         for other in ["null", "7", "[]", "\"text\"", "{}", r#"{"utterances":{}}"#] {
             assert_eq!(
                 *serde_json::from_str::<ReadTranscript>(other).unwrap().transcript(),
@@ -517,7 +517,7 @@ mod tests {
         let unread = |json: &str| {
             let record = format!(r#"{{"id":"t","status":"done","result":{{"transcription":{json}}}}}"#);
             let record: Record<Spoken, IgnoredAny> = serde_json::from_str(&record).unwrap();
-            record.result.unwrap().transcription.unwrap_or_default().unread.words().unwrap_or_default()
+            record.result.unwrap().transcription.unwrap_or_default().unread.describe().unwrap_or_default()
         };
         assert_eq!(unread(r#"{"full_transcript":"","languages":[],"utterances":[]}"#), "");
         assert_eq!(unread(r#"{"full_transcript":null,"languages":"en"}"#), "full_transcript, languages, utterances");
@@ -530,8 +530,8 @@ mod tests {
 
     #[test]
     fn it_has_limits_and_says_which() {
-        let many = format!(r#"{{"utterances":[{{"words":[{}{{}}]}}]}}"#, r#"{"word":"a"},"#.repeat(MOST_WORDS + 1));
-        let long = format!(r#"{{"utterances":[{{"text":"{}"}}]}}"#, "a".repeat(LONGEST_UTTERANCE + 1));
+        let many = format!(r#"{{"utterances":[{{"words":[{}{{}}]}}]}}"#, r#"{"word":"a"},"#.repeat(MAX_WORDS + 1));
+        let long = format!(r#"{{"utterances":[{{"text":"{}"}}]}}"#, "a".repeat(MAX_UTTERANCE_BYTES + 1));
         for (json, words) in [(many, "words and utterances"), (long, "an utterance has more than")] {
             let error = serde_json::from_str::<ReadTranscript>(&json).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

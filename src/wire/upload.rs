@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const PATH: &str = "/v2/upload";
 
 /// The name of the multipart part that carries the file.
-pub const PART: &str = "audio";
+pub const PART_NAME: &str = "audio";
 
 /// What the service says of a file that it has taken.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -42,20 +42,20 @@ pub struct AudioMetadata {
 }
 
 /// Bytes of an `audio_url`.
-const LONGEST: usize = 8 << 10;
+const MAX_URL_BYTES: usize = 8 << 10;
 
 /// By what an uploaded file can be named again: its `audio_url` as it is, wherever it leads. `None` where that is no web
 /// address.
-pub fn named(audio_url: &str) -> Option<UploadId> {
+pub fn upload_id(audio_url: &str) -> Option<UploadId> {
     let is_address = Url::parse(audio_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     // A parser drops line ends, and blanks at the ends.
-    let is_plain = audio_url.len() <= LONGEST && !audio_url.chars().any(|c| c.is_control() || c.is_whitespace());
+    let is_plain = audio_url.len() <= MAX_URL_BYTES && !audio_url.chars().any(|c| c.is_control() || c.is_whitespace());
     (is_address && is_plain).then(|| UploadId::new(audio_url))
 }
 
 /// The address of an uploaded file, as a create names it. Older releases kept the last part of its path alone: that is
 /// under the service's base address (no slash at its end).
-pub fn address(base: &str, id: &UploadId) -> String {
+pub fn audio_url(base: &str, id: &UploadId) -> String {
     match id.as_str().contains("://") {
         true => id.to_string(),
         false => format!("{base}/file/{id}"),
@@ -73,12 +73,12 @@ mod tests {
             "http://10.0.0.7/file/1",
             "HTTPS://h/\u{e9}t\u{e9}.wav",
         ] {
-            assert_eq!(address("https://stt.example.org/p", &named(url).unwrap()), url);
+            assert_eq!(audio_url("https://stt.example.org/p", &upload_id(url).unwrap()), url);
         }
         for wrong in ["file:///etc/passwd", "/file/1", "", "https://h/a b", "https://h/\n", "ftp://h/x"] {
-            assert_eq!(named(wrong), None, "{wrong}");
+            assert_eq!(upload_id(wrong), None, "{wrong}");
         }
         let old = UploadId::new("6f1c");
-        assert_eq!(address("https://stt.example.org/p", &old), "https://stt.example.org/p/file/6f1c");
+        assert_eq!(audio_url("https://stt.example.org/p", &old), "https://stt.example.org/p/file/6f1c");
     }
 }

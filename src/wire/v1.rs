@@ -30,7 +30,7 @@ impl OutputFormat {
     pub const WORDS: [&str; 5] = ["json", "srt", "vtt", "plain", "txt"];
 
     /// From the first version's word.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "json" => Self::Json,
             "srt" => Self::Srt,
@@ -112,7 +112,7 @@ struct Word {
 }
 
 /// The first version's answer, made from a second-version result.
-pub fn answer(result: &ResultBody, format: OutputFormat) -> V1Answer {
+pub fn to_v1_answer(result: &ResultBody, format: OutputFormat) -> V1Answer {
     let said = result.transcription.clone().unwrap_or_default();
     let utterances: Vec<Utterance> = said.utterances.iter().map(Utterance::of).collect();
     let subtitles = |wanted: &str| {

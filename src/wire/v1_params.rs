@@ -2,7 +2,7 @@
 //! what the second version has no place for is named, never silently lost.
 
 use crate::wire::languages::LANGUAGES;
-pub use crate::wire::v1_result::result;
+pub use crate::wire::v1_result::upgrade_result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -23,11 +23,11 @@ pub fn is_result(value: &Value) -> bool {
 
 /// A set of first-version parameters as those of a second-version create. Form fields are text: `"true"` and
 /// `"2"` become what they say. Nothing is checked but what has to be understood.
-pub fn params(value: &Map<String, Value>) -> Upgraded {
+pub fn upgrade_params(value: &Map<String, Value>) -> Upgraded {
     let mut new = Map::new();
     let mut removed = BTreeSet::new();
     for (name, value) in value {
-        if !param(name, value, &mut new) {
+        if !upgrade_param(name, value, &mut new) {
             removed.insert(name.clone());
         }
     }
@@ -54,22 +54,27 @@ pub const PARAMS: [&str; 15] = [
 ];
 
 /// Puts one parameter in its new place; `false` where there is none.
-fn param(name: &str, value: &Value, new: &mut Map<String, Value>) -> bool {
-    match (name, plain(value)) {
+fn upgrade_param(name: &str, value: &Value, new: &mut Map<String, Value>) -> bool {
+    match (name, parse_scalar(value)) {
         ("toggle_diarization", on @ Value::Bool(_)) => set(new, "diarization", on),
-        ("diarization_num_speakers", n @ Value::Number(_)) => put(new, "diarization_config", "number_of_speakers", n),
-        ("diarization_min_speakers", n @ Value::Number(_)) => put(new, "diarization_config", "min_speakers", n),
-        ("diarization_max_speakers", n @ Value::Number(_)) => put(new, "diarization_config", "max_speakers", n),
-        ("language_behaviour", Value::String(how)) => behaviour(&how, new),
-        ("language", Value::String(name)) => code(&name).is_some_and(|code| set(new, "language", code.into())),
-        ("output_format", Value::String(format)) => output_format(&format, new),
+        ("diarization_num_speakers", n @ Value::Number(_)) => {
+            set_in_object(new, "diarization_config", "number_of_speakers", n)
+        }
+        ("diarization_min_speakers", n @ Value::Number(_)) => {
+            set_in_object(new, "diarization_config", "min_speakers", n)
+        }
+        ("diarization_max_speakers", n @ Value::Number(_)) => {
+            set_in_object(new, "diarization_config", "max_speakers", n)
+        }
+        ("language_behaviour", Value::String(how)) => upgrade_behaviour(&how, new),
+        ("language", Value::String(name)) => language_code(&name).is_some_and(|code| set(new, "language", code.into())),
+        ("output_format", Value::String(format)) => upgrade_output_format(&format, new),
         ("webhook_url", url @ Value::String(_)) => set(new, "callback_url", url),
         ("audio_url" | "video_url", url @ Value::String(_)) => set(new, "audio_url", url),
         ("transcription_hint", hint @ Value::String(_)) => set(new, "context_prompt", hint),
         ("toggle_direct_translate", on @ Value::Bool(_)) => set(new, "translation", on),
-        ("target_translation_language", Value::String(name)) => {
-            code(&name).is_some_and(|code| put(new, "translation_config", "target_languages", json!([code])))
-        }
+        ("target_translation_language", Value::String(name)) => language_code(&name)
+            .is_some_and(|code| set_in_object(new, "translation_config", "target_languages", json!([code]))),
         ("toggle_noise_reduction", on @ Value::Bool(_)) => set(new, "audio_enhancer", on),
         ("toggle_accurate_words_timestamps", on @ Value::Bool(_)) => set(new, "accurate_words_timestamps", on),
         _ => false,
@@ -77,7 +82,7 @@ fn param(name: &str, value: &Value, new: &mut Map<String, Value>) -> bool {
 }
 
 /// What text says where it says a boolean or a number.
-fn plain(value: &Value) -> Value {
+fn parse_scalar(value: &Value) -> Value {
     let Value::String(text) = value else { return value.clone() };
     match text.trim() {
         "true" | "True" => Value::Bool(true),
@@ -94,14 +99,14 @@ pub(super) fn set(new: &mut Map<String, Value>, name: &str, value: Value) -> boo
     true
 }
 
-fn put(new: &mut Map<String, Value>, object: &str, name: &str, value: Value) -> bool {
+fn set_in_object(new: &mut Map<String, Value>, object: &str, name: &str, value: Value) -> bool {
     let config = new.entry(object).or_insert_with(|| json!({}));
     config[name] = value;
     true
 }
 
 /// The three behaviours by the names that replaced them.
-fn behaviour(how: &str, new: &mut Map<String, Value>) -> bool {
+fn upgrade_behaviour(how: &str, new: &mut Map<String, Value>) -> bool {
     let (detect, switching) = match how.trim() {
         "automatic single language" => (true, false),
         "automatic multiple languages" => (true, true),
@@ -112,18 +117,18 @@ fn behaviour(how: &str, new: &mut Map<String, Value>) -> bool {
 }
 
 /// JSON is what the second version always answers; subtitles come beside it.
-fn output_format(format: &str, new: &mut Map<String, Value>) -> bool {
+fn upgrade_output_format(format: &str, new: &mut Map<String, Value>) -> bool {
     match format.trim() {
         "json" => true,
         format @ ("srt" | "vtt") => {
-            set(new, "subtitles", true.into()) && put(new, "subtitles_config", "formats", json!([format]))
+            set(new, "subtitles", true.into()) && set_in_object(new, "subtitles_config", "formats", json!([format]))
         }
         _ => false,
     }
 }
 
 /// The code of a language by its English name, or by its code.
-pub fn code(name: &str) -> Option<&'static str> {
+pub fn language_code(name: &str) -> Option<&'static str> {
     let name = name.trim().to_lowercase();
     if let Some(code) = LANGUAGES.iter().find(|code| **code == name) {
         return Some(code);
@@ -132,7 +137,7 @@ pub fn code(name: &str) -> Option<&'static str> {
 }
 
 /// The English name of a language's code; the code itself where it has none here.
-pub fn name(code: &str) -> &str {
+pub fn language_name(code: &str) -> &str {
     NAMES.iter().find(|(_, of)| *of == code).map_or(code, |(name, _)| name)
 }
 
@@ -166,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn upgraded(old: Value) -> Upgraded {
-        params(old.as_object().unwrap())
+        upgrade_params(old.as_object().unwrap())
     }
 
     #[test]
@@ -204,9 +209,9 @@ mod tests {
     fn every_language_has_a_name_and_a_code() {
         assert_eq!(NAMES.len(), LANGUAGES.len());
         for language in LANGUAGES {
-            assert_eq!(code(name(language)), Some(*language));
+            assert_eq!(language_code(language_name(language)), Some(*language));
         }
-        assert_eq!(code("klingon"), None);
+        assert_eq!(language_code("klingon"), None);
     }
 
     #[test]
@@ -215,7 +220,7 @@ mod tests {
             "prediction_raw": { "transcription": [{ "transcription": "Hi", "time_begin": 0, "time_end": 1, "language": "en",
                 "speaker": "speaker_not_activated", "channel": "channel_1", "confidence": -1, "words": [] }],
                 "speaker_mapping": {} } } });
-        let Upgraded { value, removed } = result(&old);
+        let Upgraded { value, removed } = upgrade_result(&old);
         assert_eq!(value["request_id"], "G-1");
         let transcription = &value["result"]["transcription"];
         assert_eq!(transcription["subtitles"][0]["format"], "srt");
@@ -270,7 +275,7 @@ mod tests {
                 true => old["prediction_raw"]["metadata"]["provided_file_metadata"] = file,
                 false => old["provided_file_metadata"] = file,
             }
-            let Upgraded { value, removed } = result(&old);
+            let Upgraded { value, removed } = upgrade_result(&old);
             prop_assert_eq!(removed, BTreeSet::new());
             let new = &value["result"];
             prop_assert_eq!(&new["metadata"], &json!({ "transcription_time": time, "audio_duration": duration,
@@ -298,7 +303,7 @@ mod tests {
         fn anything_is_upgraded(keys in prop::collection::btree_map("[a-z_]{1,8}|prediction|prediction_raw|payload",
             prop_oneof![Just(json!(null)), Just(json!([1, {}])), Just(json!("x")), Just(json!({"metadata": 3}))], 0..5)) {
             let old = Value::Object(Map::from_iter(keys));
-            let _ = result(&old);
+            let _ = upgrade_result(&old);
             let _ = upgraded(old);
         }
     }

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 /// A first-version result, or the webhook body around one, as a second-version record: `result` and, where it
 /// was said, `request_id`.
-pub fn result(value: &Value) -> Upgraded {
+pub fn upgrade_result(value: &Value) -> Upgraded {
     let mut old = Old::default();
     let inner = match value.get("payload") {
         Some(payload) => {
-            old.beside(value, &["payload", "request_id"], "");
+            old.note_removed(value, &["payload", "request_id"], "");
             old.path = "payload.";
             payload
         }
@@ -23,7 +23,7 @@ pub fn result(value: &Value) -> Upgraded {
             record.insert("request_id".to_owned(), id.clone());
         }
     }
-    old.beside(inner, &["prediction", "prediction_raw", "provided_file_metadata", "request_id"], old.path);
+    old.note_removed(inner, &["prediction", "prediction_raw", "provided_file_metadata", "request_id"], old.path);
     let metadata = old.metadata(inner);
     let transcription = old.transcription(inner);
     record.insert("result".to_owned(), json!({ "metadata": metadata, "transcription": transcription }));
@@ -39,7 +39,7 @@ struct Old {
 
 impl Old {
     /// Everything in `value` but `taken` has no new place.
-    fn beside(&mut self, value: &Value, taken: &[&str], path: &str) {
+    fn note_removed(&mut self, value: &Value, taken: &[&str], path: &str) {
         let keys = value.as_object().into_iter().flat_map(Map::keys).filter(|key| !taken.contains(&key.as_str()));
         self.removed.extend(keys.map(|key| format!("{path}{key}")));
     }
@@ -47,10 +47,10 @@ impl Old {
     fn metadata(&mut self, inner: &Value) -> Map<String, Value> {
         let raw = inner.get("prediction_raw").unwrap_or(&Value::Null);
         let path = self.path;
-        self.beside(raw, &["metadata", "transcription"], &format!("{path}prediction_raw."));
+        self.note_removed(raw, &["metadata", "transcription"], &format!("{path}prediction_raw."));
         let said = raw.get("metadata").unwrap_or(&Value::Null);
         let taken = ["total_transcription_time", "provided_file_metadata"];
-        self.beside(said, &taken, &format!("{path}prediction_raw.metadata."));
+        self.note_removed(said, &taken, &format!("{path}prediction_raw.metadata."));
         let mut new = Map::new();
         if let Some(time) = said.get("total_transcription_time") {
             new.insert("transcription_time".to_owned(), time.clone());
@@ -58,7 +58,7 @@ impl Old {
         let within = said.get("provided_file_metadata").map(|file| (file, "prediction_raw.metadata."));
         let beside = inner.get("provided_file_metadata").map(|file| (file, ""));
         for (file, place) in [within, beside].into_iter().flatten() {
-            self.beside(
+            self.note_removed(
                 file,
                 &["duration", "channels", "nb_channels"],
                 &format!("{path}{place}provided_file_metadata."),
@@ -81,7 +81,7 @@ impl Old {
             }
             shown => {
                 if let Some(Value::String(text)) = shown {
-                    shown_as(text, &mut new);
+                    upgrade_prediction_text(text, &mut new);
                 }
                 (raw.and_then(Value::as_array).map_or(&[][..], Vec::as_slice), "prediction_raw.transcription")
             }
@@ -114,7 +114,7 @@ impl Old {
                 // A word here says that nobody told speakers apart.
                 ("speaker", speaker) if speaker.is_u64() => _ = set(&mut new, "speaker", speaker.clone()),
                 ("speaker", Value::String(_) | Value::Null) => {}
-                _ => self.shared(key, value, &mut new, place),
+                _ => self.upgrade_common_fields(key, value, &mut new, place),
             }
         }
         Value::Object(new)
@@ -125,14 +125,14 @@ impl Old {
         for (key, value) in old.as_object().into_iter().flatten() {
             match key.as_str() {
                 "word" => _ = set(&mut new, key, value.clone()),
-                _ => self.shared(key, value, &mut new, place),
+                _ => self.upgrade_common_fields(key, value, &mut new, place),
             }
         }
         Value::Object(new)
     }
 
     /// What utterances and words have in common.
-    fn shared(&mut self, key: &str, value: &Value, new: &mut Map<String, Value>, place: &str) {
+    fn upgrade_common_fields(&mut self, key: &str, value: &Value, new: &mut Map<String, Value>, place: &str) {
         match key {
             "time_begin" => _ = set(new, "start", value.clone()),
             "time_end" => _ = set(new, "end", value.clone()),
@@ -156,7 +156,7 @@ fn file_metadata(file: &Value, new: &mut Map<String, Value>) {
 }
 
 /// `prediction` as one text: subtitles, or the plain words.
-fn shown_as(text: &str, new: &mut Map<String, Value>) {
+fn upgrade_prediction_text(text: &str, new: &mut Map<String, Value>) {
     let format = if text.starts_with("WEBVTT") { "vtt" } else { "srt" };
     match text.contains("-->") {
         true => _ = set(new, "subtitles", json!([{ "format": format, "subtitles": text }])),

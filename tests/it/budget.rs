@@ -389,7 +389,7 @@ impl Day {
         let text =
             "[budget]\nday = \"5m\"\ntimezone = \"Europe/Paris\"\n[[source]]\nname = \"tests\"\nfolder = \"inbox\"\n";
         let mut config = read::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
-        let clock = Arc::new(Hand(timestamps::read(now).unwrap().0.into()));
+        let clock = Arc::new(Hand(timestamps::parse(now).unwrap().0.into()));
         let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
         let measure: Measure = Arc::new(|_, _, _| Box::pin(async { Some(AUDIO) }));
         let budget_gate = BudgetGate::new(config.budget, config.zone, measure);
@@ -397,7 +397,7 @@ impl Day {
     }
 
     fn set(&self, now: &str) {
-        self.clock.0.store(timestamps::read(now).unwrap().0, Ordering::Relaxed);
+        self.clock.0.store(timestamps::parse(now).unwrap().0, Ordering::Relaxed);
     }
 
     /// The n-th file's job, ready for its upload and held.
@@ -435,7 +435,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     let (mut first, second) = (day.probed(0).await, day.probed(1).await);
     assert_eq!(day.before_upload(&first).await, None);
     let rest = day.before_upload(&second).await.unwrap();
-    assert_eq!(rest.until, timestamps::read("2026-11-21T23:00:00Z"));
+    assert_eq!(rest.until, timestamps::parse("2026-11-21T23:00:00Z"));
     let expected = "it costs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): it goes on at \
                     2026-11-21 23:00 (UTC)";
     assert_eq!(rest.fault.words, expected);
@@ -447,7 +447,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     first.job = first.job.on(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
     let rest = day.before_create(&first).await.expect("today is for the second");
-    assert_eq!(rest.until, timestamps::read("2026-11-22T23:00:00Z"));
+    assert_eq!(rest.until, timestamps::parse("2026-11-22T23:00:00Z"));
     day.set("2026-11-22T23:00:00Z");
     assert_eq!((day.before_create(&first).await, day.used().await), (None, 180_000));
 }
@@ -465,7 +465,7 @@ async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day(
     assert!((10..100).contains(&n), "{n}");
     let waits = day.probed(n).await.job;
     let told = day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap();
-    assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, timestamps::read("2026-11-21T23:00:00Z")));
+    assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, timestamps::parse("2026-11-21T23:00:00Z")));
     day.set("2026-11-21T23:00:00Z");
     assert_eq!(day.budget_gate.told(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
 }

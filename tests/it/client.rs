@@ -657,7 +657,7 @@ async fn a_page_of_the_list() {
     assert!(page.more);
     assert_eq!(page.items.len(), 2);
     assert_eq!(page.items[0].token, Some(token()));
-    assert_eq!(page.items[0].created, timestamps::read("2026-11-20T19:07:00Z"));
+    assert_eq!(page.items[0].created, timestamps::parse("2026-11-20T19:07:00Z"));
     assert_eq!((page.items[1].token.clone(), page.items[1].created), (None, None));
     let line = "GET /v2/pre-recorded?offset=40&limit=50&custom_metadata=%7B%22a+b%22%3A%22%C3%BC%26%3D%22%7D";
     assert_eq!(seen[0].line(), line);
@@ -691,7 +691,7 @@ async fn an_item_that_cannot_be_read_is_named() {
     let tokens: Vec<bool> = page.items.iter().map(|item| item.token.is_some()).collect();
     assert_eq!(tokens, [false, false, true, true]);
     assert_eq!(page.unreadable.iter().map(|item| item.index).collect::<Vec<_>>(), [1, 3, 5, 7, 8]);
-    assert_eq!(page.unreadable[0].created, timestamps::read("2026-11-20T19:07:00Z"));
+    assert_eq!(page.unreadable[0].created, timestamps::parse("2026-11-20T19:07:00Z"));
 }
 
 #[tokio::test]
@@ -761,7 +761,7 @@ async fn the_services_clock_is_heard() {
     let client = hasty(&service.url());
     assert_eq!(client.last_date(), None);
     client.read(&TranscriptionId::new(ID)).await.unwrap();
-    assert_eq!(client.last_date(), timestamps::read("2026-11-20T19:00:00Z"));
+    assert_eq!(client.last_date(), timestamps::parse("2026-11-20T19:00:00Z"));
 }
 
 #[tokio::test]

@@ -314,7 +314,7 @@ async fn the_first_version_answers_in_one_call() {
     assert!(body["prediction_raw"]["metadata"]["total_transcription_time"].is_number());
     assert_eq!(body["prediction_raw"]["metadata"]["provided_file_metadata"]["channels"], 1);
     // What the first version answers is upgraded to what the second would have answered.
-    let upgraded = scribed::wire::v1_params::result(&body);
+    let upgraded = scribed::wire::v1_params::upgrade_result(&body);
     assert_eq!(upgraded.value["result"]["transcription"]["utterances"][0]["text"], prediction[0]["transcription"]);
 
     let (status, body) = call(path, form(&[("output_format", "srt")])).await;
@@ -348,7 +348,7 @@ fn the_table_of_parameters_is_published() {
     let cells: Vec<Vec<&str>> =
         lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect();
     let told: Vec<String> = cells.iter().map(|cells| format!("{} | {} | {}", cells[0], cells[1], cells[2])).collect();
-    let rows = scribed::wire::published::rows();
+    let rows = scribed::wire::published::parameters();
     let default = |text: &str| if text.is_empty() { "–".to_owned() } else { format!("`{text}`") };
     let rows: Vec<String> =
         rows.iter().map(|row| format!("`{}` | {} | {}", row.path, row.must, default(&row.default))).collect();

@@ -145,7 +145,7 @@ fn every_first_version_payload_is_upgraded() {
         }
         assert!(v1_params::is_result(&payload), "{name}");
         results += 1;
-        let upgraded = v1_params::result(&payload);
+        let upgraded = v1_params::upgrade_result(&payload);
         let inner = payload.get("payload").unwrap_or(&payload);
         let old =
             inner["prediction"].as_array().or_else(|| inner["prediction_raw"]["transcription"].as_array()).unwrap();

@@ -63,7 +63,7 @@ async fn upload_create_read_list() {
     let amounts = &result["metadata"];
     assert_eq!(amounts["number_of_distinct_channels"], 1);
     assert_eq!(amounts["billing_time"], amounts["audio_duration"]);
-    let moment = |field: &str| timestamps::read(record[field].as_str().unwrap()).unwrap();
+    let moment = |field: &str| timestamps::parse(record[field].as_str().unwrap()).unwrap();
     let took = moment("completed_at").since(moment("created_at"));
     let millis = (amounts["transcription_time"].as_f64().unwrap() * 1000.0).round();
     assert_eq!(millis, took.as_millis() as f64, "the last digit of seconds depends on how they were added up");
@@ -179,7 +179,7 @@ async fn paths_and_methods() {
         assert_eq!(body["path"], bare);
         assert_eq!(body["statusCode"], 404);
         assert!(body["request_id"].as_str().unwrap().starts_with("G-"));
-        assert!(timestamps::read(body["timestamp"].as_str().unwrap()).is_some());
+        assert!(timestamps::parse(body["timestamp"].as_str().unwrap()).is_some());
     }
     for id in ["x", "00000000-0000-4000-8000-000000000000", "..%2f..%2fdesk", &id.to_uppercase(), &format!("{id}.json")]
     {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, stream};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
-use scribed::server::http::{read, validate_create};
+use scribed::server::http::{records, validate_create};
 use scribed::wire::fields::Side;
 use scribed::wire::page::ListQuery;
 use scribed::wire::params::Params;
@@ -68,9 +68,9 @@ pub fn create(bytes: &[u8]) {
             // What was accepted is read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);
             let again: Params = serde_json::from_value(kept.clone()).expect("what is kept is understood");
-            assert_eq!(plain(&again.kept().expect("it is kept")), kept, "and kept again as it was");
-            let shown = published::filled(&kept);
-            assert_eq!(published::filled(&shown), shown, "as are records with their defaults");
+            assert_eq!(plain(&again.into_stored().expect("it is kept")), kept, "and kept again as it was");
+            let shown = published::with_defaults(&kept);
+            assert_eq!(published::with_defaults(&shown), shown, "as are records with their defaults");
             let read = Params::read(&shown, Side::Server);
             assert!(read.is_ok(), "what was shown may be sent again: {read:?} {shown}");
             assert!(request.metadata.is_none_or(|text| text.get().len() <= 64 * 1024));
@@ -82,14 +82,14 @@ pub fn create(bytes: &[u8]) {
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(read) = live::read(text) {
-        let again = live::read_again(&read.text).expect("what was taken in is read again");
+        let again = live::read_stored(&read.text).expect("what was taken in is read again");
         assert_eq!((again.id, again.created, again.status), (read.id, read.created, read.status));
     }
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         if let Value::Object(map) = &value {
-            drop(v1_params::params(map));
+            drop(v1_params::upgrade_params(map));
         }
-        drop(v1_params::result(&value));
+        drop(v1_params::upgrade_result(&value));
     }
 }
 
@@ -105,18 +105,18 @@ fn plain(value: &impl Serialize) -> Value {
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(uri) = format!("http://x/v2/pre-recorded?{text}").parse::<Uri>() else { return };
-    let pairs = read::pairs(&uri);
+    let pairs = records::pairs(&uri);
     let each =
         |pairs: &[(String, String)]| ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     match each(&pairs) {
         Ok(query) => {
             assert!((1..=1000).contains(&query.limit));
             // Links to the next page are made of it.
-            let again = each(&query.pairs());
-            assert_eq!(again.as_ref(), Ok(&query), "{:?}", query.pairs());
+            let again = each(&query.to_query_pairs());
+            assert_eq!(again.as_ref(), Ok(&query), "{:?}", query.to_query_pairs());
             for now in [i64::MIN, -1, 0, 1_763_726_400_000, i64::MAX] {
                 let metadata = Value::Object(query.custom_metadata.clone());
-                query.holds(Timestamp(now), &Status::Done, Some(&metadata));
+                query.matches(Timestamp(now), &Status::Done, Some(&metadata));
             }
         }
         Err(wrong) => assert!(!wrong.is_empty() && wrong.iter().all(|words| words.contains(" must "))),

@@ -424,7 +424,7 @@ fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
     match config.services.get(&identity.service) {
         Some(ServiceConfig::Hosted(hosted)) => {
             let base = hosted.url.as_str().trim_end_matches('/');
-            let pairs = query.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
+            let pairs = query.to_query_pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
             format!("GET {base}{}?{}", record::PATH, pairs.collect::<Vec<_>>().join("&"))
         }
         _ => "the embedded service".to_owned(),

@@ -4,28 +4,23 @@ use crate::cli::args::ExplainArgs;
 use crate::cli::commands::show::tell_more;
 use crate::cli::commands::status::scan;
 use crate::cli::render::job_json::row;
-use crate::cli::render::next_step::{NextStep, fact};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, place, strange, wanted};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
+use crate::control::explain::next_step::{NextStep, fact};
+use crate::control::explain::text::{all_options, all_reasons, options, reasons};
 use crate::control::place::{MediaAddress, is_url};
-use crate::control::transport::protocol::{
-    ControlAnswer, ControlRequest, Explained, FactKind, JobFact, JobSelector, PathRole,
-};
+use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Explained, JobSelector, PathRole};
 use crate::domain::job::JobKey;
 use crate::domain::names::Timestamp;
-use crate::domain::reason::reason;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The reason of a job whose stage says all.
-const DONE: &str = "done";
 
 /// Explains a path, whatever is there.
 ///
@@ -107,30 +102,6 @@ fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<
     Ok(())
 }
 
-/// Everything that keeps it there. What another one says as well is left out, and what the stage, the next step or the
-/// scan says.
-fn reasons(explained: &Explained) -> Vec<String> {
-    let own = explained.job.as_ref().map(|job| reason(job)).filter(|own| own != DONE).unwrap_or_default();
-    let is_said =
-        |fact: &&JobFact| fact.kind != FactKind::NoDaemon || explained.job.is_none() && explained.scan.is_none();
-    let facts = explained.facts.iter().filter(is_said).map(|fact| fact.words.clone());
-    let all = [own, explained.words.clone()].into_iter().chain(facts).filter(|words| !words.is_empty());
-    let mut told: Vec<String> = Vec::new();
-    for words in all {
-        if told.iter().all(|said| !said.contains(&words)) {
-            told.retain(|said| !words.contains(said));
-            told.push(words);
-        }
-    }
-    told
-}
-
-/// What a person can do, without what the next step names.
-fn options(explained: &Explained) -> Vec<&str> {
-    let is_named = |kind| kind == FactKind::Pause || kind == FactKind::NoDaemon && explained.job.is_some();
-    explained.facts.iter().filter(|fact| !is_named(fact.kind)).filter_map(|fact| fact.fix.as_deref()).collect()
-}
-
 /// When the scan comes that a file waits for.
 fn scanned_at(explained: &Explained) -> Option<Timestamp> {
     explained.scan.as_ref().filter(|_| explained.verdict == PathRole::Taken)?.next
@@ -140,8 +111,8 @@ fn object(explained: &Explained, next: &NextStep) -> Value {
     json!({
         "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
         "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
-        "where": place_of(explained), "why": why(explained), "when": next.at.map(timestamps::write),
-        "can": can(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
+        "where": place_of(explained), "why": all_reasons(explained), "when": next.at.map(timestamps::format),
+        "can": all_options(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
         "scan": explained.scan.as_ref().map(scan),
     })
 }
@@ -149,17 +120,4 @@ fn object(explained: &Explained, next: &NextStep) -> Value {
 /// Where it stands: the stage of its job, or what it is to scribed.
 fn place_of(explained: &Explained) -> Value {
     explained.job.as_ref().map_or_else(|| json!(explained.verdict), |job| json!(job.stage.kind().name()))
-}
-
-/// Everything that keeps it there, in words.
-fn why(explained: &Explained) -> String {
-    let own = explained.job.as_ref().map(|job| reason(job)).unwrap_or_default();
-    let facts = explained.facts.iter().map(|fact| fact.words.as_str()).filter(|words| *words != own);
-    let all = [own.as_str(), explained.words.as_str()].into_iter().chain(facts);
-    all.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ")
-}
-
-/// What a person can do.
-fn can(explained: &Explained) -> Vec<&str> {
-    explained.facts.iter().filter_map(|fact| fact.fix.as_deref()).collect()
 }

@@ -8,7 +8,6 @@ use crate::clock::{Clock, SystemClock};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::names::SourceName;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
-use crate::domain::zone::Zone;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 use std::io;
@@ -55,7 +54,7 @@ fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
 /// As in `--json`: whether everything rests, and every order.
 pub fn object(pauses: &Pauses) -> Value {
     let now = SystemClock.now();
-    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::write(pause.since), "until": pause.until.map(timestamps::write) });
+    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
     let all = pauses.all(now).map(|pause| order(None, pause));
     let each = pauses.of_sources(now).map(|(source, pause)| order(Some(source), pause));
     json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(each).collect::<Vec<_>>() })
@@ -68,23 +67,14 @@ pub fn object(pauses: &Pauses) -> Value {
 pub fn tell_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     let now = SystemClock.now();
     if let Some(pause) = pauses.all(now) {
-        let until = until(pause, "", context.zone());
+        let until = pause.end_words("", context.zone());
         context.say(&format!(
             "paused: nothing new is uploaded or submitted until {until}; what is at the service is awaited and written"
         ))?;
     }
     for (source, pause) in pauses.of_sources(now) {
-        let until = until(pause, &format!(" --source {source}"), context.zone());
+        let until = pause.end_words(&format!(" --source {source}"), context.zone());
         context.say(&format!("the source {source} is paused: nothing new of it is sent until {until}"))?;
     }
     Ok(())
-}
-
-/// When a pause ends, in words.
-pub fn until(pause: Pause, option: &str, zone: Zone) -> String {
-    let resume = format!("`scribed resume{option}`");
-    match pause.until {
-        Some(end) => format!("{} or {resume}", zone.shown_to_the_second(end)),
-        None => resume,
-    }
 }

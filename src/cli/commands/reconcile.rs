@@ -185,7 +185,7 @@ fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {
     let whose = |whose: &ComparedJob| json!({ "job": whose.job, "path": whose.path });
     let strays = report.strays.iter().map(|stray| {
         json!({
-            "transcription_id": stray.id, "created": stray.created.map(timestamps::write), "content": stray.content,
+            "transcription_id": stray.id, "created": stray.created.map(timestamps::format), "content": stray.content,
             "file": stray.whose.as_ref().map(whose), "is_own": stray.is_own,
         })
     });

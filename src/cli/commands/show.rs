@@ -2,12 +2,12 @@
 
 use crate::cli::args::ShowArgs;
 use crate::cli::render::job_json::row;
-use crate::cli::render::next_step::NextStep;
-use crate::cli::render::next_step::fact;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
 use crate::clock::{Clock, SystemClock};
+use crate::control::explain::next_step::NextStep;
+use crate::control::explain::next_step::fact;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Origin, Shown};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
@@ -33,7 +33,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     object["facts"] = facts.iter().map(fact).collect();
     let notes = history.iter().map(|note| {
         json!({
-            "at": crate::wire::timestamps::write(note.at), "stage": note.stage.name(), "round": note.round,
+            "at": crate::wire::timestamps::format(note.at), "stage": note.stage.name(), "round": note.round,
             "words": note.words, "transcription_id": note.transcription,
         })
     });
@@ -133,7 +133,7 @@ fn cost(charge: &Charge) -> String {
 
 fn charge(charge: &Charge) -> Value {
     let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
-    let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::write(charge.at));
+    let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::format(charge.at));
     json!({
         "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
         "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),

@@ -70,7 +70,7 @@ async fn waiting(way: &QueueAccess) -> Result<Waiting, CommandError> {
 fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
     let daemon = status.daemon.as_ref().map(|daemon| {
         json!({
-            "pid": daemon.pid, "pass": daemon.pass, "since": timestamps::write(daemon.since),
+            "pid": daemon.pid, "pass": daemon.pass, "since": timestamps::format(daemon.since),
             "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
             "failed": daemon.failed, "incomplete": daemon.incomplete, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
@@ -157,7 +157,7 @@ fn tell_window(context: &Context, windowed: &WindowStatus) -> io::Result<()> {
 
 fn window(windowed: &WindowStatus) -> Value {
     json!({
-        "source": windowed.source, "open": windowed.open, "until": windowed.until.map(timestamps::write),
+        "source": windowed.source, "open": windowed.open, "until": windowed.until.map(timestamps::format),
         "windows": windowed.windows,
     })
 }
@@ -165,8 +165,8 @@ fn window(windowed: &WindowStatus) -> Value {
 /// When a source is scanned, as `--json` has it.
 pub fn scan(scan: &ScanStatus) -> Value {
     json!({
-        "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(timestamps::write),
-        "ended": scan.ended.map(timestamps::write), "next": scan.next.map(timestamps::write), "words": scan.words,
+        "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(timestamps::format),
+        "ended": scan.ended.map(timestamps::format), "next": scan.next.map(timestamps::format), "words": scan.words,
     })
 }
 
@@ -202,7 +202,7 @@ pub fn budget(budget: &BudgetUse) -> Value {
         "used_seconds": seconds(budget.used), "spent_seconds": seconds(budget.spent()),
         "reserved_seconds": seconds(budget.reserved), "left_seconds": seconds(budget.left()),
         "unclaimed_seconds": seconds(budget.unclaimed),
-        "until": budget.until.map(timestamps::write),
+        "until": budget.until.map(timestamps::format),
     })
 }
 

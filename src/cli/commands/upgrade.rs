@@ -47,8 +47,8 @@ fn upgraded(bytes: &[u8], name: &str) -> Result<Upgraded, CommandError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| CommandError::Usage(format!("{name} is no valid JSON: {error}")))?;
     match &value {
-        value if v1_params::is_result(value) => Ok(v1_params::result(value)),
-        Value::Object(params) => Ok(v1_params::params(params)),
+        value if v1_params::is_result(value) => Ok(v1_params::upgrade_result(value)),
+        Value::Object(params) => Ok(v1_params::upgrade_params(params)),
         _ => Err(CommandError::Usage(format!("{name} must hold an object: a set of parameters, or a result"))),
     }
 }

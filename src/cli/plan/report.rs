@@ -235,7 +235,7 @@ impl PlanReport {
 
     fn finish(&self) -> Value {
         let Some(reckoned) = &self.reckoned else { return Value::Null };
-        json!({ "at": reckoned.finish.at.map(timestamps::write), "held_up_by": reckoned.constraint() })
+        json!({ "at": reckoned.finish.at.map(timestamps::format), "held_up_by": reckoned.constraint() })
     }
 
     /// What was not looked at, or is not known, and was taken to be so.

@@ -26,17 +26,17 @@ pub fn row(job: &Job) -> Value {
         "outputs": job.outputs.iter().map(output).collect::<Vec<_>>(),
         "reason": reason(job),
         "fault": fault.map(|fault| json!({
-            "kind": fault.kind, "words": fault.words, "request_id": fault.request_id, "at": timestamps::write(fault.at),
+            "kind": fault.kind, "words": fault.words, "request_id": fault.request_id, "at": timestamps::format(fault.at),
         })),
-        "since": timestamps::write(job.since),
-        "due": job.due.map(timestamps::write),
+        "since": timestamps::format(job.since),
+        "due": job.due.map(timestamps::format),
         "missing": missing(job).iter().map(|part| json!({
             "enrichment": part.enrichment, "language": part.language, "words": part.words,
         })).collect::<Vec<_>>(),
         "unread": job.unread(),
     });
     if job.may_be_acknowledged() {
-        row["acknowledged"] = job.acknowledged.map(timestamps::write).into();
+        row["acknowledged"] = job.acknowledged.map(timestamps::format).into();
     }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
@@ -82,8 +82,8 @@ pub fn csv_row(job: &Job) -> [String; 14] {
         text(fault.map(|fault| fault.kind.name())),
         text(job.stage.transcription().map(TranscriptionId::as_str)),
         text(fault.and_then(|fault| fault.request_id.as_deref())),
-        timestamps::write(job.since),
-        job.due.map(timestamps::write).unwrap_or_default(),
+        timestamps::format(job.since),
+        job.due.map(timestamps::format).unwrap_or_default(),
         text(job.stage.order().map(|order| order.service.as_str())),
         named(missing(job)),
     ]

@@ -1,6 +1,5 @@
-//! What people and programs read: the terminal, progress, a job as JSON, the next step of a job.
+//! What people and programs read: the terminal, progress, a job as JSON.
 
 pub(crate) mod job_json;
-pub(crate) mod next_step;
 pub(crate) mod progress;
 pub(crate) mod terminal;

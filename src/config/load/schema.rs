@@ -65,7 +65,7 @@ fn one(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
 
 /// The parameters of a request, as a template may write them: any of them as text that is filled in.
 fn parameters() -> Value {
-    let mut schema = published::schema();
+    let mut schema = published::create_schema();
     if let Some(all) = schema.as_object_mut() {
         all.remove("required");
     }

@@ -2,7 +2,7 @@
 
 use super::quantities::quoted;
 use super::toml_reader::{Section, Spot, ValueError, refusal, some_time_in, text, wrong_type};
-use crate::wire::address::{PlainHttp, is_plain_to_others};
+use crate::wire::address::{PlainHttp, is_unencrypted_remote};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
@@ -135,5 +135,5 @@ pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
 }
 
 fn is_plain(url: &Url) -> bool {
-    is_plain_to_others(url.scheme(), url.host_str().unwrap_or_default())
+    is_unencrypted_remote(url.scheme(), url.host_str().unwrap_or_default())
 }

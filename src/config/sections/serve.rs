@@ -6,7 +6,7 @@ use crate::config::load::toml_reader::{Section, ValueError, duration_in, refusal
 use crate::config::load::values::{address, base_url, boolean, header, or, userless, values, web_url};
 use crate::config::model::{RecogniserConfig, ServeConfig, Source, WebhookConfig};
 use crate::domain::zone::Zone;
-use crate::wire::address::is_this_machine;
+use crate::wire::address::is_loopback;
 use crate::wire::enrichment::Shapes;
 use crate::wire::network::{Network, NetworkError};
 use reqwest::Url;
@@ -70,7 +70,7 @@ impl Reader<'_> {
 /// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
 pub(crate) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &ServeConfig) {
     let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
-    if !is_this_machine(webhook.url.host_str().unwrap_or_default()) {
+    if !is_loopback(webhook.url.host_str().unwrap_or_default()) {
         let section = file.section("serve").section("webhook");
         let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
         section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));

@@ -5,7 +5,9 @@ use super::variables::{ROOTS, TemplateScope, TemplateUser};
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::toml_reader::{ProblemList, Section, ValueError, refusal};
 use crate::domain::token::RESERVED_KEY;
-use crate::wire::fields::{Complaint, FieldError, METADATA, METADATA_LIMIT, PER_REQUEST, Side, inspect, text_length};
+use crate::wire::fields::{
+    Complaint, FieldError, METADATA, METADATA_LIMIT, PER_REQUEST_FIELDS, Side, inspect, text_length,
+};
 use minijinja::Environment;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -132,7 +134,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
 
     /// What may not be set in a template.
     pub(crate) fn check_rights(&self, value: &Value) {
-        for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
+        for key in PER_REQUEST_FIELDS.iter().filter(|key| value.get(key).is_some()) {
             self.tell_key(key, refusal("may not be set here", "take it out; it is set for each job"));
         }
         if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
@@ -158,8 +160,8 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
             }
         }
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
-            let elsewhere = self.is_plain && complaint.wrong == FieldError::Missing;
-            if !elsewhere && !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
+            let elsewhere = self.is_plain && complaint.kind == FieldError::Missing;
+            if !elsewhere && !PER_REQUEST_FIELDS.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
                 self.complain(&complaint);
             }
         }
@@ -167,7 +169,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
 
     fn complain(&self, complaint: &Complaint) {
         let last = complaint.field.rsplit('.').next().unwrap_or_default();
-        match complaint.wrong {
+        match complaint.kind {
             FieldError::Key => {
                 let near = nearest(last, complaint.known.iter().copied());
                 let fix = near.map_or("see the interface's create parameters".to_owned(), |near| {
@@ -179,7 +181,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
                 self.tell_key(
                     parent,
-                    refusal(format!("lacks `{last}`: it {}", complaint.must), format!("add `{last}`")),
+                    refusal(format!("lacks `{last}`: it {}", complaint.requirement), format!("add `{last}`")),
                 );
             }
             FieldError::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
@@ -248,7 +250,7 @@ impl PlainParameters {
 /// A complaint in one short line: a list of values too long to read is not repeated in it.
 pub(crate) fn in_short(complaint: &Complaint) -> String {
     match complaint.known.len() {
-        0..=10 => complaint.must.clone(),
+        0..=10 => complaint.requirement.clone(),
         many => format!("must be one of the interface's {many} values"),
     }
 }

@@ -138,7 +138,7 @@ impl Template {
         let vars = Vars { language: language.map(str::to_owned), ..Vars::default() };
         lay_over(&mut value, &vars, &[]);
         coerce(&mut value);
-        Params::lenient(&value)
+        Params::parse_lenient(&value)
     }
 
     /// Fills the template in for one job. What is said of the job itself comes over it, the nearest last.
@@ -188,7 +188,7 @@ fn lay_over(value: &mut Value, vars: &Vars, overlays: &[Overlay]) {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
-    if let Some(language) = vars.language.as_deref().filter(|_| !shorthand::says_language(value)) {
+    if let Some(language) = vars.language.as_deref().filter(|_| !shorthand::has_languages(value)) {
         merge(value, &Value::Object(shorthand::language(language)));
     }
     for overlay in overlays {

@@ -1,7 +1,7 @@
 //! A person's order to take a file.
 
 use crate::clock::Moment;
-use crate::control::explain::path::{behind_a_link, is_a_persons_to_overrule};
+use crate::control::explain::explain_path::{behind_a_link, is_a_persons_to_overrule};
 use crate::control::place::MediaAddress;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{Added, CommandRefusal, JobSelector};

@@ -6,7 +6,7 @@ use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
     acknowledge, add, add_url, cost, delete, forget, list, pause, reload, rerender, status, steer, verify,
 };
-use crate::control::explain::{forecast, path};
+use crate::control::explain::{explain_path, forecast};
 use crate::control::place;
 use crate::control::place::MediaAddress;
 use crate::control::{health, job_names};
@@ -94,7 +94,9 @@ impl CommandHandler {
             ControlRequest::Waiting { after } => ControlAnswer::Waiting(status::waiting(self, after).await?),
             ControlRequest::Jobs(selection) => ControlAnswer::Jobs(list::page(self, &selection).await?),
             ControlRequest::Show { job } => ControlAnswer::Shown(Box::new(list::show(self, &job).await?)),
-            ControlRequest::Explain { path } => ControlAnswer::Explained(Box::new(path::explain(self, &path).await?)),
+            ControlRequest::Explain { path } => {
+                ControlAnswer::Explained(Box::new(explain_path::explain(self, &path).await?))
+            }
             ControlRequest::LookUp { keys, sizes } => {
                 ControlAnswer::LookedUp(forecast::look_up(self, &keys, &sizes).await?)
             }

@@ -182,7 +182,7 @@ impl Draft {
             set("cost", cost.unwrap_or_default());
         }
         set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
-        set("since", timestamps::write(job.since));
+        set("since", timestamps::format(job.since));
         set("missing", job.without().unwrap_or_default());
     }
 

@@ -101,7 +101,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             Ok(PollResult { outcome: StageOutcome::Step(JobEvent::Fetched { audio }), took })
         }
         RecordState::Pending(status) => {
-            let goes_back = begun.goes_back(transcription, &Status::from_word(&status));
+            let goes_back = begun.goes_back(transcription, &Status::parse(&status));
             Ok(pending(context, job, &status, goes_back, now).into())
         }
         // What lists show late, reads may show late too.
@@ -159,7 +159,7 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
 
 /// What is neither on its way nor an end is named, and never trusted into an end.
 fn odd(status: &str, goes_back: bool) -> Option<String> {
-    match Status::from_word(status) {
+    match Status::parse(status) {
         Status::Queued | Status::Processing if !goes_back => None,
         Status::Queued | Status::Processing => {
             Some(format!("the service says it is {status} again, although it was being worked on; it is asked again"))

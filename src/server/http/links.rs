@@ -53,7 +53,7 @@ impl Links {
 fn own_host(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let is_proper = |host: &str| host.parse::<Authority>().is_ok() && !host.contains('@');
-    host.filter(|host| address::is_plain_host(host) || is_proper(host)).map(str::to_owned)
+    host.filter(|host| address::is_unambiguous_host(host) || is_proper(host)).map(str::to_owned)
 }
 
 /// Where the service is, as the one who asks sees it.
@@ -63,7 +63,7 @@ pub struct Base(String);
 impl Base {
     /// An uploaded file's `audio_url`.
     pub fn audio_url(&self, id: Uuid) -> String {
-        upload::address(&self.0, &UploadId::new(id.to_string()))
+        upload::audio_url(&self.0, &UploadId::new(id.to_string()))
     }
 
     /// The upload whose `audio_url` this is.
@@ -79,7 +79,7 @@ impl Base {
     /// The address of the page that answers `query` on `path`; `beside` are parameters of other names.
     pub fn page_url(&self, path: &str, query: &ListQuery, beside: &[(String, String)]) -> String {
         let path = format!("{}{path}", self.0);
-        match reqwest::Url::parse_with_params(&path, query.pairs().iter().chain(beside)) {
+        match reqwest::Url::parse_with_params(&path, query.to_query_pairs().iter().chain(beside)) {
             Ok(url) => url.into(),
             Err(_) => path,
         }

@@ -25,7 +25,7 @@ pub fn record(standing: TranscriptionState) -> io::Result<StreamedJson> {
 
 fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> Shown {
     let (completed_at, failure) = match head.ended {
-        Some(TranscriptionEnd { at, failure }) => (Some(timestamps::write(at)), failure),
+        Some(TranscriptionEnd { at, failure }) => (Some(timestamps::format(at)), failure),
         None => (None, None),
     };
     Record {
@@ -33,14 +33,14 @@ fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue
         request_id: Some(request_id(id)),
         version: Some(2),
         status,
-        created_at: Some(timestamps::write(head.created)),
+        created_at: Some(timestamps::format(head.created)),
         kind: Some("pre-recorded".to_owned()),
         completed_at,
         custom_metadata: head.metadata,
         error_code: failure.as_ref().map(|failure| failure.code),
         // Nothing is known yet of audio that is still to be fetched.
         file: head.file.id.is_some().then_some(head.file),
-        request_params: Some(published::filled(&head.params)),
+        request_params: Some(published::with_defaults(&head.params)),
         // Always an object, as the interface has it.
         post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,

@@ -305,7 +305,7 @@ fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Respo
     let (path, request_id) = (uri.path().to_owned(), response::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
     let body = ErrorBody {
-        timestamp: timestamps::write(service.clock.now()),
+        timestamp: timestamps::format(service.clock.now()),
         path,
         request_id,
         status_code: refusal.status.as_u16(),

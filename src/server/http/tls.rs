@@ -112,7 +112,7 @@ impl ListenerTls {
             }
             _ => {
                 *state = State { refused: None, warned: None, pair: state.pair.clone() };
-                let until = state.pair.validity.map(|validity| crate::wire::timestamps::write(validity.until));
+                let until = state.pair.validity.map(|validity| crate::wire::timestamps::format(validity.until));
                 tracing::info!(%cert, until, "another certificate is used from now on");
                 self.warn_of_open_key();
             }
@@ -128,7 +128,7 @@ impl ListenerTls {
         let is_valid = |pair: &Pair| pair.validity.is_none_or(|validity| validity.holds(now));
         if is_valid(&state.pair) && !is_valid(&pair) {
             let dates =
-                pair.validity.map(|validity| [validity.from, validity.until].map(crate::wire::timestamps::write));
+                pair.validity.map(|validity| [validity.from, validity.until].map(crate::wire::timestamps::format));
             let [from, until] = dates.unwrap_or_default();
             return CertificateCheck::Refused(format!("it is valid from {from} to {until} only"));
         }
@@ -151,7 +151,7 @@ impl ListenerTls {
             return;
         }
         state.warned = Some(today);
-        let (cert, until) = (self.files.cert.display(), crate::wire::timestamps::write(until));
+        let (cert, until) = (self.files.cert.display(), crate::wire::timestamps::format(until));
         tracing::warn!(%cert, %until, "the certificate ends soon or has ended: clients refuse it then; replace the files, nothing has to be restarted");
     }
 

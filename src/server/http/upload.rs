@@ -10,7 +10,7 @@ use crate::server::http::request_body::BodyMeter;
 use crate::server::recognition::transcribe::too_long;
 use crate::server::storage::uploads::{UploadStore, UploadStoreError, UploadWriter};
 use crate::wire::result::File;
-use crate::wire::upload::{AudioMetadata, PART};
+use crate::wire::upload::{AudioMetadata, PART_NAME};
 use axum::body::BodyDataStream;
 use axum::http::StatusCode;
 use std::io;
@@ -93,11 +93,11 @@ async fn take_audio(
 ) -> Result<String, ServiceError> {
     let mut filename = None;
     while let Some(part) = parts.next_part().await.map_err(unreadable)? {
-        if part.name != PART {
+        if part.name != PART_NAME {
             continue;
         }
         if filename.is_some() {
-            return Err(ServiceError::bad(format!("the body has more than one part named `{PART}`")));
+            return Err(ServiceError::bad(format!("the body has more than one part named `{PART_NAME}`")));
         }
         parts.is_file();
         meter.audio(true);
@@ -107,7 +107,7 @@ async fn take_audio(
         meter.audio(false);
         filename = Some(part.filename);
     }
-    filename.ok_or_else(|| ServiceError::bad(format!("the multipart body has no part named `{PART}`")))
+    filename.ok_or_else(|| ServiceError::bad(format!("the multipart body has no part named `{PART_NAME}`")))
 }
 
 fn unreadable(error: MultipartError) -> ServiceError {
@@ -155,7 +155,7 @@ const MAX_NAME: usize = 255;
 fn plain_name(sent: &str) -> String {
     let last = sent.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let kept: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
-    if kept.is_empty() { PART.to_owned() } else { kept }
+    if kept.is_empty() { PART_NAME.to_owned() } else { kept }
 }
 
 fn extension(filename: &str) -> String {

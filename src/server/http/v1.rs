@@ -14,7 +14,7 @@ use crate::server::http::routes::{Endpoints, Front, RequestOwner};
 use crate::wire::record::{self, Created, Record, Status};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::{self, Uploaded};
-use crate::wire::v1::{AUDIO_PATH, OutputFormat, VIDEO_PATH, answer};
+use crate::wire::v1::{AUDIO_PATH, OutputFormat, VIDEO_PATH, to_v1_answer};
 use crate::wire::v1_params;
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -139,7 +139,7 @@ impl V1Call {
         let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
         let created: Created = parsed(&created)?;
         let (result, long) = self.wait(&path, &asked, &created.id).await?;
-        let response = Json(answer(&result, format)).into_response();
+        let response = Json(to_v1_answer(&result, format)).into_response();
         drop(result);
         let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
         drop(building);
@@ -323,7 +323,7 @@ fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (Header
     let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
     let name: String = filename.chars().filter(|c| !c.is_control()).collect();
     let name = name.replace('\\', "/").replace('"', "%22");
-    let part = upload::PART;
+    let part = upload::PART_NAME;
     let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{name}\"\r\n\r\n");
     let tail = format!("\r\n--{boundary}--\r\n");
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
@@ -339,7 +339,7 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     let mut fields = form.fields;
     let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {
         None => OutputFormat::Json,
-        Some(word) => OutputFormat::from_word(word.trim())
+        Some(word) => OutputFormat::parse(word.trim())
             .ok_or_else(|| "output_format must be one of: json, srt, vtt, plain, txt".to_owned())?,
     };
     if let Some(word) = match format {
@@ -349,7 +349,7 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     } {
         fields.insert("output_format".to_owned(), json!(word));
     }
-    let upgraded = v1_params::params(&fields);
+    let upgraded = v1_params::upgrade_params(&fields);
     let meaningless = upgraded.removed.iter().find(|name| v1_params::PARAMS.contains(&name.as_str()));
     if let Some(name) = meaningless {
         return Err(format!("{name} has a value that the first version does not know"));

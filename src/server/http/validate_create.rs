@@ -32,7 +32,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder,
     }
     // Most have none, and need not be read once more for it.
     let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
-    let reading = Params::take(value, Side::Server).map_err(|wrong| {
+    let reading = Params::read_owned(value, Side::Server).map_err(|wrong| {
         ServiceError::fields(parameter_limits::told(wrong.iter().map(ToString::to_string).collect()))
     })?;
     if !reading.ignored.is_empty() {
@@ -44,7 +44,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder,
     }
     let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
     let callback = policy::callback(&reading.params);
-    let params = reading.params.kept().map_err(not_json)?;
+    let params = reading.params.into_stored().map_err(not_json)?;
     Ok(CreateOrder { owner, audio, metadata, params, callback })
 }
 
@@ -80,7 +80,7 @@ fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
 /// The audio at a checked `audio_url`: an upload of ours, whatever host and port stand before it,
 /// since the service may have been restarted on another port; or an address elsewhere.
 fn audio(url: &str) -> CreateAudio {
-    let id = match address::plain_path(url) {
+    let id = match address::unambiguous_path(url) {
         Some(path) => upload_at(path),
         None => reqwest::Url::parse(url).ok().and_then(|url| upload_at(url.path())),
     };

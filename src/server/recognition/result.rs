@@ -171,7 +171,7 @@ fn without_markup(cue: &mut Cue) {
 /// of its source.
 fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
     let (begun, utterances) = (clock.uptime(), transcript.utterances.as_slice());
-    Envelope::done(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
+    Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
 }
 
 fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
@@ -187,14 +187,14 @@ fn translation<'a>(
     clock: &dyn Clock,
 ) -> Envelope<Vec<TranslatedOut<'a>>> {
     let begun = clock.uptime();
-    let targets = params.targets();
+    let targets = params.target_languages();
     let is_spoken = |target: &str| unsupported::is_spoken(target, &transcript.languages);
     let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
     let one = |target: &str| (!is_spoken(target)).then(|| unsupported::not_done(&unsupported::untranslated(target)));
     let results: Vec<TranslatedOut<'a>> =
         targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
-        return Envelope::done(results, transcript.utterances.is_empty(), seconds(clock, begun));
+        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, begun));
     }
     let results = Some(results).filter(|results| !results.is_empty());
     Envelope { results, ..Envelope::failed(unsupported::not_done("translation")) }

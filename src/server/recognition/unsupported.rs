@@ -191,7 +191,7 @@ impl UnsupportedParts {
             match ability(enrichment) {
                 Ability::LeftOut => missing.push(part(None)),
                 Ability::OnlySpoken => {
-                    let targets = request.targets().into_iter().filter(|target| !is_spoken(target, languages));
+                    let targets = request.target_languages().into_iter().filter(|target| !is_spoken(target, languages));
                     missing.extend(targets.map(|target| part(Some(target))));
                 }
                 Ability::Done | Ability::Refused | Ability::InPart(_) | Ability::NoEffect(_) | Ability::With(_) => {}
@@ -207,7 +207,7 @@ impl UnsupportedParts {
 
 /// What is requested and changes nothing or little. What is off, empty or the default requests nothing.
 fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
-    let all = request.value();
+    let all = request.to_value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
     let why = |path: &str, ability: Ability| match ability {
         Ability::NoEffect(why) | Ability::InPart(why) => Some(why.to_owned()),
@@ -373,7 +373,7 @@ mod tests {
         let asked_for = Enrichment::ALL.iter().filter(|one| **one != Enrichment::Recognition);
         let toggles = asked_for.map(|one| (one.name().to_owned(), json!(true)));
         let config = ("translation_config".to_owned(), json!({ "target_languages": ["fr", "en"] }));
-        Params::lenient(&Value::Object(toggles.chain([config]).collect()))
+        Params::parse_lenient(&Value::Object(toggles.chain([config]).collect()))
     }
 
     /// What is foreseen is what is found missing in the result.
@@ -383,7 +383,7 @@ mod tests {
         let foreseen = UnsupportedParts::of(&request, &["en"]);
         for shapes in [Shapes::Interface, Shapes::Current] {
             let mut result = serde_json::to_value(envelopes(&request, shapes)).unwrap();
-            let sentences: Envelope<Vec<&str>> = Envelope::done(vec!["Hello."], false, 0.0);
+            let sentences: Envelope<Vec<&str>> = Envelope::completed(vec!["Hello."], false, 0.0);
             result["sentences"] = json!(sentences);
             let french = json!({ "error": not_done(&untranslated("fr")), "languages": ["fr"], "full_transcript": "" });
             let english = json!({ "error": null, "languages": ["en"], "full_transcript": "hello" });
@@ -400,20 +400,20 @@ mod tests {
     /// The table names every parameter of the interface, in its order.
     #[test]
     fn every_parameter_is_in_the_table() {
-        let known: Vec<String> = published::rows().into_iter().map(|row| row.path).collect();
+        let known: Vec<String> = published::parameters().into_iter().map(|row| row.path).collect();
         assert_eq!(PARAMETERS.map(|(path, _)| path).to_vec(), known);
     }
 
     #[test]
     fn the_default_of_each_parameter_is_found_by_its_path() {
-        for row in published::rows() {
+        for row in published::parameters() {
             assert_eq!(published::default_of(&row.path), row.default, "{}", row.path);
         }
         assert_eq!(published::default_of("translation_config.none.such"), "");
     }
 
     fn without_effect_of(request: &Value) -> Vec<String> {
-        let foreseen = UnsupportedParts::of(&Params::lenient(request), &["en"]);
+        let foreseen = UnsupportedParts::of(&Params::parse_lenient(request), &["en"]);
         foreseen.without_effect.iter().map(|one| one.parameter.to_owned()).collect()
     }
 
@@ -443,7 +443,7 @@ mod tests {
             ]
         );
         let foreseen = UnsupportedParts::of(
-            &Params::lenient(&json!({ "custom_spelling_config": { "spelling_dictionary": { "a": [] } } })),
+            &Params::parse_lenient(&json!({ "custom_spelling_config": { "spelling_dictionary": { "a": [] } } })),
             &["en"],
         );
         assert_eq!(foreseen.without_effect[0].to_string(), "custom_spelling_config (`custom_spelling` is not on)");
@@ -462,12 +462,12 @@ mod tests {
 
     #[test]
     fn what_is_done_here_is_not_foreseen_to_be_missing() {
-        let request = Params::lenient(&json!({
+        let request = Params::parse_lenient(&json!({
             "subtitles": true, "sentences": true, "punctuation_enhanced": true, "custom_vocabulary": true,
             "language": "en", "translation": true, "translation_config": { "target_languages": ["en"] },
         }));
         assert_eq!(UnsupportedParts::of(&request, &["en"]), UnsupportedParts::default());
-        let request = Params::lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
+        let request = Params::parse_lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
         let only = "language_config.languages must only contain the following values: en";
         assert_eq!(refused(&request, &["en"]), [only]);
         assert_eq!(UnsupportedParts::of(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
@@ -495,7 +495,7 @@ mod tests {
                 remove(&mut without, path);
             }
         }
-        let [with, without] = [with, without].map(|request| Params::lenient(&request));
+        let [with, without] = [with, without].map(|request| Params::parse_lenient(&request));
         assert_ne!(with, without);
         assert_eq!(result::wishes(&with).vocabulary, result::wishes(&without).vocabulary);
         assert_eq!(result(with), result(without));

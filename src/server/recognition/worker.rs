@@ -89,7 +89,7 @@ impl Worker {
             return Ok(Outcome::Failed(TranscriptionFailure { code: 500, message: LOST.to_owned() }));
         };
         let media = self.store.upload_store.media(taken.upload);
-        let params: Params = serde_json::from_value(published::filled(&head.params)).unwrap_or_default();
+        let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
         let wishes = TranscribeOptions { longest: self.length_limit, turn, ..result::wishes(&params) };
         let hearing = guarded(async move { transcribe::transcribe(&media, recogniser, wishes).await });
         match hearing.await {

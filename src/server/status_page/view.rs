@@ -143,7 +143,7 @@ fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> 
         name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
         length: head.file.audio_duration.map(length),
         when: format!("{verb} {} ago", span(now.since(at))),
-        at: timestamps::write(at),
+        at: timestamps::format(at),
         shown: shown.shown_to_the_second(at),
         trouble: failure.map(|failure| format!("{}: {}", failure.code, failure.message)),
         pending_deliveries: head.calls.iter().any(|call| call.due.is_some()),

@@ -467,8 +467,8 @@ impl TranscriptionIndex {
 
 fn holds(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
     if query.custom_metadata.is_empty() {
-        return query.holds(created, &entry.status, None);
+        return query.matches(created, &entry.status, None);
     }
     let metadata: Option<Value> = entry.metadata.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
-    query.holds(created, &entry.status, metadata.as_ref())
+    query.matches(created, &entry.status, metadata.as_ref())
 }

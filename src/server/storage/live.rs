@@ -203,7 +203,7 @@ impl LiveRecords {
         self.refresh()?;
         let state = self.state();
         let hits = state.entries.iter().rev().filter(|((created, _, whose), entry)| {
-            whose == owner && query.holds(*created, &entry.status, entry.metadata.as_ref())
+            whose == owner && query.matches(*created, &entry.status, entry.metadata.as_ref())
         });
         Ok(hits.map(|((created, ..), entry)| (*created, entry.place)).take(most).collect())
     }
@@ -316,7 +316,7 @@ fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
         _ => {}
     }
     let line: Option<Line> = serde_json::from_slice(line).ok();
-    Ok(line.and_then(|Line { owner, record, .. }| Some((owner, live::read_again(record.get())?))))
+    Ok(line.and_then(|Line { owner, record, .. }| Some((owner, live::read_stored(record.get())?))))
 }
 
 /// Bytes of one line that is imported.

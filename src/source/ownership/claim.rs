@@ -289,7 +289,7 @@ impl Claim {
         let Ok(found @ MarkerOwner::Owned(_)) = lease::found(&self.folder) else { return };
         let MarkerOwner::Owned(owner) = &found else { return };
         if owner.run == self.installation.run && !owner.released {
-            let ended = Owner { released: true, alive: timestamps::write(wall), ..(**owner).clone() };
+            let ended = Owner { released: true, alive: timestamps::format(wall), ..(**owner).clone() };
             if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
                 let error = said(&error, &self.folder.join(MARKER));
                 tracing::debug!(source = %self.source, error, "the end could not be written into the folder's marker");
@@ -389,7 +389,7 @@ impl Claim {
             return;
         }
         let renewals = owner.renewals + 1;
-        let alive = timestamps::write(at.wall);
+        let alive = timestamps::format(at.wall);
         let sign = Owner { renewals, alive, released: false, ..owner.clone() };
         match lease::write(&self.folder, "", &MarkerOwner::Owned(Box::new(owner)), &sign) {
             Ok(Wrote::Overtaken) => {}
@@ -424,7 +424,7 @@ impl Claim {
             let why = format!("cannot be claimed: nothing can be kept in the state directory {path} ({error})");
             refused(why, "nothing of it is done until that can be written".to_owned())
         })?;
-        (me.since, me.alive) = (timestamps::write(at.wall), timestamps::write(at.wall));
+        (me.since, me.alive) = (timestamps::format(at.wall), timestamps::format(at.wall));
         me.took_over = inner.kept.pending;
         let every = self.terms.map_or(Duration::ZERO, |terms| terms.every);
         me.term_seconds = (every * MISSED).as_secs();

@@ -56,7 +56,7 @@ impl Owner {
     /// Who it is, for people.
     pub fn described(&self) -> String {
         let Self { path, host, pid, .. } = self;
-        let moment = |written: &str| timestamps::read(written).map(|at| Zone::UTC.shown_to_the_second(at));
+        let moment = |written: &str| timestamps::parse(written).map(|at| Zone::UTC.shown_to_the_second(at));
         let [since, alive] = [&self.since, &self.alive].map(|at| moment(at).unwrap_or_else(|| at.clone()));
         format!(
             "the state directory {path} on the machine {host} (process {pid}, since {since}, last sign of life {alive})"

@@ -349,7 +349,7 @@ impl WatchLoop<'_> {
         let source = &self.mount.source().name;
         match self.mount.scans().turn(self.clock.wall()) {
             Some(ScanTurn::Now(Cause::Missed(slot))) => {
-                tracing::info!(%source, slot = timestamps::write(slot), "a scan was missed: it is made up for now, once");
+                tracing::info!(%source, slot = timestamps::format(slot), "a scan was missed: it is made up for now, once");
             }
             Some(ScanTurn::Now(Cause::CutOff)) => tracing::info!(%source, "a scan was cut off: it goes on now"),
             _ => {}

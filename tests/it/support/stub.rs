@@ -192,7 +192,7 @@ impl Book {
         let (id, file, metadata, at) = self.records.iter().find(|record| record.0 == id)?;
         let words = format!("What was said in {file}.");
         let mut record = json!({
-            "id": id, "status": "done", "created_at": timestamps::write(*at), "custom_metadata": metadata,
+            "id": id, "status": "done", "created_at": timestamps::format(*at), "custom_metadata": metadata,
             "result": {
                 "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 },
                 "transcription": {
@@ -224,10 +224,11 @@ impl Book {
         };
         let (from, limit) = (number("offset").unwrap_or(0), number("limit").unwrap_or(20));
         let before = query.split('&').find_map(|pair| pair.strip_prefix("before_date="));
-        let before = before.and_then(|date| timestamps::read(&date.replace("%3A", ":"))).unwrap_or(Timestamp(i64::MAX));
+        let before =
+            before.and_then(|date| timestamps::parse(&date.replace("%3A", ":"))).unwrap_or(Timestamp(i64::MAX));
         let shown = || self.records.iter().rev().filter(|record| !self.honours_before || record.3 < before);
         let newest_first = shown().skip(from);
-        let item = |(id, _, metadata, at): &(String, String, Value, Timestamp)| json!({ "id": id, "status": "done", "created_at": timestamps::write(*at), "custom_metadata": metadata });
+        let item = |(id, _, metadata, at): &(String, String, Value, Timestamp)| json!({ "id": id, "status": "done", "created_at": timestamps::format(*at), "custom_metadata": metadata });
         let items: Vec<Value> = newest_first.take(limit).map(item).collect();
         let more = from + items.len() < shown().count();
         json!({ "items": items, "next": more.then_some("there is more") })

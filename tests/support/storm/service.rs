@@ -325,7 +325,7 @@ impl State {
         let wanted: Vec<&str> = pairs().filter(|(key, _)| *key == "status").map(|(_, value)| value).collect();
         let after = pairs()
             .find(|(key, _)| *key == "after_date")
-            .and_then(|(_, value)| timestamps::read(&value.replace("%3A", ":").replace("%2B", "+")));
+            .and_then(|(_, value)| timestamps::parse(&value.replace("%3A", ":").replace("%2B", "+")));
         let now = self.clock.now();
         let fits = |record: &&Record| {
             let status = listed(record, now)["status"].clone();
@@ -352,11 +352,11 @@ fn listed(record: &Record, now: Timestamp) -> Value {
         (true, true) => "error",
     };
     let mut told = json!({
-        "id": record.id, "status": status, "created_at": timestamps::write(record.created),
+        "id": record.id, "status": status, "created_at": timestamps::format(record.created),
         "custom_metadata": record.metadata,
     });
     if has_ended {
-        told["completed_at"] = json!(timestamps::write(record.ends));
+        told["completed_at"] = json!(timestamps::format(record.ends));
     }
     if status == "error" {
         told["error_code"] = json!(500);

@@ -78,14 +78,14 @@ fn wanted(
         .map_err(|error| Fault::new(FaultKind::Asks, not_rendered(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing(&raw, params, order, record.request_params.as_ref(), spoken.tells_of_recognition);
+    let missing = missing(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
     let said = spoken.transcription.unwrap_or_default();
     let language = language(said.transcript()).map(str::to_owned);
-    let unread = said.unread().words();
+    let unread = said.unreadable_fields().describe();
     let outputs = formats(source, job);
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
-        let (transcript, subtitles) = (said.transcript(), said.own_subtitles());
+        let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
         let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
         others.collect()
@@ -127,8 +127,8 @@ fn missing(
     echo: Option<&Value>,
     tells_of_recognition: bool,
 ) -> Vec<MissingPart> {
-    let sent = params.order(&order.params).map(|(sent, _)| Params::lenient(&Value::Object(sent)));
-    let request = sent.unwrap_or_else(|_| echo.map(Params::lenient).unwrap_or_default());
+    let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
+    let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
@@ -198,7 +198,7 @@ mod tests {
         let missing_in = |result: &str| {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = in_time(Cow::Owned(raw.into_bytes()), None).unwrap();
-            let tells = record.result.unwrap().tells_of_recognition;
+            let tells = record.result.unwrap().has_recognition_metadata;
             (tells, named(&missing(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;

@@ -1,6 +1,5 @@
 //! What happens next to a job, when, and what a person can do about it.
 
-use crate::cli::commands::pause::until;
 use crate::control::transport::protocol::{FactKind, JobFact};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -99,7 +98,7 @@ fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
         FactKind::Pause => {
             let option = fact.fix.as_deref().unwrap_or_default().trim_matches('`');
             let option = option.strip_prefix("scribed resume").unwrap_or_default();
-            let ends = until(Pause { since: now, until: fact.until }, option, zone);
+            let ends = Pause { since: now, until: fact.until }.end_words(option, zone);
             format!("nothing while it is paused, until {ends}")
         }
         FactKind::Limit => "when one of those has ended, in its turn".to_owned(),
@@ -115,7 +114,7 @@ fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
 /// A fact as `--json` shows it.
 pub fn fact(fact: &JobFact) -> Value {
     json!({
-        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::write),
+        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(timestamps::format),
         "can": fact.fix,
     })
 }
