@@ -1,8 +1,8 @@
 //! `jobs.toml`: read, checked, and what is wrong with it.
 //!
-//! `model` is the checked configuration that the rest of the program uses. `load/` reads the file, `sections/` has one file
-//! for each table, `template/` reads and fills in request templates, `paths/` decides about configured folders. Start
-//! reading at `load/read.rs`.
+//! `model` is the checked configuration that the rest of the program uses, and `source_kind` what a source can be.
+//! `load/` reads the file, `sections/` has one file for each table, `template/` reads and fills in request templates,
+//! `paths/` decides about configured folders. Start reading at `load/read.rs`.
 
 pub mod load;
 #[cfg(test)]
@@ -12,6 +12,7 @@ pub(crate) mod paths;
 mod redact;
 mod secret;
 pub(crate) mod sections;
+mod source_kind;
 pub(crate) mod starter;
 pub(crate) mod template;
 #[cfg(test)]

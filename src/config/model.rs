@@ -4,6 +4,7 @@ use super::paths::places::ConfiguredPlaces;
 use super::secret::Secret;
 use super::sections::schedule::Schedule;
 use super::sections::service_keys::ServiceKeys;
+pub use super::source_kind::{Manifests, SourceKind};
 use super::template::capture::Capture;
 use super::template::name_as::NameTemplate;
 use super::template::text::{Template, Templates};
@@ -28,7 +29,7 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -277,7 +278,7 @@ pub enum RecogniserConfig {
     Pocketsphinx,
 }
 
-/// A folder that media comes from.
+/// A folder or a bucket that media comes from.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Unique.
@@ -288,11 +289,8 @@ pub struct Source {
     pub local_only: bool,
     /// Absolute; need not exist, since a mount may be away. Of a bucket its address: `s3://name/prefix`.
     pub folder: PathBuf,
-    /// What of it are lists of recordings; `None`: its files are the recordings. With lists, `folder` is the
-    /// one that they all lie below.
-    pub manifests: Option<Manifests>,
-    /// The bucket that `folder` is the address of; `None`: a folder of this machine.
-    pub bucket: Option<BucketConfig>,
+    /// Where its recordings come from.
+    pub kind: SourceKind,
     /// Where rows may name files, and where outputs may go; absolute, never empty. Of a source without lists its folder.
     pub roots: Vec<PathBuf>,
     /// Where all sources lie, and what is scribed's own.
@@ -363,19 +361,6 @@ pub struct SourceDefaults {
     pub unnamed: Zone,
 }
 
-/// Which files of a source's folder are lists of recordings.
-#[derive(Debug, Clone)]
-pub struct Manifests {
-    /// Matched against paths relative to the folder, without regard to case.
-    pub pattern: GlobMatcher,
-    /// They lie at most so many folders deep; 1: in the folder itself.
-    pub depth: usize,
-    /// Where the folder really lies, links resolved, as far as that could be told.
-    pub place: PathBuf,
-    /// The lists of sources that stand before this one in `jobs.toml`: a list that both match is theirs.
-    pub earlier: Vec<EarlierLists>,
-}
-
 /// The lists of a source that stands before another one.
 #[derive(Debug, Clone)]
 pub struct EarlierLists {
@@ -387,14 +372,6 @@ pub struct EarlierLists {
     pub pattern: GlobMatcher,
     /// As [`Manifests::depth`].
     pub depth: usize,
-}
-
-impl EarlierLists {
-    /// Whether what really lies at this path is one of them.
-    pub fn takes(&self, whole: &Path) -> bool {
-        let below = whole.strip_prefix(&self.place).ok();
-        below.is_some_and(|below| below.components().count() <= self.depth && self.pattern.is_match(below))
-    }
 }
 
 /// A bucket that media comes from, and how it is spoken to.

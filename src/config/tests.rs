@@ -147,7 +147,7 @@ fn what_is_picked_of_the_sound_is_said_in_numbers_or_a_language() {
 fn what_is_taken_out_of_goes_through_here() {
     let bucket = "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n[[source]]\nbucket = \"s3://media\"\n\
                   reach = \"url\"\ns3 = { anonymous = true }\n";
-    let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket.as_ref().unwrap().reach;
+    let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket().unwrap().reach;
     assert_eq!(
         [reach(""), reach("track = 1\n"), reach("channels = [1]\n")],
         [BucketReach::Url, BucketReach::Stream, BucketReach::Stream]
@@ -1266,7 +1266,7 @@ fn a_bucket_is_a_source() {
     let source = |lines: &str| read(&format!("[[source]]\n{lines}")).unwrap().sources.remove(0);
     let here = source(&format!("bucket = \"s3://media/tapes/1974/\"\n{keys}"));
     assert_eq!((here.name.as_str(), here.folder.as_path()), ("1974", Path::new("s3://media/tapes/1974")));
-    let bucket = here.bucket.unwrap();
+    let bucket = here.bucket().unwrap();
     assert_eq!(
         (bucket.name.as_str(), bucket.prefix.as_str(), bucket.region.as_str()),
         ("media", "tapes/1974", "us-east-1")
@@ -1274,7 +1274,8 @@ fn a_bucket_is_a_source() {
     assert!(bucket.endpoint.is_none() && !bucket.path_style && matches!(bucket.access, BucketAccess::Key { .. }));
     assert!(!format!("{bucket:?}").contains("hunter2"));
     let public = "bucket = \"s3://media\"\ns3 = { anonymous = true, endpoint = \"http://127.0.0.1:9000\" }\n";
-    let bucket = source(public).bucket.unwrap();
+    let public_source = source(public);
+    let bucket = public_source.bucket().unwrap();
     assert!(bucket.path_style && matches!(bucket.access, BucketAccess::Nobody));
     // One name at two servers is two buckets.
     let two = format!("[[source]]\nname = \"b\"\n{public}[[source]]\nname = \"a\"\nbucket = \"s3://media\"\n{keys}");
@@ -1488,7 +1489,7 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
 fn a_source_is_a_folder_or_lists() {
     let config = read("[[source]]\nmanifest = \"lists/20*/*.{csv,jsonl}\"\n").unwrap();
     let source = &config.sources[0];
-    let manifests = source.manifests.as_ref().unwrap();
+    let manifests = source.manifests().unwrap();
     assert!(source.folder.ends_with("lists") && manifests.depth == 2, "{source:?}");
     assert!(manifests.pattern.is_match("2024/May.CSV") && !manifests.pattern.is_match("2024/x/may.csv"));
     let one = read("[[source]]\nmanifest = \"/srv/lists/may.csv\"\n").unwrap();
@@ -1510,7 +1511,7 @@ fn a_source_is_a_folder_or_lists() {
     }
     // Two patterns are seen to match one list when there is one: the first source has it.
     let overlap = two("b/*.csv", "b/m*").unwrap();
-    let lists = |n: usize| overlap.sources[n].manifests.as_ref().unwrap();
+    let lists = |n: usize| overlap.sources[n].manifests().unwrap();
     assert!(lists(0).earlier.is_empty());
     let (place, earlier) = (&lists(1).place, &lists(1).earlier[0]);
     assert!(earlier.takes(&place.join("May.csv")) && !earlier.takes(&place.join("m.jsonl")));

@@ -52,7 +52,7 @@ pub fn known(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
 
 fn is_unchanged(config: &Config, kept: &Kept) -> bool {
     let Some(source) = config.sources.iter().find(|source| source.name == kept.manifest.source) else { return false };
-    if source.manifests.is_none() {
+    if !source.reads_manifests() {
         return false;
     }
     let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);

@@ -16,7 +16,7 @@ pub fn scans(handler: &CommandHandler) -> Vec<ScanStatus> {
 
 /// Of this source.
 pub fn scan_of(handler: &CommandHandler, name: &SourceName) -> Option<ScanStatus> {
-    let mount = handler.mounts.get(name).filter(|mount| mount.source().manifests.is_none())?;
+    let mount = handler.mounts.get(name).filter(|mount| mount.source().scans_recordings())?;
     let (source, last) = (mount.source(), mount.scans().last());
     let next = next(handler, mount);
     let words = [said_of_last(last.as_ref(), handler.running.is_some()), next.words];

@@ -358,7 +358,7 @@ impl Daemon {
             let (store, clock) = (&*self.store, &*self.clock);
             lists.keep(passes::PassContext { store, clock, admitted: &admitted, chosen: None })
         });
-        let folders = setup.mounts.values().filter(|mount| mount.source().manifests.is_none());
+        let folders = setup.mounts.values().filter(|mount| mount.source().scans_recordings());
         let each = folders.map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);

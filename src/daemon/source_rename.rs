@@ -158,11 +158,11 @@ fn past_of(config: &Config, written: &[RecordedFolder], name: &SourceName) -> Pl
 
 /// The id in the marker of a folder that answers.
 async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
-    let folder = source.folder.clone();
-    match source.bucket {
-        Some(_) => None,
-        None => within(clock, ANSWERS_WITHIN, move || marker::id(&folder)).await.flatten(),
+    if !source.is_local() {
+        return None;
     }
+    let folder = source.folder.clone();
+    within(clock, ANSWERS_WITHIN, move || marker::id(&folder)).await.flatten()
 }
 
 /// What `scribed check` says of it: what would be carried over, and to which name.

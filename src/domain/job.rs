@@ -158,6 +158,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// Whether only the service reads its recording.
+    pub fn is_remote(&self) -> bool {
+        self.row.as_deref().is_some_and(ManifestRow::is_remote)
+    }
+
     /// A file just found, to be looked at again at `due`.
     pub fn found(id: JobId, key: JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Self {
         Self {

@@ -1,7 +1,6 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
-use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::{Pause, Pauses};
 use crate::domain::stage::Stage;
@@ -24,9 +23,7 @@ fn words(job: &Job) -> String {
         (Stage::Written { .. }, None) if job.is_incomplete() => {
             format!("written, {}", job.shortfall().unwrap_or_default())
         }
-        (Stage::Found, None) if job.row.as_deref().is_some_and(ManifestRow::is_remote) => {
-            "found; the service fetches it by itself".to_owned()
-        }
+        (Stage::Found, None) if job.is_remote() => "found; the service fetches it by itself".to_owned(),
         (stage, None) => resting(stage).to_owned(),
     }
 }

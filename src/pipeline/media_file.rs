@@ -8,9 +8,10 @@ use crate::domain::path::RelPath;
 use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::source::bucket::bucket_view::Bucket;
+use crate::source::metadata::presence::{Presence, presence};
 use crate::source::metadata::stamp::{FileLook, hash, look};
 use crate::source::mount::disk::Disk;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{Recording, below, recording};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -42,20 +43,29 @@ pub enum MediaFile {
 impl MediaFile {
     /// The recording of a job of this source.
     pub fn of(mount: &Mount, job: &Job) -> Self {
-        if job.row.is_none() {
-            return Self::below(mount, &job.key.path);
-        }
         match recording(mount.source(), job) {
-            Recording::File(path) => Self::File { path, disk: mount.disk_of(job) },
+            Recording::File(path) => Self::File { disk: mount.disk_of_path(&path), path },
+            Recording::Object(path) => Self::below(mount, &path),
             Recording::Remote(content) => Self::Remote(content),
         }
     }
 
     /// What lies at a path of a source.
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
-        match mount.bucket() {
-            Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
-            None => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
+        match mount.storage() {
+            Storage::Bucket(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
+            Storage::Folder(_) => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
+        }
+    }
+
+    /// What lies at a path below a folder of outputs. In a bucket they lie beside its objects, and the path is below its
+    /// prefix.
+    pub fn in_folder(mount: &Mount, folder: &RootedPath, path: &RelPath) -> Self {
+        match mount.storage() {
+            Storage::Bucket(_) => Self::below(mount, path),
+            Storage::Folder(_) => {
+                Self::File { path: folder.join(OsStr::from_bytes(path.as_bytes())), disk: Disk::Remote }
+            }
         }
     }
 
@@ -84,6 +94,31 @@ impl MediaFile {
             Self::Remote(_) => None,
         };
         name.unwrap_or_default().to_owned()
+    }
+
+    /// The folder of this machine that it lies in.
+    pub fn folder(&self) -> Option<RootedPath> {
+        match self {
+            Self::File { path, .. } => Some(path.parent()),
+            Self::Object { .. } | Self::Remote(_) => None,
+        }
+    }
+
+    /// Whether it is there, as far as that can be told. Nobody here sees what is elsewhere: that counts as there. `known`:
+    /// a folder above it that is known to be there.
+    pub async fn presence(&self, known: &Path) -> Presence {
+        match self.clone() {
+            Self::File { path, .. } => {
+                let known = known.to_owned();
+                blocking(move || presence(&path, &known)).await
+            }
+            Self::Object { bucket, path } => match bucket.look(&path).await {
+                Ok(FileLook::Nothing) => Presence::Gone,
+                Ok(_) => Presence::There,
+                Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
+            },
+            Self::Remote(_) => Presence::There,
+        }
     }
 
     /// What stands there. Links are not followed. Nobody here sees what is elsewhere.

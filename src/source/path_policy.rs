@@ -307,7 +307,7 @@ impl Denied {
     fn passes(&self, source: &Source) -> bool {
         match self {
             Self::Held(PathHold::Unknown { .. }) => true,
-            Self::Held(PathHold::Linked { .. }) => source.manifests.is_none(),
+            Self::Held(PathHold::Linked { .. }) => source.scans_recordings(),
             Self::Held(PathHold::Outside { .. } | PathHold::Local(_)) | Self::Refused(_) => false,
         }
     }
@@ -337,7 +337,7 @@ impl PathHold {
                  nothing of it is sent. Give the [[source]] {name} a `service` that has no `url`, then `scribed reload`",
                 source.service
             ),
-            Self::Linked { link, .. } if source.manifests.is_none() => {
+            Self::Linked { link, .. } if source.scans_recordings() => {
                 format!(
                     "lies behind a link: {} is a symbolic link, and links are not followed; nothing of it is sent. scribed \
                      goes on with it when it is a folder again",
@@ -350,7 +350,7 @@ impl PathHold {
                     at.display()
                 )
             }
-            Self::Outside { folder, .. } if source.manifests.is_none() => {
+            Self::Outside { folder, .. } if source.scans_recordings() => {
                 format!("leads out of the folder of its source, to {}: nothing of it is sent", folder.display())
             }
             Self::Outside { what, folder } => format!(
@@ -412,7 +412,7 @@ fn quoted(text: &str) -> String {
 /// # Errors
 /// Why nothing of it.
 pub fn of_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied> {
-    if source.bucket.is_some() {
+    if !source.is_local() {
         return Ok(());
     }
     let policy = PathPolicy::new(source);

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub enum Recording {
     /// On this machine, or on a share that is mounted here.
     File(RootedPath),
+    /// In the source's bucket, below its prefix.
+    Object(RelPath),
     /// Elsewhere: only the service reads it. What stands for its content.
     Remote(Hash),
 }
@@ -48,7 +50,8 @@ fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
 /// Where a job's recording lies.
 pub fn recording(source: &Source, job: &Job) -> Recording {
     match job.row.as_deref().map(|row| &row.media) {
-        None => Recording::File(below(&source.folder, &job.key.path)),
+        None if source.is_local() => Recording::File(below(&source.folder, &job.key.path)),
+        None => Recording::Object(job.key.path.clone()),
         Some(RowMedia::File(path)) => Recording::File(named_by_row(source, path)),
         Some(RowMedia::Url(url)) => Recording::Remote(identity(&url.name(), None, None)),
     }
@@ -59,7 +62,7 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
 /// there. Blocks where the recording may lie in a bag.
 pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
     match &job.row {
-        None if source.bucket.is_some() => below(&source.folder, &job.key.path),
+        None if !source.is_local() => below(&source.folder, &job.key.path),
         None if let Some(place) = &source.place => below(place, &job.key.path),
         None => bag::outside(&below(&source.folder, &job.key.path)),
         Some(row) if row.output.is_none() => bag::outside(&of_row(source, row)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 23] = [
+const WANTED: [(&str, &str); 24] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/filter/rules", "config/model"),
     ("source/place", "config/model"),
@@ -22,7 +22,8 @@ const WANTED: [(&str, &str); 23] = [
     ("source/scan/reopen", "config/model"),
     ("source/mount/source_mount", "config/model"),
     // As often as a folder is scanned a sign of life is given there.
-    ("source/mount/source_mount", "config/sections/schedule"),
+    ("source/mount/folder", "config/sections/schedule"),
+    ("source/mount/folder", "config/model"),
     ("source/scan/schedule", "config/model"),
     ("source/scan/watch", "config/model"),
     ("source/scan/inventory", "config/model"),

@@ -19,7 +19,7 @@ use crate::permission::{denied, this_user, without_fix};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health;
 use crate::source::bucket::bucket_view::Bucket;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::Store;
 use crate::wire::page::ListQuery;
 use crate::wire::record;
@@ -152,7 +152,7 @@ fn result(what: &str, is_good: bool, words: String) -> CheckResult {
 async fn folder(mount: &Mount) -> CheckResult {
     let source = mount.source();
     let (name, folder) = (format!("source {}", source.name), source.folder.display());
-    if let Some(store) = mount.bucket() {
+    if let Storage::Bucket(store) = mount.storage() {
         return bucket(mount, store, &name).await;
     }
     if !source.folder.is_dir() {
@@ -176,8 +176,8 @@ async fn folder(mount: &Mount) -> CheckResult {
 
 /// Folders that a source's rows may name and that are not there.
 fn roots(source: &Source) -> Option<CheckResult> {
-    let of_lists = source.roots.iter().filter(|_| source.manifests.is_some());
-    let gone: Vec<String> = of_lists.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
+    let gone = source.row_roots().iter();
+    let gone: Vec<String> = gone.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
     (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
 }
@@ -248,7 +248,7 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> 
         .shared
         .templates
         .iter()
-        .filter(|(name, _)| source.manifests.is_some() && name.as_str() != source.template.name());
+        .filter(|(name, _)| source.reads_manifests() && name.as_str() != source.template.name());
     let of_rows = others.flat_map(|(name, template)| {
         let (from, foreseen) = (format!("[template.{name}]"), foreseen(template));
         let ineffective = ineffective(&from, &foreseen);

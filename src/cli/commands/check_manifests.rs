@@ -28,14 +28,14 @@ pub struct ManifestReport {
 
 /// Reads every list of a source. Nothing is changed, and nothing is taken in.
 pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
-    let Some(manifests) = mount.source().manifests.clone() else { return Vec::new() };
+    let Some(manifests) = mount.source().manifests().cloned() else { return Vec::new() };
     if mount.there_now().await.is_err() {
         return Vec::new();
     }
     let mount = Arc::clone(mount);
     blocking(move || {
         let source = mount.source();
-        let found = find(source, &manifests, mount.disk_at(&RelPath::new("")));
+        let found = find(source, mount.disk_at(&RelPath::new("")));
         let is_none = found.manifests.is_empty() && found.taken.is_empty() && found.troubles.is_empty();
         let pattern = manifests.pattern.glob().glob();
         let none = || {

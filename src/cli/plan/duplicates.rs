@@ -108,6 +108,7 @@ pub fn read(
     let job = file.job();
     let (likeness, content) = match recording(source, &job) {
         Recording::Remote(content) => (Some(content), Some(content)),
+        Recording::Object(_) => (None, None),
         Recording::File(path) => {
             let known = |fact, read: &dyn Fn() -> Option<Hash>| {
                 let kept = measured.get(fact, &file.key, &file.stamp).map(Hash);

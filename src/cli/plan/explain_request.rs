@@ -49,7 +49,7 @@ pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8,
     // Where rows name it, they have been told.
     let unless_told = |failure| if rows.is_empty() { Err(failure) } else { Ok(code) };
     let (source, key) = match found(config, typed) {
-        Ok(found) if rows.is_empty() || found.0.manifests.is_none() => found,
+        Ok(found) if rows.is_empty() || found.0.scans_recordings() => found,
         Ok(_) => return Ok(code),
         Err(failure) => return unless_told(failure),
     };
@@ -90,7 +90,7 @@ async fn lay_out(
 /// The rows of manifests that name it.
 async fn rows(config: &Config, path: &Path) -> Vec<(Arc<Mount>, NamingRow)> {
     let mut all = Vec::new();
-    for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().manifests.is_some()) {
+    for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().reads_manifests()) {
         if mount.there_now().await.is_ok() {
             let (theirs, path) = (Arc::clone(&mount), path.to_owned());
             let found = blocking(move || naming(&theirs, &NamedRecording::about(&path))).await;

@@ -4,7 +4,7 @@ use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, refusal, text};
 use crate::config::load::values::{base_url, boolean, or, plain_http};
-use crate::config::model::{BucketAccess, BucketConfig, BucketReach, ServiceConfig, Source};
+use crate::config::model::{BucketAccess, BucketConfig, BucketReach, ServiceConfig, Source, SourceKind};
 use crate::config::secret::Secret;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::names::ServiceName;
@@ -132,7 +132,9 @@ pub(crate) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, S
     let is_elsewhere = |source: &Source| matches!(services.get(&source.service), Some(ServiceConfig::Hosted(_)));
     for source in sources {
         let through = source.local_only || has_wall(source) || source.picks() || !is_elsewhere(source);
-        if let Some(bucket) = source.bucket.as_mut().filter(|_| through) {
+        if let SourceKind::Bucket(bucket) = &mut source.kind
+            && through
+        {
             bucket.reach = BucketReach::Stream;
         }
     }

@@ -4,7 +4,7 @@ use super::patterns::glob;
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, refusal, text};
-use crate::config::model::{EarlierLists, Manifests, Source};
+use crate::config::model::{EarlierLists, Manifests, Source, SourceKind};
 use crate::config::paths::checks;
 use crate::config::paths::checks::{file_for_lists, folder_for_lists};
 use crate::config::paths::folders;
@@ -114,7 +114,7 @@ fn has_pattern(part: &str) -> bool {
 /// Whether two sources are made of the same lists, as far as that is seen without a look at them: each would write
 /// the receipts of both. `places`: where their folders really lie.
 pub(crate) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
-    let (Some(first), Some(second)) = (&one.0.manifests, &other.0.manifests) else { return false };
+    let (Some(first), Some(second)) = (one.0.manifests(), other.0.manifests()) else { return false };
     let pattern = |lists: &Manifests| lists.pattern.glob().glob().to_owned();
     let is_same = one.1 == other.1 && pattern(first).eq_ignore_ascii_case(&pattern(second));
     is_same || names_one(first, one.1, earlier(other.0, other.1)) || names_one(second, other.1, earlier(one.0, one.1))
@@ -127,7 +127,7 @@ fn names_one(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> b
 }
 
 fn earlier(source: &Source, place: &Path) -> Option<EarlierLists> {
-    let Manifests { pattern, depth, .. } = source.manifests.as_ref()?;
+    let Manifests { pattern, depth, .. } = source.manifests()?;
     let (source, place) = (source.name.clone(), place.to_owned());
     Some(EarlierLists { source, place, pattern: pattern.clone(), depth: *depth })
 }
@@ -138,7 +138,7 @@ pub(crate) fn told_of_earlier<'s>(sources: impl Iterator<Item = &'s mut Source>,
     let mut before: Vec<EarlierLists> = Vec::new();
     for (source, place) in sources.zip(places) {
         let own = earlier(source, place);
-        if let Some(manifests) = &mut source.manifests {
+        if let SourceKind::Manifests(manifests) = &mut source.kind {
             manifests.place.clone_from(place);
             manifests.earlier.clone_from(&before);
         }

@@ -11,7 +11,7 @@ use crate::config::load::quantities::quoted;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, duration_in, refusal, text};
 use crate::config::load::values::{boolean, or, values};
-use crate::config::model::{Existing, ServiceConfig, Source, SourceDefaults};
+use crate::config::model::{Existing, ServiceConfig, Source, SourceDefaults, SourceKind};
 use crate::config::paths::checks::{file_for_folder, file_for_own, pattern_for_folder};
 use crate::config::paths::folders;
 use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
@@ -115,20 +115,22 @@ impl Reader<'_> {
             let problem = Problem::at(section.span.clone(), "this source has no `folder` and no `manifest`");
             section.tell(problem.fix("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
         }
-        let (folder, place) = match (written, &bucket) {
+        let (folder, place, kind) = match (written, bucket) {
             (Some(_), Some(bucket)) => {
                 let why = "is given beside a `folder`: media comes from one of the two";
                 section.refuse("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
                 return None;
             }
-            (Some(written), None) => (self.path(&written.value), written.span),
-            (None, Some(bucket)) => (bucket.value.folder(), bucket.span.clone()),
+            (Some(written), None) => {
+                let kind = manifests.map_or(SourceKind::Folder, SourceKind::Manifests);
+                (self.path(&written.value), written.span, kind)
+            }
+            (None, Some(Spot { value, span })) => (value.folder(), span, SourceKind::Bucket(Box::new(value))),
             (None, None) => return None,
         };
         if own.iter().any(|own| folder.starts_with(own)) {
             let why = "lies in the folder of the state or of the service's data";
-            let key = if manifests.is_some() { "manifest" } else { "folder" };
-            section.refuse(key, place.clone(), refusal(why, "choose a folder of media"));
+            section.refuse(kind.key(), place.clone(), refusal(why, "choose a folder of media"));
         }
         let name = match name {
             Some(name) => name,
@@ -138,15 +140,14 @@ impl Reader<'_> {
         let selection_hash = digest(&include, &exclude);
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
         let scan = timing::scan(section, shared.unnamed);
-        let missed = timing::missed(section, &scan, manifests.is_some());
+        let missed = timing::missed(section, &scan, matches!(kind, SourceKind::Manifests(_)));
         let own = known.private.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
             name: SourceName::new(name.value),
             service,
             local_only,
             folder,
-            manifests,
-            bucket: bucket.map(|spot| spot.value),
+            kind,
             include: set(include),
             exclude,
             selection_hash,
@@ -292,16 +293,16 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
         let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
         file.tell(problem.fix("give one of them another name = \"…\""));
     }
-    let endpoint = |draft: &Draft| draft.source.bucket.as_ref().map(|bucket| bucket.endpoint.clone());
-    let same_machine = endpoint(earlier) == endpoint(later);
-    if earlier.source.manifests.is_some() || later.source.manifests.is_some() {
+    if earlier.source.reads_manifests() || later.source.reads_manifests() {
         // A row may name any file, also one that a folder's source takes.
         if same_lists((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources are made of the same lists");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
             file.tell(problem.fix("each list has one receipt: choose separate lists, or one source"));
         }
-    } else if same_machine && (first.starts_with(second) || second.starts_with(first)) {
+    } else if earlier.source.shares_paths_with(&later.source)
+        && (first.starts_with(second) || second.starts_with(first))
+    {
         let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
             .also(earlier.folder_span.clone(), "the first");
         file.tell(problem.fix(
@@ -320,7 +321,7 @@ pub(crate) fn told_of_places(
     let is_hosted = |(name, service): (&ServiceName, &ServiceConfig)| {
         matches!(service, ServiceConfig::Hosted(_)).then(|| name.clone())
     };
-    let on_this_machine = sources.iter().filter(|source| source.bucket.is_none());
+    let on_this_machine = sources.iter().filter(|source| source.is_local());
     let folders = on_this_machine.map(|source| SourceFolder {
         source: source.name.clone(),
         folder: source.folder.clone(),
@@ -333,7 +334,7 @@ pub(crate) fn told_of_places(
     let places =
         Arc::new(ConfiguredPlaces::new(private, folders, services.iter().filter_map(is_hosted).collect(), &roots));
     for source in sources {
-        if source.manifests.is_none() {
+        if source.scans_recordings() {
             source.roots = vec![source.folder.clone()];
         } else if source.roots.is_empty() {
             source.roots = places.default_roots(&source.folder);

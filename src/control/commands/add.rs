@@ -64,7 +64,7 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
 /// Patterns are a person's to overrule; that only recordings are sent, and nothing of scribed's own, is not.
 async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Result<(), CommandRefusal> {
     let (source, path) = (Arc::clone(mount.source()), full_path(&mount.source().folder, &key.path));
-    let is_here = mount.bucket().is_none();
+    let is_here = mount.source().is_local();
     let judged = blocking(move || {
         let policy = PathPolicy::new(&source);
         policy.is_media(&path)?;

@@ -65,7 +65,7 @@ fn is_answered_by(job: &Job, row: &ManifestRow) -> bool {
 
 /// The source that it is taken under: the one that is named, or the only one there is.
 fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Arc<Mount>, CommandRefusal> {
-    let is_folder = |mount: &&Arc<Mount>| mount.source().manifests.is_none() && mount.bucket().is_none();
+    let is_folder = |mount: &&Arc<Mount>| mount.source().takes_addresses();
     let folders: Vec<&Arc<Mount>> = handler.mounts.values().filter(is_folder).collect();
     let names = || folders.iter().map(|mount| mount.source().name.as_str()).collect::<Vec<_>>().join(", ");
     let url = order.url.name();

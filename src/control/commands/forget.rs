@@ -12,7 +12,6 @@ use crate::domain::stage::{JobEvent, StageKind};
 use crate::pipeline::blocking::within;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::below;
 use crate::store::contract::Filter;
@@ -104,7 +103,7 @@ async fn vanished(
 
 /// Whether its recording is something that can be seen to be gone.
 fn is_file(job: &Job) -> bool {
-    !job.row.as_deref().is_some_and(ManifestRow::is_remote)
+    !job.is_remote()
 }
 
 /// Those of a source whose files are gone. Its folder is there before and after they were looked for.
@@ -138,15 +137,15 @@ async fn gone(
 
 /// Whether the manifest that names it is there: then its row makes it anew. In place: it is one look.
 fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
-    mount.bucket().is_some() || below(&mount.source().folder, &row.manifest).exists()
+    !mount.source().is_local() || below(&mount.source().folder, &row.manifest).exists()
 }
 
 /// What can be told of each of their files; `None` where the folder does not answer.
 async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Option<Vec<Presence>> {
-    if mount.bucket().is_some() {
+    if !mount.source().is_local() {
         let mut looked = Vec::with_capacity(jobs.len());
         for some in jobs.chunks(AT_ONCE) {
-            looked.extend(join_all(some.iter().map(|job| in_bucket(mount, job))).await);
+            looked.extend(join_all(some.iter().map(|job| presence_of(mount, job))).await);
         }
         return Some(looked);
     }
@@ -161,12 +160,8 @@ async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Opt
     within(&*handler.clock, ANSWERS_WITHIN, look).await
 }
 
-async fn in_bucket(mount: &Mount, job: &Job) -> Presence {
-    match MediaFile::of(mount, job).look().await {
-        Ok(FileLook::Nothing) => Presence::Gone,
-        Ok(_) => Presence::There,
-        Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
-    }
+async fn presence_of(mount: &Mount, job: &Job) -> Presence {
+    MediaFile::of(mount, job).presence(&mount.source().folder).await
 }
 
 /// They are forgotten, unless it is only asked what would be.

@@ -18,8 +18,8 @@ use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::restore::NotRestored;
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::{FileLook, hash};
-use crate::source::mount::source_mount::Mount;
+use crate::source::metadata::stamp::hash;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::Filter;
 use std::ffi::OsStr;
@@ -115,9 +115,9 @@ struct Looked {
 /// Why nothing can be told, in words.
 async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result<Looked, String> {
     mount.there().await.map_err(|away| away.to_string())?;
-    let looked = match mount.bucket() {
-        Some(_) => in_bucket(mount, job).await,
-        None => {
+    let looked = match mount.storage() {
+        Storage::Bucket(_) => in_bucket(mount, job).await,
+        Storage::Folder(_) => {
             let (theirs, of) = (Arc::clone(mount), job.clone());
             let looked = within(&*handler.clock, ANSWERS_WITHIN, move || here(&theirs, &of)).await;
             looked.ok_or_else(|| format!("the folder {} does not answer", mount.source().folder.display()))?
@@ -153,11 +153,7 @@ async fn in_bucket(mount: &Mount, job: &Job) -> Looked {
         let state = state(output, MediaFile::below(mount, &path).hash().await);
         outputs.push(VerifiedOutput { path, state });
     }
-    let recording = match MediaFile::of(mount, job).look().await {
-        Ok(FileLook::Nothing) => Presence::Gone,
-        Ok(_) => Presence::There,
-        Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
-    };
+    let recording = MediaFile::of(mount, job).presence(&mount.source().folder).await;
     Looked { outputs, recording }
 }
 

@@ -14,7 +14,7 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose, choose_anywhere};
 use crate::source::metadata::stamp::FileLook;
-use crate::source::mount::source_mount::{Away, Mount};
+use crate::source::mount::source_mount::{Away, Mount, Storage};
 use crate::source::place::full_path;
 use std::ffi::OsStr;
 use std::io;
@@ -62,7 +62,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     if let Some(job) = job {
         return of_row(handler, place, job, &rows).await;
     }
-    let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().manifests.is_none());
+    let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().scans_recordings());
     if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
         let (facts, source) = (rows.iter().map(Ordered::fact).collect(), Some(row.source.clone()));
         return Ok(Explained { source, facts, ..found(PathRole::Listed, String::new(), row.next()) });
@@ -190,7 +190,7 @@ async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     if let Err(away) = mount.there_now().await {
         return Seen::SourceAway(away);
     }
-    if let Some(bucket) = mount.bucket() {
+    if let Storage::Bucket(bucket) = mount.storage() {
         let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
         return match bucket.look(&key.path).await {
             Ok(FileLook::File(_)) => Seen::Entry(EntryKind::File, choose(mount.source(), below, EntryKind::File)),

@@ -38,7 +38,7 @@ pub struct Ordered {
 /// The store's. What cannot be read names nothing.
 pub async fn ordered(handler: &CommandHandler, path: &Path) -> Result<Vec<Ordered>, StoreError> {
     let mut all = Vec::new();
-    for mount in handler.mounts.values().filter(|mount| mount.source().manifests.is_some()) {
+    for mount in handler.mounts.values().filter(|mount| mount.source().reads_manifests()) {
         if mount.there_now().await.is_err() {
             continue;
         }

@@ -190,7 +190,7 @@ impl CommandHandler {
     /// The store's.
     pub async fn ordered(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
         let (is_url, mut jobs) = (place::is_url(path), Vec::new());
-        for mount in self.mounts.values().filter(|mount| is_url || mount.source().manifests.is_some()) {
+        for mount in self.mounts.values().filter(|mount| is_url || mount.source().reads_manifests()) {
             let source = mount.source();
             let below = path.strip_prefix(&source.folder).unwrap_or(path);
             let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };

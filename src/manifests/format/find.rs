@@ -55,9 +55,10 @@ pub fn taken_words(earlier: &SourceName) -> String {
     )
 }
 
-/// Looks for the manifests of a source. Links are not followed. Blocks.
-pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> FoundManifests {
+/// Looks for the manifests of a source; another kind of source has none. Links are not followed. Blocks.
+pub fn find(source: &Source, disk: Disk) -> FoundManifests {
     let mut lists = FoundManifests::default();
+    let Some(manifests) = source.manifests() else { return lists };
     let walk = WalkDir::new(&source.folder).min_depth(1).max_depth(manifests.depth).sort_by_file_name();
     let goes_on = |entry: &DirEntry| !entry.file_type().is_dir() || ignored(entry.file_name(), true).is_none();
     for entry in walk.into_iter().filter_entry(goes_on) {

@@ -1,7 +1,6 @@
 //! The manifests of a source: found, read row by row, made into jobs, and answered by a receipt.
 
 use crate::clock::{Clock, Uptime};
-use crate::config::model::Manifests;
 use crate::config::sections::schedule::Schedule;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
@@ -41,7 +40,6 @@ const RESTS: u32 = 30;
 /// A source's manifests.
 pub struct SourceManifests {
     mount: Arc<Mount>,
-    manifests: Manifests,
     /// What is kept of receipts.
     state: PathBuf,
     /// What an hour of billed audio costs, where that is known.
@@ -139,10 +137,8 @@ pub struct PassResult {
 impl SourceManifests {
     /// Of a source that has manifests. Nothing is looked at yet.
     pub fn new(mount: Arc<Mount>, state: &Path, price: Option<f64>) -> Option<Self> {
-        let manifests = mount.source().manifests.clone()?;
-        Some(Self {
+        mount.source().reads_manifests().then(|| Self {
             mount,
-            manifests,
             state: state.join("receipts"),
             price,
             known: Mutex::default(),
@@ -210,9 +206,7 @@ impl SourceManifests {
         }
         looked.there = true;
         let lists = Arc::clone(self);
-        let found =
-            blocking(move || find(lists.mount.source(), &lists.manifests, lists.mount.disk_at(&RelPath::new(""))))
-                .await;
+        let found = blocking(move || find(lists.mount.source(), lists.mount.disk_at(&RelPath::new("")))).await;
         if self.mount.there_now().await.is_err() {
             return Ok(PassResult { there: false, ..looked });
         }

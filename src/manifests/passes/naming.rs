@@ -69,8 +69,7 @@ fn is_at(whole: &Path, real: &Path) -> bool {
 /// The rows of a source's manifests that name it. What cannot be read names nothing. Blocks.
 pub fn naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
-    let Some(manifests) = &source.manifests else { return Vec::new() };
-    let found = find(source, manifests, mount.disk_at(&RelPath::new("")));
+    let found = find(source, mount.disk_at(&RelPath::new("")));
     found.manifests.iter().flat_map(|(manifest, stamp)| in_one(mount, manifest, *stamp, asked)).collect()
 }
 

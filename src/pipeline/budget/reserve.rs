@@ -13,7 +13,6 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::remote_audio::announced_length;
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
 use crate::store::contract::{Lease, Store, StoreError};
 use std::time::Duration;
 
@@ -47,8 +46,8 @@ impl BudgetGate {
         let reserved = match need {
             Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
             // Its length comes with the bill: then it is too late.
-            None if matches!(recording(mount.source(), job), Recording::Remote(_)) => {
-                return Ok(Some(unknown_length(mount, job, now)));
+            None if job.is_remote() => {
+                return Ok(Some(unknown_length(job, now)));
             }
             None => self.anything_left(store, lease, job, now).await,
         };
@@ -72,7 +71,7 @@ impl BudgetGate {
         let said = job.stage.audio().and_then(|audio| audio.to_reserve());
         let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced_length(job));
         if need.is_none() && !self.limits_for(&job.key.source, now).is_empty() {
-            return Ok(Some(unknown_length(mount, job, now)));
+            return Ok(Some(unknown_length(job, now)));
         }
         let fetched = matches!(&job.stage, Stage::Uploaded { upload: AudioAt::Remote { .. }, .. });
         let charge = Charge { service_date, fetched, ..charge(mount, job, service, need, now) };
@@ -146,7 +145,7 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
     }
 }
 
-fn unknown_length(mount: &Mount, job: &Job, now: Timestamp) -> Deferral {
+fn unknown_length(job: &Job, now: Timestamp) -> Deferral {
     let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
         true => "say it by `scribed add --duration 1h2m` with its address",
         false => "give its row a `duration`",
@@ -157,7 +156,6 @@ fn unknown_length(mount: &Mount, job: &Job, now: Timestamp) -> Deferral {
     );
     let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
                  budget: convert it (`ffmpeg -i` with another name), or take the budget out";
-    let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
-    let words = if is_remote { remote } else { file.to_owned() };
+    let words = if job.is_remote() { remote } else { file.to_owned() };
     Deferral { until: None, fault: Fault { asks: true, ..Fault::new(FaultKind::Budget, words, now) } }
 }

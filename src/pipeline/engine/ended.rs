@@ -19,7 +19,7 @@ impl Engine {
         }
         let Some(mount) = parts.mounts.get(&job.key.source) else { return Ok(()) };
         let medium = MediaFile::of(mount, job);
-        if matches!(medium, MediaFile::Remote(_)) || mount.away().is_some() {
+        if job.is_remote() || mount.away().is_some() {
             return Ok(());
         }
         let looked = tokio::select! {

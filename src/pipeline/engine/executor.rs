@@ -14,7 +14,6 @@ use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::submit::{Submission, SubmitContext};
 use crate::pipeline::stages::{probe, settle, share_result, submit, upload, wait, write};
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
 
@@ -107,7 +106,7 @@ impl Engine {
     ) -> Result<StageOutcome, Fault> {
         let mount = parts.mount(job)?;
         self.check_may_be_sent(parts, mount, job).await?;
-        if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
+        if let Some(content) = content.filter(|_| job.is_remote()) {
             let reserving = self.reserve(parts, mount, lease, (job, None));
             let known = (params, content);
             return upload::by_address::run(&*parts.store, &*parts.clock, self.service(), job, known, reserving).await;

@@ -8,7 +8,6 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::faults::folder_away;
 use crate::source::mount::source_mount::{Away, Mount};
 use crate::source::path_policy;
-use crate::source::place::{Recording, recording};
 use std::sync::Arc;
 
 impl Engine {
@@ -44,7 +43,7 @@ impl Engine {
     /// What a source keeps here goes to no service elsewhere.
     fn check_local_only(parts: &EngineParts, mount: &Mount, job: &Job) -> Result<(), Fault> {
         let (source, identity) = (mount.source(), parts.client.identity());
-        if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {
+        if source.local_only && job.is_remote() {
             let words = format!(
                 "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
                  name the file",

@@ -84,7 +84,7 @@ fn render(layers: RequestLayers, source: &Source, now: Timestamp) -> Result<Buil
 /// they are written.
 async fn access(source: &Source, job: &Job) -> Option<Access> {
     let now = match recording(source, job) {
-        Recording::File(path) if source.bucket.is_none() => blocking(move || access_of(&path).ok()).await,
+        Recording::File(path) => blocking(move || access_of(&path).ok()).await,
         _ => None,
     };
     now.or_else(|| job.making.as_ref().and_then(|making| making.access.clone()))

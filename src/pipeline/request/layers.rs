@@ -98,14 +98,17 @@ impl RequestLayers {
     /// # Errors
     /// It cannot be read.
     pub async fn read_media_tags(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
-        let Recording::File(path) = recording(source, job) else { return Ok(()) };
-        if !self.names_media() {
+        if !self.names_media() || job.is_remote() {
             return Ok(());
         }
         let known = job.making.as_ref().and_then(|making| making.described.clone());
-        self.vars.media = match known {
-            Some(described) => described,
-            None => media_tags(&path, now).await?,
+        self.vars.media = match (known, recording(source, job)) {
+            (Some(described), _) => described,
+            (None, Recording::File(path)) => media_tags(&path, now).await?,
+            (None, Recording::Object(_) | Recording::Remote(_)) => {
+                let words = "its template names `media`, and nothing of an object is read before it is sent";
+                return Err(Fault::new(FaultKind::Unreadable, words, now));
+            }
         };
         Ok(())
     }

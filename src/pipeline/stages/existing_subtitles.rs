@@ -13,8 +13,7 @@ use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;
 use crate::source::filter::own_outputs;
 use crate::source::filter::own_outputs::says_it_is_ours;
-use crate::source::mount::disk::Disk;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::Store;
 use std::collections::BTreeSet;
@@ -36,14 +35,8 @@ impl ForeignSubtitles {
     /// Whether each of them has one of these contents. What cannot be read has none.
     pub async fn all_are(&self, mount: &Mount, contents: &BTreeSet<Hash>) -> bool {
         for path in &self.paths {
-            let medium = match mount.bucket() {
-                Some(_) => MediaFile::below(mount, path),
-                None => {
-                    let path = self.folder.join(OsStr::from_bytes(path.as_bytes()));
-                    MediaFile::File { path, disk: Disk::Remote }
-                }
-            };
-            if !medium.hash().await.is_ok_and(|hash| contents.contains(&hash)) {
+            if !MediaFile::in_folder(mount, &self.folder, path).hash().await.is_ok_and(|hash| contents.contains(&hash))
+            {
                 return false;
             }
         }
@@ -163,9 +156,9 @@ const UNLISTED: &str = "cannot look for subtitles beside the file";
 /// # Errors
 /// What the file system or the server says.
 pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
-    match mount.bucket() {
-        Some(bucket) => bucket.subtitles(path).await,
-        None => {
+    match mount.storage() {
+        Storage::Bucket(bucket) => bucket.subtitles(path).await,
+        Storage::Folder(_) => {
             let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
             blocking(move || theirs.beside().subtitles(&folder, &path)).await
         }
@@ -174,7 +167,7 @@ pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelP
 
 /// Whether each of these subtitles below `folder` says that scribed made it.
 pub async fn are_all_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
-    let Some(bucket) = mount.bucket() else {
+    let Storage::Bucket(bucket) = mount.storage() else {
         let folder = folder.clone();
         return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
     };

@@ -11,7 +11,7 @@ use crate::output::writable::{Unwritable, try_folder};
 use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::stages::faults::store_fault;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
 use crate::store::contract::{Filter, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -144,9 +144,9 @@ impl OutputFolders {
         }
     }
 
-    /// Of a bucket's source its address.
+    /// Of a bucket's source its address: a key that may put to it may put anywhere below.
     async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> RootedPath {
-        if mount.bucket().is_some() {
+        if let Storage::Bucket(_) = mount.storage() {
             return RootedPath::new(&mount.source().folder, "");
         }
         let (mount, job) = (Arc::clone(mount), job.clone());
@@ -183,7 +183,7 @@ impl OutputFolders {
         rooted: &RootedPath,
     ) -> Result<(), String> {
         let folder = &*rooted.full();
-        if let Some(bucket) = mount.bucket() {
+        if let Storage::Bucket(bucket) = mount.storage() {
             let put = tokio::select! {
                 biased;
                 put = bucket.may_write() => put,
@@ -220,8 +220,11 @@ impl OutputFolders {
     /// Writes down what was found out, and says what is new. Returns which jobs may wait for what can be written now.
     fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> Option<Woken> {
         let now = clock.uptime();
-        let (source, is_bucket) = (&mount.source().name, mount.bucket().is_some());
-        let fresh = if is_bucket && words.is_none() { BUCKET_FRESH } else { FRESH };
+        let source = &mount.source().name;
+        let fresh = match (mount.storage(), &words) {
+            (Storage::Bucket(_), None) => BUCKET_FRESH,
+            _ => FRESH,
+        };
         let mut tried = self.lock();
         if tried.folders.len() >= MOST {
             tried.folders.retain(|_, known| known.trouble.is_some());
@@ -325,7 +328,7 @@ fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String>
     }
     let file = match recording(source, job) {
         Recording::File(path) => Some(path),
-        Recording::Remote(_) => None,
+        Recording::Object(_) | Recording::Remote(_) => None,
     };
     let may_be_made = may_be_made(source, file.as_ref(), folder);
     try_folder(folder, may_be_made).map_err(|error: Unwritable| format!("{error}; {NOTHING_YET}"))

@@ -176,11 +176,9 @@ async fn check_current(
     {
         return Ok(Some(StageOutcome::Step(JobEvent::UploadLost)));
     }
-    let medium = MediaFile::of(mount, job);
-    let is_seen = !matches!(medium, MediaFile::Remote(_));
-    let (looked, beside) = look_with_settings(mount, medium, job).await;
+    let (looked, beside) = look_with_settings(mount, MediaFile::of(mount, job), job).await;
     match looked {
-        _ if !is_seen => {}
+        _ if job.is_remote() => {}
         Ok(FileLook::File(stamp)) if stamp == job.seen => {}
         Ok(FileLook::File(stamp)) => {
             return file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some);

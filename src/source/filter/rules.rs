@@ -201,7 +201,7 @@ fn rule(source: &Source, path: &Path, kind: EntryKind) -> Option<Rule> {
     if let Some(pattern) = ignored(name, kind == EntryKind::Folder) {
         return Some(Rule::Ignored(pattern));
     }
-    if let Some(manifests) = source.manifests.as_ref().filter(|_| kind == EntryKind::File) {
+    if let Some(manifests) = source.manifests().filter(|_| kind == EntryKind::File) {
         return Some(if is_manifest(manifests, path) { Rule::Manifest } else { Rule::NotListed });
     }
     let length = source.folder.as_os_str().len() + 1 + path.as_os_str().as_bytes().len();

@@ -29,7 +29,7 @@ pub enum FolderIdentity {
 }
 
 /// Where it is kept: one small file for each source.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FolderMemory {
     folder: PathBuf,
     file: PathBuf,

@@ -1,6 +1,11 @@
-//! Whether a source's folder is there, and on what kind of disk.
+//! What a source lies in, a folder or a bucket: whether it is there, on what kind of disk, and who works in it. Start
+//! reading at `source_mount`.
 
+mod availability;
 pub mod disk;
+mod folder;
 pub(crate) mod marker;
+mod scans;
 pub mod source_mount;
+mod storage;
 pub(crate) mod table;

@@ -7,11 +7,10 @@ use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
-use crate::source::bucket::objects;
 use crate::source::mount::source_mount::Mount;
 pub use crate::source::place::full_path;
 use crate::source::scan::checkpoint::ScanCheckpoint;
-use crate::source::scan::traverse::{OnFolder, TraverseTarget, TraversedItem, walk};
+use crate::source::scan::traverse::{OnFolder, TraverseTarget, TraversedItem};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -106,14 +105,7 @@ impl FolderScan<'_> {
             return Ok(scanned);
         }
         let (to, mut found) = mpsc::channel(WAITING);
-        let (source, disks, on_folder) = (Arc::clone(self.mount.source()), self.mount.disks(), self.on_folder.clone());
-        // On a thread or a task of its own: a slow mount must not hold up the rest.
-        match self.mount.bucket().cloned() {
-            Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
-            None => {
-                drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
-            }
-        }
+        drop(self.mount.traverse(what, self.on_folder.clone(), to));
         let (mut has_files, mut is_marked) = (false, false);
         loop {
             let portion = tokio::select! {
@@ -127,14 +119,9 @@ impl FolderScan<'_> {
             seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
             scanned.files += (all - seen.files.len()) as u64;
             // What was seen may have been seen in the bare mount point of a share that has just gone. What is
-            // no news changes nothing, wherever it was seen. A bucket has none.
+            // no news changes nothing, wherever it was seen.
             let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
-            let is_away = match self.mount.bucket() {
-                _ if !concludes => false,
-                Some(_) => self.mount.there().await.is_err(),
-                None => self.mount.there_now().await.is_err(),
-            };
-            if is_away {
+            if concludes && self.mount.may_conclude().await.is_err() {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
             if is_over {

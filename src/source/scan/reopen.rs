@@ -6,7 +6,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage, StageKind};
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::{Filter, JobSubset, Store, StoreError};
 use std::os::unix::ffi::OsStrExt;
@@ -85,7 +85,7 @@ pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock)
 
 /// A subtitle whoever wrote it, or nobody knows.
 async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
-    if let Some(bucket) = mount.bucket() {
+    if let Storage::Bucket(bucket) = mount.storage() {
         return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());
     }
     let (mount, of) = (Arc::clone(mount), job.clone());

@@ -140,7 +140,7 @@ impl WatchLoop<'_> {
         let watch = match unwatched {
             Some(_) => None,
             // It tells of nothing, and each listing may cost: `scan` alone says how often.
-            None if self.mount.bucket().is_some() => None,
+            None if !self.mount.can_be_watched() => None,
             None if network => {
                 self.polls("it lies on a network mount, which tells of no changes".to_owned(), unwatched);
                 None
@@ -167,7 +167,7 @@ impl WatchLoop<'_> {
 
     /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
     fn around(&self) -> Vec<u8> {
-        if self.mount.bucket().is_some() {
+        if !self.mount.source().is_local() {
             return Vec::new();
         }
         let real = self.mount.real();
@@ -249,7 +249,7 @@ impl WatchLoop<'_> {
     /// When the folder is looked through again, whatever is told of it meanwhile: by the clock that nobody sets.
     /// `None`: by its cron line.
     fn due(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
-        let polls = followed.watch.is_none() && self.mount.bucket().is_none();
+        let polls = followed.watch.is_none() && self.mount.can_be_watched();
         let due = match self.mount.source().scan {
             Schedule::At(_) => None,
             Schedule::Every(_) if polls => Some(self.poll(took)),

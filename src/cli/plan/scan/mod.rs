@@ -26,11 +26,10 @@ use crate::media::length_cache::LengthCache;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::stages::existing_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
-use crate::source::bucket::objects;
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::{Recording, recording};
-use crate::source::scan::inventory::{Sighting, survey};
+use crate::source::scan::inventory::Sighting;
 use futures_util::StreamExt;
 use rows::{ScannedManifest, named_row};
 use std::collections::{BTreeMap, HashSet};
@@ -117,7 +116,7 @@ impl<'a> Planner<'a> {
             if mount.there_now().await.is_err() {
                 continue;
             }
-            if mount.source().manifests.is_some() {
+            if mount.source().reads_manifests() {
                 self.gather(mount, &mut sizes).await;
                 continue;
             }
@@ -147,7 +146,7 @@ impl<'a> Planner<'a> {
             self.sum.away.push(away.to_string());
             return Ok(());
         }
-        if mount.source().manifests.is_some() {
+        if mount.source().reads_manifests() {
             return self.manifests(mount).await;
         }
         let (mut sightings, surveyor) = surveyed(mount);
@@ -220,10 +219,10 @@ impl<'a> Planner<'a> {
         mut listed: Option<&mut ManifestTotals>,
     ) -> Result<u64, CommandError> {
         let source = mount.source();
-        let measured = match mount.bucket() {
+        let measured = match source.is_local() {
+            true => self.measured(source, candidates).await,
             // Nothing of an object is read before it is sent.
-            Some(_) => candidates.into_iter().map(|file| (file, ReadContent::default(), None)).collect(),
-            None => self.measured(source, candidates).await,
+            false => candidates.into_iter().map(|file| (file, ReadContent::default(), None)).collect(),
         };
         let (mut files, mut lengths) = (Vec::new(), Vec::new());
         for (file, read, audio) in measured {
@@ -332,8 +331,8 @@ impl<'a> Planner<'a> {
             return Ok(false);
         }
         let (theirs, job) = (Arc::clone(source), file.job());
-        let (job, (folder, path)) = match (mount.bucket(), &source.place, &file.row) {
-            (None, None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
+        let (job, (folder, path)) = match (&source.place, &file.row) {
+            (None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
             _ => blocking(move || (job.clone(), named_after(&theirs, &job))).await,
         };
         let found = match list_subtitles(mount, &folder, &path).await {
@@ -369,7 +368,7 @@ impl<'a> Planner<'a> {
             async move {
                 let media = match recording(&source, &file.job()) {
                     Recording::File(path) => Some(measured.measure(path, file.key.clone(), file.stamp).await),
-                    Recording::Remote(_) => None,
+                    Recording::Object(_) | Recording::Remote(_) => None,
                 };
                 let compared = Arc::clone(&measured);
                 let looked = blocking(move || (read(&compared, &foresight, &source, &file, is_repeated), file)).await;
@@ -460,12 +459,7 @@ impl<'n> Named<'n> {
 /// Everything below a source's folder, from a thread of its own.
 fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
     let (to, sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
-    let looked = Arc::clone(mount);
-    let surveyor = match mount.bucket().cloned() {
-        Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
-        None => tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to)),
-    };
-    (sightings, surveyor)
+    (sightings, mount.survey(to))
 }
 
 fn is_a_receipt(path: &RelPath) -> bool {

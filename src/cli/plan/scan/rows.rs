@@ -299,8 +299,7 @@ pub(crate) fn named_row<'n>(source: &'n Source, row: &'n ManifestRow) -> Named<'
 
 async fn manifests(mount: &Arc<Mount>) -> FoundManifests {
     let theirs = Arc::clone(mount);
-    let Some(manifests) = mount.source().manifests.clone() else { return Default::default() };
-    blocking(move || find(theirs.source(), &manifests, theirs.disk_at(&RelPath::new("")))).await
+    blocking(move || find(theirs.source(), theirs.disk_at(&RelPath::new("")))).await
 }
 
 /// From a thread of its own.

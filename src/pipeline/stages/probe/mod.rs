@@ -56,7 +56,7 @@ pub async fn run(
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
-    if let Some(outcome) = check_file(mount, &medium, job, looked, now).await? {
+    if let Some(outcome) = check_file(mount, job, looked, now).await? {
         return Ok(outcome);
     }
     let found = found.map_err(|error| {
@@ -77,13 +77,12 @@ pub async fn run(
 /// The file is not what was settled, or there is nothing in it. Nobody here can look at what is elsewhere.
 async fn check_file(
     mount: &Mount,
-    medium: &MediaFile,
     job: &Job,
     looked: io::Result<FileLook>,
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     match looked {
-        _ if matches!(medium, MediaFile::Remote(_)) => Ok(None),
+        _ if job.is_remote() => Ok(None),
         Ok(FileLook::File(stamp)) if stamp != job.seen => {
             file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some)
         }

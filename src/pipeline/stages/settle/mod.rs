@@ -20,7 +20,7 @@ use std::time::Duration;
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
     let medium = MediaFile::of(mount, job);
-    if let MediaFile::Remote(_) = medium {
+    if job.is_remote() {
         // Nobody here can look at it; it is what it is.
         return Ok(StageOutcome::Step(JobEvent::Settled));
     }

@@ -70,7 +70,7 @@ pub async fn run(
         let (order, upload) = (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
         return Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: AudioAmount::default(), upload, sent: None }));
     }
-    if let MediaFile::Remote(_) = medium {
+    if job.is_remote() {
         return Err(nothing_to_send(clock.now()));
     }
     let given = match extractor.run(&medium, job, pick, clock.now()).await {
@@ -141,7 +141,7 @@ fn sent_audio(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
 /// What becomes of a job whose file has changed since it was looked at.
 async fn check_unchanged(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<StageOutcome>, Fault> {
     let medium = MediaFile::of(mount, job);
-    if let MediaFile::Remote(_) = medium {
+    if job.is_remote() {
         return Ok(None);
     }
     match medium.look().await {

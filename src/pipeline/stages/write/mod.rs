@@ -11,22 +11,23 @@ pub(crate) mod restore;
 
 use crate::clock::Clock;
 use crate::crash::{self, Point};
-use crate::domain::job::Job;
+use crate::domain::fault::Fault;
+use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::output::group_fsync::Syncs;
-use crate::output::publish::{OwnOutputs, PendingOutput};
+use crate::output::publish::{Names, OwnOutputs, PendingOutput};
 use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::existing_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
-use crate::pipeline::stages::write::in_flight::Writing;
+use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
 use crate::pipeline::stages::write::own_outputs::own_outputs;
-use crate::pipeline::stages::write::publish::publish;
+use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
@@ -82,18 +83,38 @@ pub async fn run(
     }
     let placing = record_hashes(context.store, lease, job, &wanted).await?;
     let ours = OwnOutputs { placed, placing, relocation };
-    if let Some(bucket) = mount.bucket() {
-        let outputs = bucket_output::run(bucket, mount, job, wanted, &ours, now).await;
-        drop(guard);
-        return Ok(StageOutcome::Step(JobEvent::Written { outputs: outputs?, language, missing, unread }));
-    }
-    let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
-    let outputs = blocking(move || {
-        let _guard = guard;
-        publish(&mount, &job, wanted, &ours, &syncs, now)
-    })
-    .await?;
+    let outputs = publish(context, mount, job, wanted, ours, guard).await?;
     Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
+}
+
+/// Publishes outputs beside the recording, or where they go instead, and returns them in the order of `wanted`.
+///
+/// # Errors
+/// A fault; what was published before it stays.
+async fn publish(
+    context: &WriteContext<'_>,
+    mount: &Arc<Mount>,
+    job: &Job,
+    wanted: Vec<PendingOutput<impl Names + Send + 'static>>,
+    ours: OwnOutputs,
+    guard: WriteGuard,
+) -> Result<Vec<Output>, Fault> {
+    let now = context.clock.now();
+    match mount.storage() {
+        Storage::Bucket(bucket) => {
+            let _guard = guard;
+            bucket_output::run(bucket, mount, job, wanted, &ours, now).await
+        }
+        Storage::Folder(_) => {
+            let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
+            // It goes on in its thread where nobody awaits it any more, and holds the job's place until its end.
+            let work = move || {
+                let _guard = guard;
+                publish_to_folder(&mount, &job, wanted, &ours, &syncs, now)
+            };
+            blocking(work).await
+        }
+    }
 }
 
 /// More hashes are not remembered: each release renders in one way.

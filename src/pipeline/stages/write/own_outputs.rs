@@ -9,7 +9,7 @@ use crate::domain::path::RelPath;
 use crate::permission::explained;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::faults::store_fault;
-use crate::source::mount::source_mount::Mount;
+use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{full_path, outputs_beside};
 use crate::store::contract::Store;
 use std::ffi::{OsStr, OsString};
@@ -35,9 +35,9 @@ pub async fn own_outputs(
     if job.row.is_some() {
         return Ok(names_and_hashes(own));
     }
-    let siblings = match mount.bucket() {
-        Some(bucket) => bucket.of_stem(&job.key.path).await,
-        None => {
+    let siblings = match mount.storage() {
+        Storage::Bucket(bucket) => bucket.of_stem(&job.key.path).await,
+        Storage::Folder(_) => {
             let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
             let listed = full_path(&folder, &path).parent().map(Path::to_owned).unwrap_or_default();
             blocking(move || siblings(&folder, &path).map_err(|error| explained(error, &listed))).await

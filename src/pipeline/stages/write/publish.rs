@@ -16,7 +16,7 @@ use crate::source::path_policy::PathPolicy;
 use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
 use std::os::unix::ffi::OsStrExt;
 
-pub fn publish(
+pub fn publish_to_folder(
     mount: &Mount,
     job: &Job,
     wanted: Vec<PendingOutput<impl Names>>,
@@ -47,7 +47,7 @@ pub fn publish(
 fn local_file(mount: &Mount, job: &Job) -> Option<RootedPath> {
     match recording(mount.source(), job) {
         Recording::File(path) => Some(path),
-        Recording::Remote(_) => None,
+        Recording::Object(_) | Recording::Remote(_) => None,
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::domain::job::Job;
 use crate::domain::token::PurchaseKey;
 use crate::output::relocated::{Relocation, ending_of};
+use crate::pipeline::media_file::MediaFile;
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
 use crate::store::contract::{Store, StoreError};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -26,10 +26,8 @@ pub async fn relocation(
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
         Some((ending_of(&name)?.to_owned(), output.hash))
     });
-    let (folder, recording) = match recording(mount.source(), job) {
-        Recording::File(path) => (mount.bucket().is_none().then(|| path.parent()), path.file_name().to_owned()),
-        Recording::Remote(_) => (None, OsString::new()),
-    };
+    let medium = MediaFile::of(mount, job);
+    let (folder, recording) = (medium.folder(), medium.name());
     let is_first = job.outputs.is_empty() && job.placing.is_empty();
     Ok(Relocation { recording, folder, known: known.collect(), is_first })
 }

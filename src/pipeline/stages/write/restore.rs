@@ -7,12 +7,10 @@ use crate::domain::stage::{JobEvent, Stage};
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{OwnOutputs, PendingOutput};
 use crate::output::relocated::ending_of;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::own_outputs::output_folder;
-use crate::pipeline::stages::write::publish::publish;
 use crate::pipeline::stages::write::render::{output_formats, render_kept_result};
-use crate::pipeline::stages::write::{WriteContext, bucket_output};
+use crate::pipeline::stages::write::{WriteContext, publish};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
 use crate::store::params::ParamFiles;
@@ -99,15 +97,6 @@ pub async fn restore(
     if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await? {
         return Err(NotRestored::Moving);
     }
-    if let Some(bucket) = mount.bucket() {
-        bucket_output::run(bucket, mount, job, wanted, &OwnOutputs::default(), now).await?;
-        return Ok(());
-    }
-    let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
-    blocking(move || {
-        let _guard = guard;
-        publish(&mount, &job, wanted, &OwnOutputs::default(), &syncs, now)
-    })
-    .await?;
+    publish(context, mount, job, wanted, OwnOutputs::default(), guard).await?;
     Ok(())
 }

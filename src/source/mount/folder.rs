@@ -1,0 +1,235 @@
+//! The folder of a source: by what it is recognised, and who works in it.
+
+use super::marker::{self, FolderIdentity, FolderMemory, UnknownFolder};
+use super::storage::{ANSWERS_WITHIN, no_answer};
+use crate::clock::Clock;
+use crate::config::model::Source;
+use crate::config::sections::schedule::Schedule;
+use crate::permission::{explained, said};
+use crate::source::filter::builtin::MARKER;
+use crate::source::mount::disk::Disk;
+use crate::source::ownership::claim::{Claim, ClaimMoment, ClaimResult, ClaimTerms};
+use crate::source::ownership::installation::Installation;
+use crate::store::contract::{Store, StoreError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// How often who works in a folder gives a sign of life there, at the least …
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15 * 60);
+
+/// … and at the most: a disk that is scanned once a day should sleep in between.
+const SIGN_OF_LIFE_AT_REST: Duration = Duration::from_secs(6 * 3600);
+
+/// How a folder is looked at.
+pub(crate) type FolderLook = Arc<dyn Fn(&Path, Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> + Send + Sync>;
+
+/// A folder of this machine, or of a share that is mounted here.
+pub struct MountedFolder {
+    source: Arc<Source>,
+    memory: FolderMemory,
+    look: FolderLook,
+    /// A look that hangs is not followed by another.
+    hangs: Arc<AtomicBool>,
+    known: Mutex<Option<FolderIdentity>>,
+    real: Mutex<Option<PathBuf>>,
+    /// For who only looks.
+    observer: Arc<Claim>,
+    works: OnceLock<Works>,
+}
+
+/// Who works in a source's folder.
+struct Works {
+    store: Arc<dyn Store>,
+    claim: Arc<Claim>,
+}
+
+impl MountedFolder {
+    /// As the state directory remembers it. Nothing is looked at yet.
+    pub(super) fn new(source: Arc<Source>, state: &Path, memory: FolderMemory, look: FolderLook) -> Self {
+        let known = memory.load().unwrap_or_else(|error| {
+            let words = "cannot read what the folder is recognised by; it is learned again";
+            tracing::warn!(source = %source.name, %error, "{words}");
+            None
+        });
+        let installation = Arc::new(Installation::observing(state));
+        let observer = Arc::new(Claim::new(&source.name, &source.folder, memory.claim(), installation, None));
+        Self {
+            source,
+            memory,
+            look,
+            hangs: Arc::default(),
+            known: Mutex::new(known),
+            real: Mutex::default(),
+            observer,
+            works: OnceLock::new(),
+        }
+    }
+
+    /// By what it is recognised.
+    pub(super) fn known(&self) -> Option<FolderIdentity> {
+        lock(&self.known).clone()
+    }
+
+    /// Where it really lies, links resolved, as it was last found.
+    pub(super) fn real(&self) -> Option<PathBuf> {
+        lock(&self.real).clone()
+    }
+
+    /// What it is recognised by may have been written down since: that counts.
+    pub(super) fn remember(&self) {
+        if let Ok(Some(known)) = self.memory.load() {
+            lock(&self.known).get_or_insert(known);
+        }
+    }
+
+    /// From now on this is the one who works in it.
+    pub(super) fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
+        let (source, store) = (&self.source, Arc::clone(store));
+        let terms = Some(ClaimTerms { lag, every: self.sign_of_life() });
+        let claim = Claim::new(&source.name, &source.folder, self.memory.claim(), Arc::clone(installation), terms);
+        // A second time changes nothing.
+        let _ = self.works.set(Works { store, claim: Arc::new(claim) });
+    }
+
+    /// As often as its scan touches the folder anyway. In a debug build the environment variable `SCRIBED_TEST_LEASE`
+    /// (as `300ms`) says another time.
+    fn sign_of_life(&self) -> Duration {
+        let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LEASE").ok() } else { None };
+        if let Some(told) = told.and_then(|text| humantime::parse_duration(&text).ok()) {
+            return told;
+        }
+        match self.source.scan {
+            Schedule::Every(every) => every.clamp(SIGN_OF_LIFE, SIGN_OF_LIFE_AT_REST),
+            Schedule::At(_) => SIGN_OF_LIFE_AT_REST,
+        }
+    }
+
+    pub(super) fn claim(&self) -> &Arc<Claim> {
+        self.works.get().map_or(&self.observer, |works| &works.claim)
+    }
+
+    /// Says in it that this run has ended there, if it worked there.
+    pub(super) async fn release(&self, clock: &dyn Clock) {
+        let (claim, wall) = (Arc::clone(self.claim()), clock.wall());
+        if self.works.get().is_some() {
+            self.ask(clock, move || claim.release(wall)).await.ok();
+        }
+    }
+
+    /// Whether it is there and ours to work in, and what it lies on. For one caller at a time.
+    pub(super) async fn look(&self, clock: &dyn Clock) -> Result<Disk, UnknownFolder> {
+        let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.known());
+        let (claim, at) = (Arc::clone(self.claim()), ClaimMoment { uptime: clock.uptime(), wall: clock.wall() });
+        let asked = self.ask(clock, move || {
+            let looked = look(&folder, known.as_ref());
+            let looked = match looked {
+                Ok(disk) => claim.look(known.as_ref(), at).map(|answer| (disk, answer)),
+                // Emptying the marker would take it away from whoever works there.
+                Err(UnknownFolder::OtherMarker) => Err(claim.peek(at).err().unwrap_or(UnknownFolder::OtherMarker)),
+                Err(stranger) => Err(stranger),
+            };
+            (looked, folder.canonicalize().ok())
+        });
+        let (looked, real) = asked.await?;
+        if real.is_some() {
+            *lock(&self.real) = real;
+        }
+        let (disk, answer) = looked?;
+        if answer == ClaimResult::Distrust {
+            self.distrust().await?;
+        }
+        Ok(disk)
+    }
+
+    /// The same in place, without asking whose it is. Blocks.
+    pub(super) fn look_here(&self) -> Result<Disk, UnknownFolder> {
+        (self.look)(&self.source.folder, self.known().as_ref())
+    }
+
+    /// Whether it is not known and has nothing in it. Blocks.
+    pub(super) fn is_bare_here(&self) -> bool {
+        self.known().is_none() && is_bare(&self.source.folder)
+    }
+
+    /// Whether it has nothing in it, where it may hang. For one caller at a time.
+    pub(super) async fn is_bare(&self, clock: &dyn Clock) -> Result<bool, UnknownFolder> {
+        let folder = self.source.folder.clone();
+        self.ask(clock, move || is_bare(&folder)).await
+    }
+
+    /// What was bought for this folder by another installation stands in the service's list only.
+    async fn distrust(&self) -> Result<(), UnknownFolder> {
+        let Some(Works { store, claim }) = self.works.get() else { return Ok(()) };
+        let distrusted: Result<(), StoreError> = store.distrust(&self.source.service).await;
+        let done = match distrusted {
+            Ok(()) => claim.distrusted().map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        done.map_err(|error| UnknownFolder::Away(format!("cannot be taken over: {error}")))
+    }
+
+    /// What the file system says, where it may hang. For one caller at a time.
+    async fn ask<T: Send + 'static>(
+        &self,
+        clock: &dyn Clock,
+        ask: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, UnknownFolder> {
+        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return Ok(ask()); // so that a simulation is the same every time
+        }
+        if self.hangs.swap(true, Ordering::AcqRel) {
+            return Err(no_answer());
+        }
+        let hangs = Arc::clone(&self.hangs);
+        let asking = tokio::task::spawn_blocking(move || {
+            let answer = ask();
+            hangs.store(false, Ordering::Release);
+            answer
+        });
+        tokio::select! {
+            biased;
+            answer = asking => answer.map_err(|_| no_answer()),
+            () = clock.sleep(ANSWERS_WITHIN) => Err(no_answer()),
+        }
+    }
+
+    /// Learns by what it is recognised, unless that is known. False where nothing changed. Blocks.
+    pub(super) fn mark(&self) -> bool {
+        let (folder, was) = (&self.source.folder, self.known());
+        if was.is_some() && !marker::is_blank(folder) {
+            return false;
+        }
+        let was = was.or_else(|| self.claim().seen());
+        self.claim().marking();
+        let learnt = marker::learn(folder, was.as_ref()).and_then(|known| self.memory.keep(&known).map(|()| known));
+        match learnt {
+            Ok(known) => {
+                *lock(&self.known) = Some(known);
+                true
+            }
+            Err(error) => {
+                let words =
+                    "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
+                let error = explained(error, &folder.join(MARKER));
+                tracing::warn!(source = %self.source.name, %error, "{words}");
+                false
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> {
+    marker::recognise(folder, known)?;
+    Disk::of(folder).map_err(|error| UnknownFolder::Away(format!("does not answer: {}", said(&error, folder))))
+}
+
+fn is_bare(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
