@@ -18,7 +18,7 @@
 //! manifests/format/    floor 2   reading manifests; beside source/
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ tls/           floor 1   the service's interface; certificates
-//! store/contract client/contract clock crash beneath permission   floor 1   interfaces and helpers
+//! store/contract client/contract clock crash beneath permission durable_file   floor 1   interfaces and helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
 //!
@@ -48,6 +48,7 @@ pub mod control;
 pub mod crash;
 pub mod daemon;
 pub mod domain;
+pub mod durable_file;
 pub mod harvest;
 pub mod manifests;
 pub mod media;

@@ -5,6 +5,7 @@ use super::transport::protocol::ManifestStatus;
 use crate::config::model::Config;
 use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
+use crate::durable_file::Durability;
 use crate::manifests::passes::SourceManifests;
 use crate::source::metadata::stamp::{FileLook, look};
 use crate::source::mount::disk::Disk;
@@ -36,7 +37,7 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     if all.is_empty() && !file.exists() {
         return;
     }
-    if let Err(error) = saved_file::put(&file, "json-tmp", &all, false) {
+    if let Err(error) = saved_file::put(&file, "json-tmp", &all, Durability::Unsynced) {
         let state = state.display();
         tracing::warn!(%error, "what is known of the lists cannot be kept in {state}: `scribed status` does not know of it without a daemon");
     }

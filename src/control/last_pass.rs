@@ -2,6 +2,7 @@
 
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
+use crate::durable_file::Durability;
 use crate::permission::at_state;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ impl LastPass {
 
     /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
     pub fn keep(&self, state: &Path) {
-        if let Err(error) = saved_file::put(&state.join(NAME), "json-tmp", self, false) {
+        if let Err(error) = saved_file::put(&state.join(NAME), "json-tmp", self, Durability::Unsynced) {
             let state = state.display();
             tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
         }

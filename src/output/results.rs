@@ -6,6 +6,7 @@ use super::temporary::{Temporary, WorkFolder};
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
+use crate::durable_file;
 use crate::permission::{at_state, said};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -116,7 +117,7 @@ impl Results {
     pub fn remove(&self, id: &TranscriptionId) -> io::Result<bool> {
         let file = self.file(id);
         match fs::remove_file(&file) {
-            Ok(()) => File::open(file.parent().unwrap_or(&self.dir))?.sync_all().map(|()| true),
+            Ok(()) => durable_file::sync(file.parent().unwrap_or(&self.dir)).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(at_state(&file)(error)),
         }

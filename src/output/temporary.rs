@@ -1,4 +1,9 @@
 //! A file that is not yet an output: under a name of its own until it is whole.
+//!
+//! Not [`durable_file`](crate::durable_file), since the folder is other people's: every call goes through the open
+//! folder (`*at(2)`), so that no link and no renamed folder leads elsewhere; nothing of another program is replaced
+//! ([`exchange`]); several outputs are synced together ([`group_fsync`](super::group_fsync)); and what a dead process
+//! left is told by a lock, as others may work in the folder.
 
 use super::exchange;
 use super::group_fsync::can_sync_whole;

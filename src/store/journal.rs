@@ -4,6 +4,7 @@
 //! notice. Nothing else is decided by them.
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::durable_file::{self, Durability};
 use crate::permission::at_state;
 use crate::store::contract::{HistoryEntry, StoreError};
 use crate::store::index::job_index::id_hash;
@@ -115,10 +116,8 @@ impl HistoryFiles {
                 kept += &format!("+ {id}\n");
             }
         })?;
-        let mut half = tempfile::NamedTempFile::new_in(&self.dir).map_err(at_state(&self.dir))?;
-        half.write_all(kept.as_bytes())?;
-        half.as_file().sync_all()?;
-        half.persist(self.dir.join(PURCHASES)).map_err(|error| error.error)?;
+        let written = durable_file::replace(&self.dir.join(PURCHASES), kept.as_bytes(), Durability::ContentSynced);
+        written.map_err(at_state(&self.dir))?;
         *open = None;
         Ok(())
     }

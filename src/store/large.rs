@@ -5,18 +5,17 @@
 //! synced before the record that names it. What no record names any more is removed when the queue is opened.
 
 use crate::domain::names::Hash;
+use crate::durable_file::{self, Durability};
 use crate::permission::at_state;
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Below the queue's folder, so that it is copied and set aside together with the records.
 pub const FOLDER: &str = "large";
-
-const TEMPORARY: &str = ".tmp";
 
 /// No file is read further: what is longer was not written here.
 const LONGEST: u64 = 256 << 20;
@@ -59,16 +58,11 @@ impl LargeValues {
         let folder = path.parent().unwrap_or(&self.dir);
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         if self.load(hash).ok().as_deref() != Some(value) {
-            let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
-            file.write_all(value)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
+            durable_file::replace(&path, value, Durability::ContentSynced)?;
         }
-        File::open(&path)?.sync_all()?;
-        for made in [Some(folder), Some(&self.dir), self.dir.parent()].into_iter().flatten() {
-            File::open(made)?.sync_all()?;
-        }
-        Ok(())
+        // Also of what was there: who wrote it may have been killed before it was synced.
+        let made = [Some(&*path), Some(folder), Some(&*self.dir), self.dir.parent()];
+        made.into_iter().flatten().try_for_each(durable_file::sync)
     }
 
     /// The value of a hash. Blocks.

@@ -3,10 +3,11 @@
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use crate::domain::track_selection::TrackSelection;
+use crate::durable_file::{self, Durability, StagedFile};
 use crate::permission::at_state;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +20,6 @@ pub struct ParamFiles {
 
 /// Rendered parameters: as they are sent, but for the [`TrackSelection`] among them.
 pub type StoredParams = Map<String, Value>;
-
-/// The beginning of every temporary name.
-const TEMPORARY: &str = ".tmp";
 
 /// So many are remembered; a template gives few, however many files it is filled for.
 const REMEMBERED: usize = 1_000;
@@ -38,19 +36,7 @@ impl ParamFiles {
     /// # Errors
     /// What the file system says; that there is no such folder yet is none.
     pub fn sweep(&self) -> io::Result<usize> {
-        let entries = match fs::read_dir(&self.dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            entries => entries?,
-        };
-        let mut removed = 0;
-        for entry in entries {
-            let entry = entry?;
-            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
-                fs::remove_file(entry.path())?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+        durable_file::sweep(&self.dir)
     }
 
     /// Keeps canonical parameters; durable when it returns.
@@ -71,15 +57,16 @@ impl ParamFiles {
         fs::create_dir_all(&self.dir)?;
         let path = self.path(hash);
         if fs::read(&path).ok().as_deref() != Some(canonical) {
-            let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
-            file.write_all(canonical)?;
-            file.as_file().sync_all()?;
+            let mut staged = StagedFile::create_in(&self.dir)?;
+            staged.write_all(canonical)?;
+            let finished = staged.finish(Durability::ContentSynced)?;
             crash::point(Point::ParamsBegun);
-            file.persist(&path)?;
+            finished.rename(&path)?.sync()?;
             crash::point(Point::ParamsNamed);
         }
-        File::open(&path)?.sync_all()?;
-        File::open(&self.dir)?.sync_all()?;
+        // Also of what was there: who wrote it may have been killed before it was synced.
+        durable_file::sync(&path)?;
+        durable_file::sync(&self.dir)?;
         crash::point(Point::ParamsKept);
         Ok(())
     }

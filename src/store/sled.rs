@@ -23,6 +23,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
+use crate::durable_file;
 use crate::permission::{at_state, without_fix};
 use crate::store::contract::{Bought, StoreError};
 use crate::store::decode::in_order;
@@ -311,8 +312,8 @@ fn sync_created(dir: &Path) -> io::Result<()> {
 }
 
 fn sync(path: &Path) -> io::Result<()> {
-    match File::open(path) {
-        Ok(file) => file.sync_all(),
+    match durable_file::sync(path) {
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(at_state(path)(error)),
     }

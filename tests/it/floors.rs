@@ -88,7 +88,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission", _)
+        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file", _)
         | (_, "wire" | "tls") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::config::model::Config;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::{Hash, SourceName, Timestamp};
+use crate::durable_file::{Durability, RenamedFile, StagedFile, folder_of};
 use crate::permission::said;
 use crate::pipeline::budget::plan_allowlist::{PlanAllowlist, RowMark};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// The form that this release writes, and the newest that it reads. 2: with rows of manifests, which an older
 /// release would take for files of a folder.
@@ -103,10 +103,13 @@ fn state_of(config: &Config) -> String {
     state.to_string_lossy().into_owned()
 }
 
+/// The beginning of the name of a plan that is being written.
+const TEMPORARY: &str = ".scribed-plan-";
+
 /// A plan that is being written. It appears under its name when it is whole.
 pub struct PlanWriter {
     file: PathBuf,
-    to: BufWriter<NamedTempFile>,
+    to: BufWriter<StagedFile>,
     rows: u64,
     hash: blake3::Hasher,
 }
@@ -120,8 +123,8 @@ impl PlanWriter {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "written", error };
         let gone = || failed(io::Error::other("the configuration cannot be read any more"));
         let configuration = print_of(config).ok_or_else(gone)?;
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let to = BufWriter::new(tempfile::Builder::new().prefix(".scribed-plan-").tempfile_in(parent).map_err(failed)?);
+        let staged = folder_of(file).and_then(|folder| StagedFile::with_prefix(folder, TEMPORARY));
+        let to = BufWriter::new(staged.map_err(failed)?);
         let mut writer = Self { file: file.to_owned(), to, rows: 0, hash: blake3::Hasher::new() };
         let head = Head { scribed_plan: FORM, made: clock.wall(), configuration, state: state_of(config) };
         writer.line(&head)?;
@@ -155,10 +158,10 @@ impl PlanWriter {
         self.line(&Tail { rows, hash, sum })?;
         let file = self.file.clone();
         let failed = |error| PlanError::Io { file: file.clone(), what: "written", error };
-        let temporary = self.to.into_inner().map_err(|error| failed(error.into_error()))?;
-        temporary.as_file().sync_all().map_err(failed)?;
-        temporary.persist(&file).map_err(|error| failed(error.error))?;
-        Ok(())
+        let staged = self.to.into_inner().map_err(|error| failed(error.into_error()))?;
+        // A folder of the user's may be one that cannot be synced.
+        let finished = staged.finish(Durability::ContentSynced).map_err(failed)?;
+        finished.rename(&file).and_then(RenamedFile::sync).map_err(failed)
     }
 }
 

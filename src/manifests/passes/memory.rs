@@ -3,9 +3,10 @@
 use super::SourceManifests;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::durable_file::{self, Durability};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 /// More are not remembered: only the last one is ever found in its place, or one that a crash left there.
@@ -35,11 +36,6 @@ impl SourceManifests {
         ours.push(hash);
         ours.drain(..ours.len().saturating_sub(MOST));
         fs::create_dir_all(&self.state)?;
-        let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.state)?;
-        serde_json::to_writer(&mut file, &Kept { ours })?;
-        file.flush()?;
-        file.as_file().sync_all()?;
-        file.persist(self.kept_at(manifest))?;
-        fs::File::open(&self.state)?.sync_all()
+        durable_file::replace(&self.kept_at(manifest), &serde_json::to_vec(&Kept { ours })?, Durability::Synced)
     }
 }

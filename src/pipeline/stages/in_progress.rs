@@ -13,11 +13,12 @@
 use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{JobId, Timestamp};
+use crate::durable_file::{self, Durability};
 use crate::permission::at_state;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,12 +259,8 @@ fn set_aside(job: JobId, suspect: &Suspect, now: Timestamp) -> Fault {
 }
 
 fn write(path: &Path, suspects: &BTreeMap<JobId, Suspect>) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(folder)?;
     let list: Vec<(&JobId, &Suspect)> = suspects.iter().collect();
-    file.write_all(&serde_json::to_vec(&list)?)?;
-    file.persist(path)?;
-    Ok(())
+    durable_file::replace(path, &serde_json::to_vec(&list)?, Durability::Unsynced)
 }
 
 #[cfg(test)]

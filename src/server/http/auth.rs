@@ -1,6 +1,7 @@
 //! Who asks: the key in the request's header (interface, "Authentication").
 
 use crate::domain::names::Hash;
+use crate::durable_file;
 use crate::permission::at_state;
 use crate::server::http::error::ServiceError;
 use crate::server::storage::files;
@@ -73,7 +74,7 @@ pub fn own_key(data: &Path) -> io::Result<ApiKey> {
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let key = Hash(bytes).to_string();
     // Two processes may have begun at once: the first one's key stays, for both.
-    if files::write_new(&path, key.as_bytes())? {
+    if durable_file::create_new(&path, key.as_bytes()).map_err(at_state(data))? {
         return Ok(ApiKey::new(key));
     }
     read_key(&path)?.ok_or_else(|| io::Error::other("the file `key` is empty; delete it"))

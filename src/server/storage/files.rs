@@ -1,32 +1,20 @@
 //! Files that are there whole or not at all, and a folder that belongs to one process.
 
 use crate::crash::{self, Point};
+use crate::durable_file::{self, Durability, StagedFile, folder_of};
 use crate::permission::at_state;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// The beginning of every temporary name. What begins so when nobody works in the folder was left
-/// by a process that died.
-pub const TEMPORARY: &str = ".tmp";
-
-/// Makes `path` hold `bytes`: under a temporary name, synced, renamed, the folder synced. After
-/// `Ok` it survives power loss; after an error the file is as it was before, or new and whole.
+/// As [`durable_file::replace`], synced.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = folder_of(path)?;
-    let mut file = temporary(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    crash::point(Point::WholeBegun);
-    file.persist(path)?;
-    crash::point(Point::WholeNamed);
-    sync_folder(folder)
+    write_streamed(path, |to| to.write_all(bytes))
 }
 
 /// As [`write_whole`], of what is written piece by piece.
@@ -34,52 +22,27 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Those of the file system, and those of `write`.
 pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
-    let folder = folder_of(path)?;
-    let mut file = temporary(folder)?;
-    let mut to = io::BufWriter::with_capacity(PIECE, &mut file);
+    let mut staged = temporary(folder_of(path)?)?;
+    let mut to = io::BufWriter::with_capacity(PIECE, &mut staged);
     write(&mut to)?;
     to.flush()?;
     drop(to);
-    file.as_file().sync_all()?;
+    let finished = staged.finish(Durability::Synced)?;
     crash::point(Point::WholeBegun);
-    file.persist(path)?;
+    let renamed = finished.rename(path)?;
     crash::point(Point::WholeNamed);
-    sync_folder(folder)
+    renamed.sync()
 }
 
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
-/// As [`write_whole`], but only where no such file is; whether it was written.
+/// A new file without a lasting name.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let folder = folder_of(path)?;
-    let mut file = temporary(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Ok(_) => sync_folder(folder).map(|()| true),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error.error),
-    }
-}
-
-/// A new file without a lasting name, readable by its owner only. It goes when it is dropped.
-///
-/// # Errors
-/// Those of the file system.
-pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(at_state(folder))
-}
-
-/// Makes the names in a folder survive power loss.
-///
-/// # Errors
-/// Those of the file system.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder).map_err(at_state(folder))?.sync_all()
+pub fn temporary(folder: &Path) -> io::Result<StagedFile> {
+    StagedFile::create_in(folder).map_err(at_state(folder))
 }
 
 /// Makes a folder, and those above it, that only its owner may enter.
@@ -88,11 +51,10 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 /// Those of the file system. That it is there already is none.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at_state(path))?;
-    path.parent().map_or(Ok(()), |parent| {
-        // A relative path of one name has the empty path above it.
-        let above = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        sync_folder(above)
-    })
+    match folder_of(path) {
+        Ok(above) => durable_file::sync(above).map_err(at_state(above)),
+        Err(_) => Ok(()), // the root
+    }
 }
 
 /// Deletes a file; that it is not there is no error.
@@ -119,22 +81,12 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-fn folder_of(path: &Path) -> io::Result<&Path> {
-    path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))
-}
-
 /// Removes what a dead process left half-done in a folder where nobody works.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder).map_err(at_state(folder))? {
-        let name = entry?.file_name();
-        if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
-            remove(&folder.join(name))?;
-        }
-    }
-    Ok(())
+    durable_file::sweep(folder).map(drop).map_err(at_state(folder))
 }
 
 /// The ids of the files named `<id>.json` in a folder. Removes what a dead process left half-done.

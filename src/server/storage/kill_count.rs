@@ -6,11 +6,13 @@
 //! For the same reason a file of an earlier boot of the machine does not count.
 
 use crate::clock::boot;
+use crate::durable_file::{self, Durability};
+use crate::permission::at_state;
 use crate::server::storage::files;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
@@ -131,10 +133,8 @@ impl Starts {
     }
 
     fn write(&self, id: Uuid, kills: u32, work: TranscriptionWork, running: Option<String>) -> io::Result<()> {
-        let mut file = files::temporary(&self.folder)?;
-        file.write_all(&serde_json::to_vec(&Marker { v: 1, kills, work, running })?)?;
-        file.persist(self.path(id))?;
-        Ok(())
+        let marker = serde_json::to_vec(&Marker { v: 1, kills, work, running })?;
+        durable_file::replace(&self.path(id), &marker, Durability::Unsynced).map_err(at_state(&self.folder))
     }
 
     fn path(&self, id: Uuid) -> PathBuf {

@@ -5,6 +5,7 @@
 //! at all. Of equal ids the later import counts. A running service sees a new file at its next look.
 
 use crate::domain::names::{Hash, Timestamp};
+use crate::durable_file::Durability;
 use crate::permission::at_state;
 use crate::server::storage::disk_quota::{Bounded, DiskQuota};
 use crate::server::storage::files;
@@ -136,10 +137,8 @@ impl LiveRecords {
         let imported = self.copy(lines, owner, &mut to);
         let imported = if to.is_over { Err(room.full_error()) } else { imported }?;
         if imported.new + imported.changed > 0 {
-            file.as_file().sync_all()?;
             let path = self.path(self.state().read + 1);
-            file.persist_noclobber(path).map_err(|error| error.error)?;
-            files::sync_folder(&self.folder)?;
+            file.finish(Durability::Synced)?.rename_new(&path)?.sync()?;
         }
         self.refresh()?;
         drop(lock);

@@ -2,6 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
+use crate::durable_file;
 use crate::server::recognition::worker::cancelled_failure;
 use crate::server::storage::files;
 use crate::server::storage::log::ledger::LogLine;
@@ -80,7 +81,7 @@ impl TranscriptionStore {
             crash::point(Point::Struck);
         }
         files::remove(&self.head_path(id))?;
-        files::sync_folder(&self.root.join("transcriptions"))?;
+        durable_file::sync(&self.root.join("transcriptions"))?;
         let gone = self.index().remove(id);
         if let Some(entry) = &gone {
             self.upload_store.subtract_records(&entry.owner, entry.bytes);

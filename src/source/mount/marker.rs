@@ -4,6 +4,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
+use crate::durable_file::{Durability, RenamedFile};
 use crate::permission::{at_state, explained, give_opened_to_owner_of};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::table;
@@ -110,9 +111,9 @@ impl FolderMemory {
     /// What the file system says.
     pub fn keep(&self, known: &FolderIdentity) -> io::Result<()> {
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
-        let half = saved_file::half(&self.file, "tmp", &kept, true)?;
+        let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;
         crash::point(Point::FolderBegun);
-        saved_file::name(&half, &self.file, true)?;
+        finished.rename(&self.file).and_then(RenamedFile::sync).map_err(at_state(&self.file))?;
         crash::point(Point::FolderKept);
         Ok(())
     }

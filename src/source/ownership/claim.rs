@@ -5,6 +5,7 @@
 use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::durable_file::Durability;
 use crate::permission::said;
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::marker;
@@ -511,7 +512,7 @@ impl Claim {
     fn keep(&self, kept: &Kept) -> io::Result<()> {
         let folder = Some(RelPath::new(self.folder.as_os_str().as_bytes()));
         let kept = Kept { folder, ..kept.clone() };
-        saved_file::put(&self.file, "claim-tmp", &kept, true)
+        saved_file::put(&self.file, "claim-tmp", &kept, Durability::Synced)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

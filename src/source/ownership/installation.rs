@@ -2,6 +2,7 @@
 //! process that works with it now.
 
 use crate::clock::boot;
+use crate::durable_file::Durability;
 use crate::permission::at_state;
 use crate::source::ownership::owner::{Life, Owner};
 use crate::source::saved_file;
@@ -50,7 +51,7 @@ impl Installation {
         if read(state)?.is_none() {
             let kept = Kept { state: random() };
             let file = state.join(FILE);
-            saved_file::put(&file, "identity-tmp", &kept, true)?;
+            saved_file::put(&file, "identity-tmp", &kept, Durability::Synced)?;
         }
         Ok(Self::at(state, random()))
     }

@@ -1,5 +1,6 @@
 //! The owner in a folder's marker: read, and written in place. The id on the marker's first line keeps its bytes, so
-//! that a crash in the middle does not lose it, and so that nobody who watches the folder sees a file come or go.
+//! that a crash in the middle does not lose it, and so that nobody who watches the folder sees a file come or go: it is
+//! not replaced by a rename.
 
 use crate::crash::{self, Point};
 use crate::source::mount::marker;

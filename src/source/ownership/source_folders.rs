@@ -3,6 +3,7 @@
 
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::durable_file::Durability;
 use crate::permission::at_state;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
@@ -43,5 +44,5 @@ pub fn keep(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
     if read(state)? == all {
         return Ok(());
     }
-    saved_file::put(&state.join(FILE), "json-tmp", &all, true)
+    saved_file::put(&state.join(FILE), "json-tmp", &all, Durability::Synced)
 }

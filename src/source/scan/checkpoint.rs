@@ -3,6 +3,7 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
+use crate::durable_file::Durability;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -67,7 +68,7 @@ impl ScanCheckpoint {
 
 /// Not synced: what power loss takes costs a scan from the beginning.
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    saved_file::put(file, "scan-tmp", kept, false)
+    saved_file::put(file, "scan-tmp", kept, Durability::Unsynced)
 }
 
 #[cfg(test)]

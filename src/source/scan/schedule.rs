@@ -6,6 +6,7 @@ use crate::config::model::Source;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::slots::{LastScan, ScanTurn, turn};
+use crate::durable_file::Durability;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -141,9 +142,12 @@ impl ScanSchedule {
     async fn note(&self, last: LastScan) {
         self.known().last = Some(last.clone());
         let folder = RelPath::new(self.source.folder.as_os_str().as_bytes());
-        let (file, by_slots) = (self.file.clone(), self.source.scan.line().is_some());
+        // Where a length of time is waited for, nothing hangs on it.
+        let by_slots = self.source.scan.line().is_some();
+        let durability = if by_slots { Durability::Synced } else { Durability::Unsynced };
+        let file = self.file.clone();
         let kept = Kept { folder, selection_hash: Some(self.source.selection_hash), last };
-        let written = tokio::task::spawn_blocking(move || write(&file, &kept, by_slots)).await;
+        let written = tokio::task::spawn_blocking(move || write(&file, &kept, durability)).await;
         if let Ok(Err(error)) = written {
             let words = "when the source was scanned cannot be kept: after a restart it may be scanned again";
             tracing::warn!(source = %self.source.name, file = %self.file.display(), %error, "{words}");
@@ -155,8 +159,8 @@ impl ScanSchedule {
     }
 }
 
-fn write(file: &Path, kept: &Kept, is_durable: bool) -> io::Result<()> {
-    saved_file::put(file, "scanned-tmp", kept, is_durable)
+fn write(file: &Path, kept: &Kept, durability: Durability) -> io::Result<()> {
+    saved_file::put(file, "scanned-tmp", kept, durability)
 }
 
 #[cfg(test)]

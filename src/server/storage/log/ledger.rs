@@ -3,6 +3,7 @@
 //! of no use any more (see `book`).
 
 use crate::crash::{self, Point};
+use crate::durable_file::{Durability, FinishedFile};
 use crate::server::storage::files;
 use crate::server::storage::log::framing;
 use crate::server::storage::log::framing::BLANK;
@@ -10,12 +11,11 @@ use crate::server::storage::log::segment_index::{RecordLocation, SegmentIndex};
 use crate::server::storage::record_meta::RecordMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 /// Its folder in the data directory.
@@ -118,7 +118,7 @@ impl TranscriptionLog {
             return Ok(());
         }
         if !end.prepared {
-            self.name(&self.make()?, end.volume + 1)?;
+            self.name(self.make()?, end.volume + 1)?;
         }
         (end.volume, end.at, end.prepared) = (end.volume + 1, 0, false);
         self.segment_index().set_volume_bytes(end.volume, 0);
@@ -127,17 +127,16 @@ impl TranscriptionLog {
 
     /// A volume of zeros that has no name yet: a sync that changes no length has less to write than one
     /// that does.
-    fn make(&self) -> io::Result<NamedTempFile> {
-        let file = files::temporary(&self.folder)?;
-        file.as_file().write_all_at(&vec![0; usize::try_from(self.limit).map_err(io::Error::other)?], 0)?;
-        file.as_file().sync_all()?;
-        Ok(file)
+    fn make(&self) -> io::Result<FinishedFile> {
+        let staged = files::temporary(&self.folder)?;
+        staged.file().write_all_at(&vec![0; usize::try_from(self.limit).map_err(io::Error::other)?], 0)?;
+        staged.finish(Durability::Synced)
     }
 
-    fn name(&self, file: &NamedTempFile, volume: u64) -> io::Result<()> {
-        fs::rename(file.path(), self.path(volume))?;
+    fn name(&self, file: FinishedFile, volume: u64) -> io::Result<()> {
+        let renamed = file.rename(&self.path(volume))?;
         crash::point(Point::VolumeBegun);
-        files::sync_folder(&self.folder)
+        renamed.sync()
     }
 
     /// Whether the next volume should be made, before somebody has to wait for it.
@@ -155,7 +154,7 @@ impl TranscriptionLog {
         let mut end = self.end();
         // Somebody may have been faster: what is written in there must not be lost under this one.
         if !end.prepared {
-            self.name(&file, end.volume + 1)?;
+            self.name(file, end.volume + 1)?;
             end.prepared = true;
         }
         Ok(())

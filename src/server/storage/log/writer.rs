@@ -1,6 +1,7 @@
 //! Who writes the ledger.
 
 use crate::crash::{self, Point};
+use crate::durable_file;
 use crate::server::storage::files;
 use crate::server::storage::log::framing::BLANK;
 use crate::server::storage::log::ledger::{LogBatch, TranscriptionLog, bytes_at};
@@ -110,7 +111,7 @@ impl LogWriter {
         files::remove(&self.ledger.path(volume))?;
         crash::point(Point::VolumeRemoved);
         // In their order on the disk too: what says that a record is gone goes after it.
-        files::sync_folder(&self.ledger.folder)?;
+        durable_file::sync(&self.ledger.folder)?;
         self.ledger.segment_index().remove_volume(volume);
         Ok(())
     }
