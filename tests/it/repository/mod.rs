@@ -1,0 +1,7 @@
+//! The repository itself: the map of the rooms, the documentation, the words, the crates, the snapshots.
+
+mod crates;
+mod docs;
+mod floors;
+mod generated_pages;
+mod wording;
