@@ -1,6 +1,6 @@
 //! A list of 100,000 rows: the time to plan it, to take it in and to write its receipt, and the memory it takes.
 //!
-//! `cargo bench --bench lists`, or with the number of rows. A tenth of the files is there, and empty, so that each
+//! `cargo bench --bench manifests`, or with the number of rows. A tenth of the files is there, and empty, so that each
 //! has ended (skipped) without a service; a tenth of the rows is wrong; the rest is waited for. Beside it the same
 //! with a hundredth of the rows, so that it is seen what grows with them: the queue's index (some 150 bytes a job).
 
