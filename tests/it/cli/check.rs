@@ -1,8 +1,9 @@
 //! What `check` says of lists, services and folders; the lists of Western European spreadsheets; rows that are taken
 //! out of their list; and what `init` makes of an empty folder.
 
-use crate::sources::manifests::{bed, config, receipt, states, well, write};
 use crate::support::bed::{Bed, QUICK, eventually};
+use crate::support::manifests::{bed, config, receipt, states, write};
+use crate::support::stub::Stub;
 use std::fs;
 
 /// A verdict's words.
@@ -17,7 +18,7 @@ fn words(bed: &Bed, code: i32, what: &str) -> String {
 
 #[test]
 fn check_reads_manifests_and_names_rows_and_columns() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     assert!(words(&bed, 0, "source lists").contains("no list matches *.csv"));
     write(&bed, "a.wav", "a");
@@ -43,7 +44,7 @@ fn check_reads_manifests_and_names_rows_and_columns() {
 
 #[test]
 fn check_names_the_user_the_url_and_what_is_free_and_leaves_nothing() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "place = \"out\"\n");
     fs::create_dir(bed.path("out")).unwrap();
     let before = (crate::support::bed::files(&bed.path("inbox")), crate::support::bed::files(&bed.path("out")));
@@ -56,14 +57,14 @@ fn check_names_the_user_the_url_and_what_is_free_and_leaves_nothing() {
     let after = (crate::support::bed::files(&bed.path("inbox")), crate::support::bed::files(&bed.path("out")));
     assert_eq!(before, after);
     let gone = bed.path("jobs.toml");
-    fs::write(&gone, config(&stub, "").replace(&stub.url(), "http://127.0.0.1:9")).unwrap();
+    fs::write(&gone, config(&stub, "").to_string().replace(&stub.url(), "http://127.0.0.1:9")).unwrap();
     let refused = words(&bed, 1, "service default");
     assert!(refused.contains("GET http://127.0.0.1:9/v2/pre-recorded?"), "{refused}");
 }
 
 #[test]
 fn a_list_that_a_german_spreadsheet_saved_is_read() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for name in ["M\u{fc}ller.wav", "Stra\u{df}e.wav"] {
         write(&bed, name, name);
@@ -86,7 +87,7 @@ fn a_list_that_a_german_spreadsheet_saved_is_read() {
 /// A name on an old disk may be no UTF-8 itself.
 #[test]
 fn a_windows_1252_list_names_files_as_the_disk_has_them() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     fs::write(bed.path("inbox").join(crate::support::bed::raw(b"M\xfcller.wav")), "x").unwrap();
     write(&bed, "list.csv", b"file\nM\xfcller.wav\n");
@@ -96,7 +97,7 @@ fn a_windows_1252_list_names_files_as_the_disk_has_them() {
 
 #[test]
 fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\na.wav\nlater.wav\ntypo.wav\n");
@@ -124,7 +125,7 @@ fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
 
 #[test]
 fn a_daemon_ends_what_waits_for_a_row_that_is_taken_out() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "list.csv", "file\nlater.wav\n");
     let daemon = crate::support::bed::Running::start(bed.command(["run"]));

@@ -19,14 +19,6 @@ fn fact(said: &Value, kind: &str) -> Value {
     facts.iter().find(|fact| fact["kind"] == kind).unwrap_or_else(|| panic!("no {kind} in {said}")).clone()
 }
 
-fn daemon(bed: &Bed) -> Running {
-    let mut command = bed.command(["run", "--json"]);
-    command.env("SCRIBED_KEY", "k");
-    let running = Running::start(command);
-    running.first_line();
-    running
-}
-
 #[test]
 fn a_pause_is_named_with_the_command_that_ends_it() {
     let bed = Bed::new(QUICK);
@@ -93,12 +85,12 @@ fn a_folder_that_is_away_keeps_what_needs_it() {
 
 #[test]
 fn a_service_that_is_out_is_what_comes_next() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let config = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{QUICK}", stub.url());
+    let stub = Stub::well();
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\n{QUICK}", stub.url());
     drop(stub);
     let bed = Bed::new(&config);
     bed.drop_in(0, "talk.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
     let said = explain(&bed, "inbox/talk.wav");
     assert!(said["next"].as_str().unwrap().starts_with("nothing before the service is found to answer"), "{said}");
@@ -121,11 +113,11 @@ fn a_limit_is_a_turn_that_is_waited_for() {
         _ => Act::Well,
     });
     let limits = "limits = { running = 1 }\nlag = \"1s\"";
-    let config = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{limits}\n{QUICK}", stub.url());
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\n{limits}\n{QUICK}", stub.url());
     let bed = Bed::new(&config);
     bed.drop_in(0, "a.wav");
     bed.drop_in(1, "b.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     let both = || ["inbox/a.wav", "inbox/b.wav"].map(|path| explain(&bed, path));
     eventually("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
     let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
@@ -137,7 +129,7 @@ fn a_limit_is_a_turn_that_is_waited_for() {
 
 /// A service elsewhere; `lag` is how long its lists may be late.
 fn hosted(stub: &Stub) -> Bed {
-    Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"0s\"\n{QUICK}", stub.url()))
+    Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n{QUICK}", stub.url()))
 }
 
 /// Explains until this fact is among what is said.
@@ -172,7 +164,7 @@ fn a_queue_that_does_not_know_what_was_bought_says_so() {
     });
     let bed = hosted(&stub);
     bed.drop_in(0, "talk.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     let said = until(&bed, "inbox/talk.wav", "suspect");
     assert!(
         fact(&said, "suspect")["words"].as_str().unwrap().contains("before the list of default is scanned"),
@@ -192,7 +184,7 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
     });
     let bed = hosted(&stub);
     bed.drop_in(0, "talk.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     let said = until(&bed, "inbox/talk.wav", "person");
     let words = fact(&said, "person")["words"].as_str().unwrap().to_owned();
     assert!(words.contains("a person is asked: a create may have been accepted"), "{said}");
@@ -208,11 +200,11 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
 
 #[test]
 fn a_new_queue_says_when_the_list_is_scanned() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let service = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"1h\"\n", stub.url());
+    let stub = Stub::well();
+    let service = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"1h\"\n", stub.url());
     let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     let waits = "nothing is submitted before the list of default is scanned (the queue is new, was repaired, or is older than it was): that begins in ";
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
@@ -228,10 +220,10 @@ fn a_service_that_was_taken_out_keeps_what_it_has() {
         Endpoint::Read => Act::Change(not_yet),
         _ => Act::Well,
     });
-    let site = format!("[services.site]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"0s\"\n", stub.url());
+    let site = format!("[services.site]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n", stub.url());
     let bed = Bed::new(&format!("{site}{QUICK}service = \"site\"\n"));
     bed.drop_in(0, "talk.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("it is at the service", || explain(&bed, "inbox/talk.wav")["where"] == "submitted");
     running.signal(Signal::TERM);
     running.wait();
@@ -247,7 +239,7 @@ fn what_looks_unfinished_says_how_long_it_is_waited_for() {
     let bed = Bed::new(QUICK);
     let sound = crate::support::bed::speech(0);
     fs::write(bed.path("inbox/half.wav"), &sound[..sound.len() / 2]).unwrap();
-    let running = daemon(&bed);
+    let running = bed.daemon();
     let said = until(&bed, "inbox/half.wav", "hold");
     let hold = fact(&said, "hold");
     assert!(hold["until"].is_string() && hold["can"].as_str().unwrap().contains("scribed retry"), "{said}");

@@ -1,23 +1,17 @@
 //! Jobs of files that are gone can be forgotten; what was bought stays known, and a share that is away is no deletion.
 
 use crate::support::bed::{Bed, Ran, Running, Share, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
 use std::fs;
 
-fn config(stub: &Stub, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n{more}\n",
-        stub.url()
-    )
+fn config(stub: &Stub) -> Config {
+    Config::of(stub).inbox("outputs = [\"txt\"]")
 }
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&config(stub, ""));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    config(stub).bed()
 }
 
 fn bought(stub: &Stub) -> usize {
@@ -34,7 +28,7 @@ fn forgotten(ran: &Ran) -> usize {
 
 #[test]
 fn jobs_of_vanished_files_are_forgotten_and_their_content_is_never_bought_again() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     for n in 0..3 {
         bed.drop_in(n, format!("talk{n}.wav"));
@@ -75,7 +69,7 @@ fn jobs_of_vanished_files_are_forgotten_and_their_content_is_never_bought_again(
 
 #[test]
 fn what_is_there_or_not_over_is_not_forgotten() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     bed.drop_in(0, "talk.wav");
     bed.once(0);
@@ -103,12 +97,8 @@ fn what_is_there_or_not_over_is_not_forgotten() {
 
 #[test]
 fn a_share_that_is_away_is_no_deletion() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = Bed::new(&config(
-        &stub,
-        "[[source]]\nname = \"other\"\nfolder = \"other\"\nsettle = \"20ms\"\noutputs = [\"txt\"]",
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let stub = Stub::well();
+    let bed = config(&stub).folder("other", "outputs = [\"txt\"]").bed();
     fs::create_dir_all(bed.path("inbox/below")).unwrap();
     fs::create_dir(bed.path("other")).unwrap();
     let whole = Share::mount(&bed.path("disk"), &bed.path("other"));

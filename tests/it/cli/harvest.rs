@@ -1,6 +1,7 @@
 //! `scribed harvest`: what the service's lists hold, into a folder, once.
 
 use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, Service, eventually, files};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use scribed::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, FullListPage, Identity, ListFault, ListKind,
@@ -21,13 +22,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\nlimits = {{ requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\n",
-        stub.url()
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).inbox("").bed()
 }
 
 fn reads(book: &Book) -> BTreeMap<String, usize> {
@@ -84,7 +79,7 @@ fn what_is_on_a_list_that_shifts_is_fetched_once_also_after_a_kill() {
 /// What a person put there, or has edited, is theirs; what they threw away is fetched again.
 #[test]
 fn nobodys_file_is_overwritten() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     stub.book().slip_in("talk");
     let bed = bed(&stub);
     fs::create_dir(bed.path("out")).unwrap();
@@ -202,8 +197,7 @@ fn the_embedded_service_is_asked_where_no_daemon_runs() {
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.run(["harvest", "--to", "out"]).code, 0);
     assert!(bed.path("out/talk.en.srt").exists());
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let _daemon = bed.daemon();
     let ran = bed.run(["harvest", "--to", "out"]);
     assert!(ran.code == 4 && ran.stderr.contains("a part of the daemon") && ran.stderr.contains("stop it"), "{ran:?}");
 }

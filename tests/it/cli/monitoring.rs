@@ -2,22 +2,15 @@
 //! lines of the log about finished files.
 
 use crate::support::bed::{Bed, QUICK, Ran, Running, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
 fn bed(stub: &Stub, more: &str, source: &str) -> Bed {
-    let config = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n{more}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\", \"srt\"]\n{source}\n",
-        stub.url()
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    let config = Config::of(stub).limits(2, 20).section(more);
+    config.inbox(&format!("outputs = [\"txt\", \"srt\"]\n{source}")).bed()
 }
 
 fn say(status: u16, body: &str) -> Act {
@@ -30,12 +23,6 @@ fn refusing() -> Stub {
         Endpoint::Create if asked.file.starts_with("bad") => say(422, "not a language"),
         _ => Act::Well,
     })
-}
-
-fn daemon(bed: &Bed) -> Running {
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
-    daemon
 }
 
 fn stop(running: Running) -> Ran {
@@ -94,7 +81,7 @@ fn beside_a_daemon_a_failed_job_is_acknowledged_through_it() {
     let stub = refusing();
     let bed = bed(&stub, "", "");
     bed.drop_in(0, "bad.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("it has failed", || check(&bed).0 == 2);
     let (_, line) = check(&bed);
     assert!(line.starts_with("SCRIBED CRITICAL - 1 job failed, not retried or acknowledged"), "{line}");
@@ -114,7 +101,7 @@ fn beside_a_daemon_a_failed_job_is_acknowledged_through_it() {
 
 #[test]
 fn what_waits_for_something_that_comes_by_itself_ends_a_pass_well() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let day = bed(&stub, "[budget]\nday = \"2s\"", "");
     (0..2).for_each(|n| drop(day.drop_in(n, format!("{n}.wav"))));
     assert_eq!(day.once(0)["waiting_for"], json!({"budget": 1}));
@@ -134,7 +121,7 @@ fn what_waits_for_something_that_comes_by_itself_ends_a_pass_well() {
 
 #[test]
 fn what_waits_for_a_person_a_folder_or_without_an_end_does_not() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let total = bed(&stub, "[budget]\ntotal = \"1s\"", "");
     total.drop_in(0, "a.wav");
     let sum = total.once(1);
@@ -165,7 +152,7 @@ fn an_outage_is_a_warning_at_first_and_its_end_is_logged_as_its_start_was() {
     let stub = Stub::start(|_, _| say(503, ""));
     let bed = bed(&stub, "", "");
     bed.drop_in(0, "a.wav");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("it is told", || check(&bed).1.contains("service `default` "));
     let (code, line) = check(&bed);
     assert!(code == 1 && line.starts_with("SCRIBED WARNING - "), "{line}");
@@ -189,7 +176,7 @@ fn a_refused_key_is_critical_at_once_and_a_pass_ends_with_3() {
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(ran.stdout.contains("exit code 3:"), "{ran:?}");
     assert_eq!(check(&bed).0, 2, "without a daemon too");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("it is told", || check(&bed).1.contains("service `default` "));
     assert_eq!(check(&bed).0, 2);
     stop(running);
@@ -218,7 +205,7 @@ fn what_this_command_cannot_look_at_is_unknown_and_a_damaged_queue_is_critical()
 
 #[test]
 fn where_a_timer_runs_passes_a_late_one_is_a_warning_and_waiting_work_is_none() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "[budget]\nday = \"1s\"\nmonth = \"100h\"", "");
     let check = |age: &str| bed.run(["status", "--check", "--max-pass-age", age]);
     let never = check("26h");
@@ -242,7 +229,7 @@ fn where_a_timer_runs_passes_a_late_one_is_a_warning_and_waiting_work_is_none() 
 /// changed since, nothing is.
 #[test]
 fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "", "");
     let listed =
         fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("folder = \"inbox\"", "manifest = \"*.csv\"");
@@ -270,7 +257,7 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
     fs::remove_file(bed.path("inbox/none.csv")).unwrap();
     assert_eq!(check(&bed).0, 0);
 
-    let daemon = daemon(&bed);
+    let daemon = bed.daemon();
     fs::write(bed.path("inbox/late.csv"), "file,file\ntalk.wav,b\n").unwrap();
     eventually("the daemon names it", || check(&bed).1.contains("late.csv"));
     stop(daemon);
@@ -308,7 +295,7 @@ fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
     let quiet = bed.run(["once", "-q"]);
     assert_eq!(quiet.stderr, "", "{quiet:?}");
 
-    let running = daemon(&bed);
+    let running = bed.daemon();
     bed.drop_in(2, "more.wav");
     eventually("it is written", || bed.run(["status", "--json"]).last_object()["jobs"]["written"] == 2);
     let log = stop(running).stderr;
@@ -317,9 +304,9 @@ fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
 
 #[test]
 fn a_daemon_that_hangs_is_critical() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "", "");
-    let running = daemon(&bed);
+    let running = bed.daemon();
     assert_eq!(check(&bed).0, 0);
     running.signal(Signal::STOP);
     running.stands_still();

@@ -1,6 +1,7 @@
 //! `scribed once` as its users meet it: the real binary, the embedded service, real speech.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, eventually, ffmpeg, set_mode, speech};
+use crate::support::config::Config;
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::json;
@@ -175,12 +176,7 @@ fn a_service_that_takes_requests_and_never_answers_is_left_in_time() {
 
 fn left_in_time(silent: Endpoint) {
     let stub = Stub::start(move |asked, _| if asked.endpoint == silent { Act::Say(Step::Hang) } else { Act::Well });
-    let bed = Bed::new(&format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
-        stub.url()
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = Config::of(&stub).inbox("").bed();
     bed.drop_in(0, "talk.wav");
     let ran = bed.run(["once", "--patience", "1s"]);
     assert_eq!(ran.code, 3, "{silent:?}: {ran:?}");

@@ -59,19 +59,13 @@ fn a_plan_tells_what_once_would_do_and_changes_nothing() {
         assert!(listed.lines().any(|said| said.starts_with(line)), "{line}: {listed}");
     }
 
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("the daemon knows them all", || plan(&bed)["done"] == 4);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
     fs::remove_dir_all(bed.path("inbox")).unwrap();
     let away = bed.run(["plan"]);
     assert!(away.code == 1 && away.stdout.contains("is not there"), "{away:?}");
-}
-
-fn daemon(bed: &Bed) -> Running {
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
-    running
 }
 
 #[test]
@@ -95,7 +89,7 @@ fn a_plan_that_is_interrupted_or_was_killed_leaves_no_copy_of_the_queue() {
         assert_eq!(copies(), left);
     }
     fs::create_dir(bed.path("state/.plan-left")).unwrap();
-    let running = daemon(&bed);
+    let running = bed.daemon();
     eventually("the daemon removes what was left", || copies() == 0);
     drop(running);
 }
@@ -134,7 +128,7 @@ fn every_path_is_explained() {
     for beside in [false, true] {
         // Without files that a daemon would take: the same answers either way.
         let skip = |path: &str| beside && path == "inbox/new.wav";
-        let running = beside.then(|| daemon(&bed));
+        let running = beside.then(|| bed.daemon());
         for (path, verdict, words) in expected.iter().filter(|(path, ..)| !skip(path)) {
             let ran = bed.run(["explain", "--json", path]);
             assert_eq!(ran.code, 0, "{ran:?}");

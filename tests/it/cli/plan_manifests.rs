@@ -1,7 +1,8 @@
 //! `scribed plan` and `scribed explain` of what rows of manifests order: they tell what a pass would do.
 
-use crate::sources::manifests::{bed, receipt, states, well, write};
 use crate::support::bed::{Bed, Running, files};
+use crate::support::manifests::{bed, receipt, states, write};
+use crate::support::stub::Stub;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +37,7 @@ const MAY: &str = "File,url,Language,template,duration,channels,sha256,shelf mar
     empty.wav,,,,,,,\n";
 
 fn with_lists() -> (crate::support::stub::Stub, Bed) {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for (n, name) in ["a.wav", "b.wav", "c.wav"].into_iter().enumerate() {
         bed.drop_in(n, name);
@@ -120,7 +121,7 @@ fn what_a_plan_counts_is_what_once_does() {
 
 #[test]
 fn copies_are_known_across_lists_and_folders() {
-    let stub = well();
+    let stub = Stub::well();
     let folder = "[[source]]\nname = \"folder\"\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\", \"srt\"]\n";
     let bed = bed(&stub, folder);
     bed.drop_in(0, "a.wav");
@@ -169,7 +170,7 @@ fn a_plan_of_rows_is_carried_out_and_nothing_else() {
 /// Which of two rows has the recording's own name is no matter.
 #[test]
 fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "a.wav");
     write(&bed, "june.csv", "file,language\na.wav,de\n");
@@ -186,7 +187,7 @@ fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
 
 #[test]
 fn what_is_on_its_way_and_stands_in_no_list_is_counted_too() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "[[source]]\nname = \"folder\"\nfolder = \"inbox/below\"\nsettle = \"50ms\"\n");
     bed.drop_in(0, "a.wav");
     fs::create_dir(bed.path("inbox/below")).unwrap();
@@ -207,7 +208,7 @@ fn what_is_on_its_way_and_stands_in_no_list_is_counted_too() {
 
 #[test]
 fn two_sources_never_answer_one_list() {
-    let stub = well();
+    let stub = Stub::well();
     let second = "[[source]]\nname = \"second\"\nmanifest = \"inbox/m*\"\nsettle = \"50ms\"\n";
     let bed = bed(&stub, second);
     bed.drop_in(0, "a.wav");
@@ -292,8 +293,7 @@ fn a_plan_beside_a_daemon_is_the_same() {
     let alone = plan(&bed, 1);
     let with = bed.command(["pause"]);
     assert_eq!(Running::start(with).wait().code, 0);
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
+    let running = bed.daemon();
     let beside = plan(&bed, 1);
     for name in ["files", "twins", "awaited", "billed_seconds"] {
         assert_eq!(alone[name], beside[name], "{name}: {alone} {beside}");

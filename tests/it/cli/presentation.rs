@@ -1,6 +1,7 @@
 //! What people see of the queue: one clock, each fact once, names that can be typed back, and nothing that wraps.
 
 use crate::support::bed::{Bed, QUICK, Ran, Running, eventually, speech};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -256,14 +257,8 @@ fn an_explanation_tells_each_fact_once() {
         }),
         _ => Act::Well,
     });
-    let config = format!(
-        "timezone = \"Europe/Berlin\"\n[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-         [service.poll]\nmin = \"20ms\"\nmax = \"50ms\"\ngive_up = \"1s\"\n[retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
-        stub.url()
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let config = Config::of(&stub).poll("min = \"20ms\", max = \"50ms\", give_up = \"1s\"").inbox("");
+    let bed = Bed::new(&format!("timezone = \"Europe/Berlin\"\n{config}"));
     for name in ["talk.wav", "refused.wav", "slow.wav"] {
         fs::write(bed.path("inbox").join(name), format!("RIFF what is said in {name}")).unwrap();
     }
@@ -443,12 +438,7 @@ fn only_jobs_that_move_are_on_their_way() {
         }),
         _ => Act::Well,
     });
-    let config = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\nlimits = {{ running = 1 }}\n{QUICK}",
-        stub.url()
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = Config::of(&stub).limits(4, 1).inbox("").bed();
     for n in 0..3 {
         bed.drop_in(n, format!("{n}.wav"));
     }

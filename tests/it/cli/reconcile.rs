@@ -2,23 +2,17 @@
 //! without a purchase; and what a person wants deleted at the service.
 
 use crate::support::bed::{Bed, Running, eventually, files, set_mode};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
 use std::fs;
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&config(stub));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    config(stub).bed()
 }
 
-fn config(stub: &Stub) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 500, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n",
-        stub.url()
-    )
+fn config(stub: &Stub) -> Config {
+    Config::of(stub).limits(4, 500).inbox("outputs = [\"txt\"]")
 }
 
 /// Nothing ends.
@@ -64,7 +58,7 @@ fn a_queue_that_was_deleted_adopts_all_that_was_bought_and_creates_nothing() {
 
 #[test]
 fn each_side_is_told_what_it_lacks_and_doubles_go_by_order_only() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     for name in ["a", "b", "c"] {
         fs::write(bed.path(format!("inbox/{name}.wav")), name).unwrap();
@@ -74,8 +68,7 @@ fn each_side_is_told_what_it_lacks_and_doubles_go_by_order_only() {
     stub.book().slip_in("somebody's");
     stub.book().lose("b.wav");
     stub.book().double("c.wav");
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     let (code, report) = reconciled(&bed, &[]);
     assert_eq!((code, &report["without_token"], &report["known"]), (1, &json!(1), &json!(2)), "{report}");
     assert_eq!(report["not_on_list"][0]["path"], "inbox/b.wav");
@@ -134,7 +127,6 @@ fn what_was_bought_for_a_cancelled_job_is_deleted_once_it_has_ended() {
 fn what_is_kept_of_a_deleted_transcription_goes_with_it() {
     let stub = Stub::start(slow);
     let bed = Bed::unprivileged(&config(&stub));
-    fs::write(bed.path("key"), "a-key").unwrap();
     fs::write(bed.path("inbox/private.wav"), "private").unwrap();
     let daemon = Running::start(bed.command(["run", "--json"]));
     let stage = || bed.jobs().get("private.wav").map(|job| job["stage"].as_str().unwrap().to_owned());

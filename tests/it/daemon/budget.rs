@@ -2,12 +2,14 @@
 //! accepted, and by the real store.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::jobs::{key, order, service, stamp, taken_to};
+use crate::support::manual_clock::ManualClock;
 use crate::support::stub::{Act, Endpoint, Stub};
-use scribed::clock::{Clock, Uptime};
+use scribed::clock::Clock;
 use scribed::config::load::read;
 use scribed::domain::fault::FaultKind;
-use scribed::domain::names::{Timestamp, UploadId};
+use scribed::domain::names::UploadId;
 use scribed::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
 use scribed::pipeline::budget::gate::{BudgetGate, Deferral, Measure};
 use scribed::source::mount::source_mount::Mount;
@@ -19,7 +21,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the service says of every upload, and bills where a test does not change it: 1.5 s, one channel.
@@ -35,25 +36,14 @@ fn zone_of_noon() -> String {
     }
 }
 
-fn config(stub: &Stub, budget: &str, source: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 16, running = 16, requests_per_second = 1000 }}\nprice_per_hour = 7.2\n\
-         [budget]\ntimezone = \"{}\"\n{budget}\n[retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{source}\n",
-        stub.url(),
-        zone_of_noon()
-    )
+fn config(stub: &Stub, budget: &str, source: &str) -> Config {
+    let budget = format!("[budget]\ntimezone = \"{}\"\n{budget}", zone_of_noon());
+    let config = Config::of(stub).limits(16, 16).service("price_per_hour = 7.2").section(&budget);
+    config.inbox(&format!("outputs = [\"txt\"]\n{source}"))
 }
 
 fn bed(stub: &Stub, budget: &str, source: &str) -> Bed {
-    let bed = Bed::new(&config(stub, budget, source));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
-}
-
-fn well() -> Stub {
-    Stub::start(|_, _| Act::Well)
+    config(stub, budget, source).bed()
 }
 
 /// A WAV file of so much tone; each is another content.
@@ -101,7 +91,7 @@ fn waiting(summary: &Value) -> (&Value, &Value) {
 
 #[test]
 fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "day = \"4s\"", "");
     tones(&bed, 0..4);
     let summary = bed.once(0);
@@ -136,7 +126,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
 
 #[test]
 fn every_run_has_a_budget_of_its_own_and_the_total_none_but_one() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "run = \"4s\"\ntotal = \"8s\"", "");
     tones(&bed, 0..7);
     let done = [bed.once(0), bed.once(0), bed.once(1), bed.once(1)].map(|summary| summary["done"].as_u64().unwrap());
@@ -148,7 +138,7 @@ fn every_run_has_a_budget_of_its_own_and_the_total_none_but_one() {
 
 #[test]
 fn a_source_has_its_own_wall_and_stands_in_no_others_way() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(
         &stub,
         "",
@@ -165,7 +155,7 @@ fn a_source_has_its_own_wall_and_stands_in_no_others_way() {
 
 #[test]
 fn what_is_longer_than_the_whole_budget_is_told_and_holds_up_nobody() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "day = \"4s\"", "");
     tone(&bed.path("inbox/a-long.wav"), 90, 3_000, 2);
     tones(&bed, 0..1);
@@ -179,7 +169,7 @@ fn what_is_longer_than_the_whole_budget_is_told_and_holds_up_nobody() {
 /// The file says nothing; the upload's answer does, and only it.
 #[test]
 fn where_probing_fails_the_uploads_answer_is_reserved() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "total = \"2s\"", "");
     for n in 0..2 {
         fs::write(bed.path(format!("inbox/odd{n}.wav")), format!("no recording that ffprobe knows {n}")).unwrap();
@@ -267,7 +257,7 @@ fn sixteen_at_once_and_kill_9_spend_no_more_than_is_allowed() {
 }
 
 fn killed_at(place: &str) {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "total = \"9s\"", "");
     tones(&bed, 0..16);
     let mut command = bed.command(["once", "--json"]);
@@ -300,7 +290,7 @@ fn what_was_refused_gives_its_share_back() {
 
 #[test]
 fn what_was_spent_is_told_by_everything_it_was_spent_on() {
-    let stub = well();
+    let stub = Stub::well();
     let extra = "template = \"t\"\n[[source]]\nname = \"films\"\nfolder = \"films\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n\
                  [template.t]\ndiarization = true";
     let bed = bed(&stub, "", extra);
@@ -336,11 +326,10 @@ fn what_was_spent_is_told_by_everything_it_was_spent_on() {
 
 #[test]
 fn beside_a_daemon_it_tells_the_same() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "run = \"4s\"", "");
     tones(&bed, 0..4);
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     eventually("two are done, two wait", || {
         let status = bed.run(["status", "--json"]).last_object();
         status["jobs"]["written"] == 2 && status["waiting_for"] == json!({"budget": 2})
@@ -354,28 +343,10 @@ fn beside_a_daemon_it_tells_the_same() {
     assert_eq!(written(&beside).len(), 2);
 }
 
-/// A clock that a test sets. Nothing waits by it.
-struct Hand(AtomicI64);
-
-#[async_trait::async_trait]
-impl Clock for Hand {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::Relaxed))
-    }
-
-    fn uptime(&self) -> Uptime {
-        Uptime(Duration::ZERO)
-    }
-
-    async fn sleep(&self, _span: Duration) {
-        std::future::pending().await
-    }
-}
-
 /// A source with a budget of five minutes a day, and files of three minutes each.
 struct Day {
     _dir: tempfile::TempDir,
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     store: QueueStore,
     mount: Mount,
     budget_gate: BudgetGate,
@@ -389,15 +360,15 @@ impl Day {
         let text =
             "[budget]\nday = \"5m\"\ntimezone = \"Europe/Paris\"\n[[source]]\nname = \"tests\"\nfolder = \"inbox\"\n";
         let mut config = read::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
-        let clock = Arc::new(Hand(timestamps::read(now).unwrap().0.into()));
-        let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
+        let clock = Arc::new(ManualClock::at(timestamps::read(now).unwrap()));
+        let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<ManualClock>::clone(&clock));
         let measure: Measure = Arc::new(|_, _, _| Box::pin(async { Some(AUDIO) }));
         let budget_gate = BudgetGate::new(config.budget, config.zone, measure);
         Self { _dir: dir, clock, store: memory::empty(), mount, budget_gate }
     }
 
     fn set(&self, now: &str) {
-        self.clock.0.store(timestamps::read(now).unwrap().0, Ordering::Relaxed);
+        self.clock.set(timestamps::read(now).unwrap());
     }
 
     /// The n-th file's job, ready for its upload and held.

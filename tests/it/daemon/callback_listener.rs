@@ -27,9 +27,7 @@ fn callback(port: u16, more: &str) -> String {
 fn daemon(bed: &Bed) -> Running {
     let mut command = bed.command(["run", "--json", "-vv"]);
     command.env("SCRIBED_KEY", KEY);
-    let running = Running::start(command);
-    running.first_line();
-    running
+    Running::daemon(command)
 }
 
 fn ask(bed: &Bed, arguments: &[&str]) -> Ran {

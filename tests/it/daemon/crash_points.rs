@@ -3,6 +3,7 @@
 //! over. And killed at random, for as long as `SCRIBED_KILL_SECONDS` says.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use scribed::crash::Point;
 use serde_json::Value;
@@ -63,14 +64,8 @@ fn rule(asked: &Asked<'_>, _: &mut Book) -> Act {
 }
 
 /// A service elsewhere, and everything quick.
-fn hosted(url: &str) -> String {
-    format!(
-        "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-         poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 4, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n"
-    )
+fn hosted(url: &str) -> Config {
+    Config::at(url).limits(2, 4).inbox("")
 }
 
 impl Hosted {
@@ -82,7 +77,6 @@ impl Hosted {
         let stub = Stub::start(rule);
         let url = stub.url();
         let bed = Bed::on(folder, &hosted(&url));
-        fs::write(bed.path("key"), "a-key").unwrap();
         fs::write(bed.path("inbox/empty.wav"), b"").unwrap();
         fs::write(bed.path("inbox").join(REFUSED), b"refused").unwrap();
         let mut scene = Self { bed, stub, files: Vec::new() };
@@ -190,9 +184,8 @@ struct Film {
 
 impl Film {
     fn new() -> Self {
-        let stub = Stub::start(|_, _| Act::Well);
-        let bed = Bed::new(&hosted(&stub.url()).replace("lag", "upload = \"audio\"\nlag"));
-        fs::write(bed.path("key"), "a-key").unwrap();
+        let stub = Stub::well();
+        let bed = hosted(&stub.url()).service("upload = \"audio\"").bed();
         fs::write(bed.path("speech.wav"), speech(0)).unwrap();
         let (speech, film) = (bed.path("speech.wav"), bed.path("inbox/film.mp4"));
         let pictures = ["-f", "lavfi", "-t", "1", "-i", "testsrc2=size=160x120:rate=25", "-itsoffset", "0.5", "-i"];

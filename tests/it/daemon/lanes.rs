@@ -1,27 +1,22 @@
 //! Whose turn it is: live before backlog, with room kept for it; and what a person puts before all others.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn bed(stub: &Stub, limits: &str, inbox: &str, other: &str) -> Bed {
-    let bed = Bed::new(&config(stub, limits, inbox, other));
-    fs::write(bed.path("key"), "a-key").unwrap();
+fn bed(stub: &Stub, limits: (usize, usize), inbox: &str, other: &str) -> Bed {
+    let bed = config(stub, limits, inbox, other).bed();
     fs::create_dir(bed.path("other")).unwrap();
     bed
 }
 
-fn config(stub: &Stub, limits: &str, inbox: &str, other: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ {limits}, requests_per_second = 1000 }}\n[retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{inbox}\n\
-         [[source]]\nfolder = \"other\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{other}\n",
-        stub.url()
-    )
+fn config(stub: &Stub, (uploads, running): (usize, usize), inbox: &str, other: &str) -> Config {
+    let txt = |more| format!("outputs = [\"txt\"]\n{more}");
+    Config::of(stub).limits(uploads, running).inbox(&txt(inbox)).folder("other", &txt(other))
 }
 
 /// As many recordings as one likes, each of its own content.
@@ -48,8 +43,8 @@ fn at(bed: &Bed, stage: &str) -> usize {
 
 #[test]
 fn what_stands_beside_a_recording_says_how_urgent_it_is() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = bed(&stub, "uploads = 1, running = 1", "", "");
+    let stub = Stub::well();
+    let bed = bed(&stub, (1, 1), "", "");
     (0..6).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
     fs::write(bed.path("inbox/old-4.toml"), "priority = 10\n").unwrap();
     assert_eq!(bed.run(["pause"]).code, 0);
@@ -64,7 +59,7 @@ fn what_stands_beside_a_recording_says_how_urgent_it_is() {
 #[test]
 fn a_backlog_leaves_room_for_a_clip() {
     let (stub, ended) = slow();
-    let bed = bed(&stub, "uploads = 2, running = 4", "lane = \"backlog\"", "");
+    let bed = bed(&stub, (2, 4), "lane = \"backlog\"", "");
     (0..12).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
     let daemon = Running::start(bed.command(["run"]));
     eventually("the backlog has what it may have", || at(&bed, "submitted") == 3 && at(&bed, "uploaded") == 3);
@@ -87,7 +82,7 @@ fn a_backlog_leaves_room_for_a_clip() {
 #[test]
 fn a_shut_window_holds_up_no_other_source() {
     let (stub, ended) = slow();
-    let limits = "uploads = 2, running = 2";
+    let limits = (2, 2);
     let bed = bed(&stub, limits, "", "");
     (0..6).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
     let daemon = Running::start(bed.command(["run"]));
@@ -104,8 +99,8 @@ fn a_shut_window_holds_up_no_other_source() {
 
 #[test]
 fn what_a_person_bumps_comes_first_with_a_daemon_and_without() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = bed(&stub, "uploads = 1, running = 1", "lane = \"backlog\"", "priority = 10");
+    let stub = Stub::well();
+    let bed = bed(&stub, (1, 1), "lane = \"backlog\"", "priority = 10");
     let names = ["inbox/a.wav", "inbox/b.wav", "inbox/c.wav", "other/d.wav"];
     names.iter().enumerate().for_each(|(n, name)| put(&bed, n, name));
     assert_eq!(bed.run(["pause"]).code, 0);
@@ -122,8 +117,7 @@ fn what_a_person_bumps_comes_first_with_a_daemon_and_without() {
     assert!(over.code == 1 && over.stderr.contains("has ended"), "{over:?}");
     assert_eq!(bed.run(["pause"]).code, 0);
     put(&bed, 4, "inbox/e.wav");
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     eventually("it is known", || bed.jobs().contains_key("e.wav"));
     assert_eq!(bed.run(["bump", "inbox/e.wav"]).code, 0);
     assert!(bed.run(["explain", "inbox/e.wav"]).stdout.contains("before all others"));

@@ -1,46 +1,27 @@
 //! Rest by a person's order: of everything, of one source, for a time; and until nothing is at the service.
 
 use crate::support::bed::{Bed, Running, eventually};
-use crate::support::stub::{Act, Stub};
+use crate::support::config::Config;
+use crate::support::stub::Stub;
 use serde_json::json;
 use std::fs;
 use std::sync::atomic::Ordering;
 
-fn two_sources(service: &str) -> Bed {
-    let config = format!(
-        "{service}[retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n\
-         [[source]]\nfolder = \"other\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n"
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
+fn two_sources(stub: &Stub) -> Bed {
+    let config = Config::of(stub).limits(2, 20).inbox("outputs = [\"txt\"]");
+    let bed = config.folder("other", "outputs = [\"txt\"]").bed();
     fs::create_dir(bed.path("other")).unwrap();
     bed
-}
-
-fn far(stub: &Stub) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n",
-        stub.url()
-    )
 }
 
 fn put(bed: &Bed, n: usize, place: &str) {
     fs::rename(bed.drop_in(n, "put.wav"), bed.path(place)).unwrap();
 }
 
-/// A daemon that answers.
-fn daemon(bed: &Bed) -> Running {
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
-    daemon
-}
-
 #[test]
 fn one_source_rests_and_the_others_go_on() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = two_sources(&far(&stub));
+    let stub = Stub::well();
+    let bed = two_sources(&stub);
     put(&bed, 0, "inbox/a.wav");
     put(&bed, 1, "other/b.wav");
     let said = bed.run(["pause", "--source", "other", "--json"]).last_object();
@@ -62,17 +43,17 @@ fn one_source_rests_and_the_others_go_on() {
 /// The daemon goes on by itself when the time is over, and after a restart no sooner.
 #[test]
 fn a_pause_for_a_time_ends_by_itself() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = two_sources(&far(&stub));
+    let stub = Stub::well();
+    let bed = two_sources(&stub);
     assert_eq!(bed.run(["pause", "--for", "1h"]).code, 0);
-    let running = daemon(&bed);
+    let running = bed.daemon();
     put(&bed, 0, "inbox/a.wav");
     eventually("it rests", || {
         let status = bed.run(["status", "--json"]).last_object();
         status["waiting_for"] == json!({ "pause": 1 }) && status["pauses"][0]["until"].is_string()
     });
     drop(running);
-    let running = daemon(&bed);
+    let running = bed.daemon();
     assert_eq!(bed.run(["pause", "--for", "700ms"]).code, 0, "in the place of the longer one");
     eventually("it goes on", || bed.jobs().values().all(|job| job["stage"] == "written"));
     drop(running);
@@ -83,9 +64,9 @@ fn a_pause_for_a_time_ends_by_itself() {
 #[test]
 fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
     let (stub, ended) = Stub::slow();
-    let bed = two_sources(&far(&stub));
+    let bed = two_sources(&stub);
     put(&bed, 0, "inbox/a.wav");
-    let daemon = daemon(&bed);
+    let daemon = bed.daemon();
     eventually("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     let mut draining = Running::start(bed.command(["drain", "--json"]));
     eventually("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
@@ -105,7 +86,7 @@ fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
 #[test]
 fn without_a_daemon_draining_does_the_work_itself() {
     let (stub, ended) = Stub::slow();
-    let bed = two_sources(&far(&stub));
+    let bed = two_sources(&stub);
     put(&bed, 0, "inbox/a.wav");
     let mut pass = Running::start(bed.command(["once"]));
     eventually("it is at the service", || !stub.book().accepted().is_empty());

@@ -1,66 +1,49 @@
 //! A changed `jobs.toml` while the daemon runs: taken up whole or not at all, and nothing is lost or paid twice.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-fn config(url: &str, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{more}\n"
-    )
-}
-
-fn bed(config: &str) -> Bed {
-    let bed = Bed::new(config);
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
-}
-
-fn daemon(bed: &Bed) -> Running {
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
-    daemon
+fn config(url: &str) -> Config {
+    Config::at(url).inbox("outputs = [\"txt\"]")
 }
 
 fn exists(path: &Path) -> bool {
     path.exists()
 }
 
-const SHELF: &str = "[[source]]\nfolder = \"shelf\"\nsettle = \"50ms\"\noutputs = [\"txt\"]";
-
 #[test]
 fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = bed(&config(&stub.url(), ""));
+    let stub = Stub::well();
+    let bed = config(&stub.url()).bed();
     fs::create_dir(bed.path("shelf")).unwrap();
     fs::rename(bed.drop_in(0, "a.wav"), bed.path("shelf/a.wav")).unwrap();
-    let daemon = daemon(&bed);
+    let daemon = bed.daemon();
 
-    bed.configure(&config(&stub.url(), SHELF));
+    bed.configure(&config(&stub.url()).folder("shelf", ""));
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("the source shelf is new"), "{ran:?}");
     eventually("what lies there is written", || exists(&bed.path("shelf/a.en.txt")));
 
     // What is wrong with it is told to whoever asked; nothing of it counts.
-    bed.configure(&config(&stub.url(), "settel = \"1s\""));
+    bed.configure(&Config::of(&stub).inbox("settel = \"1s\""));
     let wrong = bed.run(["reload"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.stderr.contains("settel"), "{wrong:?}");
     daemon.signal(Signal::HUP);
-    bed.configure(&config(&stub.url(), &format!("{SHELF}\n[state]\nspool = \"5MB\"")));
+    bed.configure(&config(&stub.url()).folder("shelf", "").section("[state]\nspool = \"5MB\""));
     let fixed = bed.run(["reload"]);
     assert_eq!(fixed.code, 2, "{fixed:?}");
     assert!(fixed.stderr.contains("[state] spool cannot change while the daemon runs"), "{fixed:?}");
     fs::rename(bed.drop_in(1, "b.wav"), bed.path("shelf/b.wav")).unwrap();
     eventually("the daemon goes on with the old one", || exists(&bed.path("shelf/b.en.txt")));
 
-    bed.configure(&config(&stub.url(), ""));
+    bed.configure(&config(&stub.url()));
     daemon.signal(Signal::HUP);
     eventually("the signal is heard", || bed.run(["explain", "shelf/c.wav"]).stdout.contains("below no source"));
     daemon.signal(Signal::TERM);
@@ -75,20 +58,20 @@ fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
 /// What waited for another configuration goes on with it at once.
 #[test]
 fn what_waited_for_a_person_goes_on_with_the_new_configuration() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let waits = "[retry]\nfirst = \"9m\"";
-    let bed = bed(&config(&format!("http://{nobody}"), waits));
+    let config = |url: &str| config(url).retry("first = \"9m\"");
+    let bed = config(&format!("http://{nobody}")).bed();
     bed.drop_in(0, "a.wav");
-    let _daemon = daemon(&bed);
+    let _daemon = bed.daemon();
     let trouble = || bed.run(["status", "--json"]).last_object()["daemon"]["trouble"].is_string();
     eventually("the service is not reached", trouble);
-    bed.configure(&config(&stub.url(), &format!("{waits}\n[budget]\ntotal = \"1s\"")));
+    bed.configure(&config(&stub.url()).section("[budget]\ntotal = \"1s\""));
     assert_eq!(bed.run(["reload"]).code, 0);
     eventually("it is too much for the budget", || {
         bed.jobs().get("a.wav").is_some_and(|job| job["reason"].as_str().unwrap().contains("budget"))
     });
-    bed.configure(&config(&stub.url(), &format!("{waits}\n[budget]\ntotal = \"1h\"")));
+    bed.configure(&config(&stub.url()).section("[budget]\ntotal = \"1h\""));
     assert_eq!(bed.run(["reload"]).code, 0);
     eventually("it is written", || exists(&bed.path("inbox/a.en.txt")));
 }
@@ -101,12 +84,12 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
         _ => Act::Well,
     });
     let named = |name: &str| {
-        let text = config(&stub.url(), &format!("service = \"{name}\"\n[retry]\nfirst = \"50ms\"\nmax = \"100ms\""));
+        let text = Config::of(&stub).inbox(&format!("outputs = [\"txt\"]\nservice = \"{name}\"")).to_string();
         text.replace("[service]", &format!("[services.{name}]"))
     };
-    let bed = bed(&named("first"));
+    let bed = Bed::new(&named("first"));
     bed.drop_in(0, "a.wav");
-    let _daemon = daemon(&bed);
+    let _daemon = bed.daemon();
     eventually("it is submitted", || bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted"));
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
@@ -130,16 +113,20 @@ fn no_job_is_lost_or_paid_twice_over_reloads_under_load() {
         _ => Act::Well,
     });
     let of = |n: usize| {
-        let limits = format!("uploads = {}, running = {}", 2 + n % 3, 8 + n % 5);
-        let more = ["", SHELF, "[budget]\nday = \"100h\"", "[retry]\nfirst = \"60ms\"\nmax = \"100ms\""][n % 4];
-        config(&stub.url(), more).replace("uploads = 4, running = 20", &limits)
+        let config = config(&stub.url()).limits(2 + n % 3, 8 + n % 5);
+        match n % 4 {
+            0 => config,
+            1 => config.folder("shelf", ""),
+            2 => config.section("[budget]\nday = \"100h\""),
+            _ => config.retry("first = \"60ms\"\nmax = \"100ms\""),
+        }
     };
-    let bed = bed(&of(0));
+    let bed = of(0).bed();
     fs::create_dir(bed.path("shelf")).unwrap();
     for n in 0..FILES {
         fs::write(bed.path(format!("inbox/{n:03}.wav")), vec![b'x'; 100 + n]).unwrap();
     }
-    let daemon = daemon(&bed);
+    let daemon = bed.daemon();
     let done = || bed.run(["status", "--json"]).last_object()["jobs"]["written"].as_u64().unwrap_or(0) as usize;
     let mut reloads = 0;
     eventually("all is written", || {

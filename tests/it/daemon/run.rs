@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-/// Starts a command that has the key.
-fn start(bed: &Bed, arguments: &[&str]) -> Running {
+/// A command that has the key.
+fn with_key(bed: &Bed, arguments: &[&str]) -> Command {
     let mut command = bed.command(arguments);
     command.env("SCRIBED_KEY", SERVICE_KEY);
-    Running::start(command)
+    command
 }
 
-/// Starts the daemon, and waits until it listens.
+fn start(bed: &Bed, arguments: &[&str]) -> Running {
+    Running::start(with_key(bed, arguments))
+}
+
 fn daemon(bed: &Bed) -> Running {
-    let running = start(bed, &["run", "--json"]);
-    let line: Value = serde_json::from_str(&running.first_line()).unwrap();
-    assert_eq!(line["pid"], running.pid());
-    running
+    Running::daemon(with_key(bed, &["run", "--json"]))
 }
 
 /// Stops it in good order.

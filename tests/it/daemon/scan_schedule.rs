@@ -1,7 +1,8 @@
 //! Sources that are scanned by a cron line: by the real binary, under a wall clock that the test sets.
 
 use crate::support::bed::{Bed, Ran, Running, eventually};
-use crate::support::stub::{Act, Stub};
+use crate::support::config::Config;
+use crate::support::stub::Stub;
 use chrono::{DateTime, Utc};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -15,22 +16,16 @@ struct Days {
     stub: Stub,
 }
 
-fn config(stub: &Stub, lines: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{lines}\n",
-        stub.url()
-    )
+fn config(stub: &Stub, lines: &str) -> Config {
+    Config::of(stub).limits(2, 20).inbox(&format!("outputs = [\"txt\"]\n{lines}"))
 }
 
 const NIGHTLY: &str = "scan = \"0 22 * * *\"";
 
 impl Days {
     fn new(lines: &str) -> Self {
-        let stub = Stub::start(|_, _| Act::Well);
-        let bed = Bed::new(&config(&stub, lines));
-        fs::write(bed.path("key"), "a-key").unwrap();
+        let stub = Stub::well();
+        let bed = config(&stub, lines).bed();
         Self { bed, stub }
     }
 
@@ -59,9 +54,7 @@ impl Days {
     }
 
     fn daemon(&self) -> Running {
-        let daemon = Running::start(self.command(["run", "--json"]));
-        daemon.first_line();
-        daemon
+        Running::daemon(self.command(["run", "--json"]))
     }
 
     fn is_written(&self, stem: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Several services in one process: each has its own jobs, its own line and its own limits.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal, refusal_with};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -8,23 +9,16 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// `inbox` goes to the service elsewhere, `vault` to the embedded one.
-fn config(stub: &Stub, vault: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [services.site]\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         [retry]\nattempts = 3\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n\
-         [[source]]\nfolder = \"vault\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{vault}\n",
-        stub.url()
-    )
+fn config(stub: &Stub, vault: &str) -> Config {
+    let site = "[services.site]\npoll = { min = \"20ms\", max = \"50ms\" }";
+    let config = Config::of(stub).limits(2, 20).retry("attempts = 3\nfirst = \"50ms\"\nmax = \"100ms\"").section(site);
+    config.inbox("outputs = [\"txt\"]").folder("vault", &format!("outputs = [\"txt\"]\n{vault}"))
 }
 
 const KEPT_HERE: &str = "service = \"site\"\nlocal_only = true";
 
 fn bed(stub: &Stub, vault: &str) -> Bed {
-    let bed = Bed::new(&config(stub, vault));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = config(stub, vault).bed();
     fs::create_dir(bed.path("vault")).unwrap();
     bed
 }
@@ -42,16 +36,9 @@ fn services(bed: &Bed) -> Vec<Value> {
     bed.run(["status", "--json"]).last_object()["services"].as_array().unwrap().clone()
 }
 
-/// A daemon that answers.
-fn daemon(bed: &Bed) -> Running {
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
-    daemon
-}
-
 #[test]
 fn what_is_kept_here_is_transcribed_here_and_the_service_elsewhere_never_hears_of_it() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, KEPT_HERE);
     bed.drop_in(0, "open.wav");
     secret(&bed);
@@ -68,7 +55,7 @@ fn what_is_kept_here_is_transcribed_here_and_the_service_elsewhere_never_hears_o
 /// result of one that went elsewhere, and a copy elsewhere tells nobody that this one exists.
 #[test]
 fn copies_are_shared_within_a_service_only() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, KEPT_HERE);
     bed.drop_in(1, "open.wav");
     fs::copy(bed.path("inbox/open.wav"), bed.path("vault/secret.wav")).unwrap();
@@ -118,15 +105,10 @@ fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
         _ => Act::Well,
     });
     let far = |name: &str| {
-        let terms = "lag = \"0s\"\npoll = { min = \"20ms\", max = \"50ms\" }";
-        let url = stub.url();
-        format!(
-            "[services.{name}]\nurl = \"{url}\"\nkey = \"file:key\"\n{terms}\n[retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\nservice = \"{name}\"\n"
-        )
+        let text = Config::of(&stub).inbox(&format!("outputs = [\"txt\"]\nservice = \"{name}\"")).to_string();
+        text.replace("[service]", &format!("[services.{name}]"))
     };
     let bed = Bed::new(&far("first"));
-    fs::write(bed.path("key"), "a-key").unwrap();
     bed.drop_in(0, "a.wav");
     assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
     assert_eq!(bed.jobs()["a.wav"]["stage"], "submitted");
@@ -148,7 +130,7 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
         Endpoint::Read => Act::Say(refusal(503, "back soon")),
         _ => Act::Well,
     });
-    let old = config(&stub, "");
+    let old = config(&stub, "").to_string();
     let moved = old.replace("//127.0.0.1:", "//localhost:");
     let bed = bed(&stub, "");
     for (n, name) in ["a.wav", "b.wav"].into_iter().enumerate() {
@@ -198,7 +180,7 @@ fn what_was_uploaded_before_a_service_moved_is_sent_again() {
     assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
     assert_eq!((&bed.jobs()["a.wav"]["stage"], stub.book().moments(Endpoint::Upload).len()), (&json!("uploaded"), 1));
     stub.set(|_, _| Act::Well);
-    bed.configure(&config(&stub, "").replace("//127.0.0.1:", "//localhost:"));
+    bed.configure(&config(&stub, "").to_string().replace("//127.0.0.1:", "//localhost:"));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(stub.book().moments(Endpoint::Upload).len(), 2);
 }
@@ -225,7 +207,7 @@ fn the_limits_are_found_below_those_that_were_agreed() {
         bytes.extend([n; 2]);
         fs::write(bed.path(format!("inbox/{n:02}.wav")), bytes).unwrap();
     }
-    let daemon = daemon(&bed);
+    let daemon = bed.daemon();
     eventually("the lower limit is shown", || {
         let running = services(&bed)[0]["limits"]["running"].clone();
         running["agreed"] == json!(20) && running["found"].as_u64().is_some_and(|found| found < 10)

@@ -1,27 +1,21 @@
 //! Sources that are sent at certain times only.
 
 use crate::support::bed::{Bed, Running, eventually};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::config::Config;
+use crate::support::stub::{Endpoint, Stub};
 use chrono::{TimeDelta, Timelike, Utc};
 use serde_json::json;
 use std::fs;
 use std::sync::atomic::Ordering;
 
 /// Two sources; `submit` is the first one's.
-fn config(stub: &Stub, submit: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n{submit}\n\
-         [[source]]\nfolder = \"other\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n",
-        stub.url()
-    )
+fn config(stub: &Stub, submit: &str) -> Config {
+    let config = Config::of(stub).limits(2, 20).inbox(&format!("outputs = [\"txt\"]\n{submit}"));
+    config.folder("other", "outputs = [\"txt\"]")
 }
 
-fn bed(config: &str) -> Bed {
-    let bed = Bed::new(config);
-    fs::write(bed.path("key"), "a-key").unwrap();
+fn bed(config: &Config) -> Bed {
+    let bed = config.bed();
     fs::create_dir(bed.path("other")).unwrap();
     bed
 }
@@ -36,7 +30,7 @@ fn window(in_hours: i64) -> String {
 
 #[test]
 fn outside_its_window_a_source_waits_and_the_others_go_on() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&config(&stub, &window(6)));
     bed.drop_in(0, "a.wav");
     fs::rename(bed.drop_in(1, "put.wav"), bed.path("other/b.wav")).unwrap();
@@ -80,7 +74,7 @@ fn what_is_in_flight_when_the_window_shuts_is_awaited_and_written() {
 
 #[test]
 fn a_window_opens_by_itself() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let soon = Utc::now() + TimeDelta::seconds(5);
     let from = format!("{} {} {} * * *", soon.second(), soon.minute(), soon.hour());
     let bed = bed(&config(&stub, &format!("submit = [{{ from = \"{from}\", for = \"1h\" }}]")));

@@ -2,6 +2,7 @@
 //! `plan` and the jobs that wait.
 
 use crate::support::bed::{Bed, Running, eventually, ffmpeg};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
 use std::fs;
@@ -10,29 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-fn service(stub: &Stub, budget: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 8, running = 16, requests_per_second = 1000 }}\n{budget}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n",
-        stub.url()
-    )
-}
+const SOURCE: &str = "outputs = [\"txt\"]\nexisting = \"transcribe\"";
 
-fn source(name: &str, more: &str) -> String {
-    format!(
-        "[[source]]\nname = \"{name}\"\nfolder = \"{name}\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\nexisting = \"transcribe\"\n{more}\n"
-    )
-}
-
-fn bed(config: &str) -> Bed {
-    let bed = Bed::new(config);
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
-}
-
-fn well() -> Stub {
-    Stub::start(|_, _| Act::Well)
+fn config(stub: &Stub, budget: &str) -> Config {
+    Config::of(stub).limits(8, 16).section(budget)
 }
 
 /// A WAV file of so much tone; each number is another content.
@@ -71,9 +53,9 @@ fn budget_of(object: &Value) -> [f64; 4] {
 #[test]
 fn priority_decides_who_gets_a_tight_budget() {
     for round in 0..4 {
-        let stub = well();
-        let sources = source("aaa", "") + &source("zzz", "priority = 1000");
-        let bed = bed(&(service(&stub, "[budget]\ntotal = \"2s\"") + &sources));
+        let stub = Stub::well();
+        let config = config(&stub, "[budget]\ntotal = \"2s\"").folder("aaa", SOURCE);
+        let bed = config.folder("zzz", &format!("{SOURCE}\npriority = 1000")).bed();
         for n in 0..3 {
             tone(&bed.path(format!("aaa/low{n}.wav")), n, 1_500);
         }
@@ -91,14 +73,13 @@ fn priority_decides_who_gets_a_tight_budget() {
 
 #[test]
 fn what_a_person_bumped_gets_a_tight_budget_when_a_pause_ends() {
-    let stub = well();
-    let bed = bed(&(service(&stub, "[budget]\ntotal = \"2s\"") + &source("inbox", "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "[budget]\ntotal = \"2s\"").inbox(SOURCE).bed();
     bed.run(["pause"]);
     for n in 0..6 {
         tone(&bed.path(format!("inbox/t{n}.wav")), n, 1_500);
     }
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let _daemon = bed.daemon();
     eventually("all are ready", || object(&bed, &["status", "--json"])["jobs"]["probed"] == 6);
     assert_eq!(bed.run(["bump", "inbox/t4.wav"]).code, 0);
     bed.run(["resume"]);
@@ -120,8 +101,8 @@ fn busy(rule: impl Fn(Endpoint, &str) -> Option<Act> + Send + 'static) -> (Stub,
     (stub, ended)
 }
 
-fn two_at_a_time(stub: &Stub, budget: &str) -> String {
-    service(stub, budget).replace("running = 16", "running = 2")
+fn two_at_a_time(stub: &Stub, budget: &str) -> Config {
+    config(stub, budget).limits(8, 2)
 }
 
 fn stage(bed: &Bed, path: &str) -> Value {
@@ -131,8 +112,7 @@ fn stage(bed: &Bed, path: &str) -> Value {
 /// Two are transcribed, and this one has reserved.
 fn begun(bed: &Bed, reserved: &str) -> Running {
     (0..2).for_each(|n| tone(&bed.path(format!("inbox/busy{n}.wav")), n, 1_500));
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     eventually("two are transcribed", || object(bed, &["status", "--json"])["jobs"]["submitted"] == 2);
     tone(&bed.path(format!("inbox/{reserved}")), 2, 1_500);
     eventually("one is uploaded", || stage(bed, reserved) == "uploaded");
@@ -145,8 +125,8 @@ fn what_is_given_back_goes_to_the_first_in_line_and_not_to_the_first_found() {
         let refused = endpoint == Endpoint::Create && file == "first.wav";
         refused.then(|| Act::Say(refusal(422, "no speech model for this")))
     });
-    let newest = source("inbox", "order = \"newest\"");
-    let bed = bed(&(two_at_a_time(&stub, "[budget]\ntotal = \"5s\"") + &newest));
+    let newest = format!("{SOURCE}\norder = \"newest\"");
+    let bed = two_at_a_time(&stub, "[budget]\ntotal = \"5s\"").inbox(&newest).bed();
     let _daemon = begun(&bed, "first.wav");
     for n in 1..4 {
         let path = bed.path(format!("inbox/t{n}.wav"));
@@ -171,8 +151,8 @@ fn status_cost_plan_and_who_waits_tell_the_same() {
         let bills_more = endpoint == Endpoint::Read && file == "later.wav";
         bills_more.then_some(Act::Change(|record| record["result"]["metadata"]["billing_time"] = json!(2.5)))
     });
-    let configured = |budget| two_at_a_time(&stub, budget) + &source("inbox", "");
-    let bed = bed(&configured("[budget]\nmonth = \"6500ms\"\ntimezone = \"UTC\""));
+    let configured = |budget| two_at_a_time(&stub, budget).inbox(SOURCE);
+    let bed = configured("[budget]\nmonth = \"6500ms\"\ntimezone = \"UTC\"").bed();
     let daemon = begun(&bed, "later.wav");
     fs::copy(bed.path("inbox/busy0.wav"), bed.path("inbox/copy.wav")).unwrap();
     tone(&bed.path("inbox/long.wav"), 3, 3_000);
@@ -225,7 +205,7 @@ fn a_fetch_that_fails_costs_nothing() {
             (Endpoint::Read, _) => Act::Change(|record| ended_in(record, 502, Value::Null)),
             _ => Act::Well,
         });
-        let bed = bed(&(service(&stub, "[budget]\ntotal = \"40s\"") + &source("inbox", "")));
+        let bed = config(&stub, "[budget]\ntotal = \"40s\"").inbox(SOURCE).bed();
         let added = bed.run(["add", "--duration", "30s", "https://media.example.org/talk.mp3"]);
         assert_eq!(added.code, 0, "{added:?}");
         assert_eq!(bed.once(1)["failed"], 1);
@@ -253,7 +233,7 @@ fn what_failed_after_its_audio_was_heard_or_sent_stays_spent() {
         (Endpoint::Read, _) => Act::Change(|record| ended_in(record, 400, Value::Null)),
         _ => Act::Well,
     });
-    let bed = bed(&(service(&stub, "[budget]\ntotal = \"40s\"") + &source("inbox", "")));
+    let bed = config(&stub, "[budget]\ntotal = \"40s\"").inbox(SOURCE).bed();
     assert_eq!(bed.run(["add", "--duration", "30s", "https://media.example.org/talk.mp3"]).code, 0);
     tone(&bed.path("inbox/sent.wav"), 0, 1_500);
     assert_eq!(bed.once(1)["failed"], 2);
@@ -268,7 +248,7 @@ fn what_is_billed_beyond_its_reservation_is_one_line_and_only_where_there_is_a_b
             Endpoint::Read => Act::Change(|record| record["result"]["metadata"]["billing_time"] = json!(10.0)),
             _ => Act::Well,
         });
-        let bed = bed(&(service(&stub, budget) + &source("inbox", "")));
+        let bed = config(&stub, budget).inbox(SOURCE).bed();
         for n in 0..12 {
             tone(&bed.path(format!("inbox/t{n}.wav")), n, 1_500);
         }

@@ -2,6 +2,7 @@
 //! moments that it wrote. By the real binary, under a wall clock that the test sets.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use scribed::domain::due_limit::LongestWaits;
 use scribed::domain::fault::{Fault, FaultKind};
@@ -17,14 +18,8 @@ use std::time::Duration;
 
 const HOUR: i64 = 3_600_000;
 
-fn config(stub: &Stub) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n",
-        stub.url()
-    )
+fn config(stub: &Stub) -> Config {
+    Config::of(stub).limits(2, 20).inbox("outputs = [\"txt\"]")
 }
 
 fn command(bed: &Bed, arguments: &[&str]) -> std::process::Command {
@@ -41,8 +36,7 @@ fn a_clock_that_was_ahead_by_hours_or_a_year_freezes_nothing() {
             (Endpoint::Upload, "away.wav") => Act::Say(refusal(503, "later")),
             _ => Act::Well,
         });
-        let bed = Bed::new(&config(&stub));
-        fs::write(bed.path("key"), "a-key").unwrap();
+        let bed = config(&stub).bed();
         fs::write(bed.path("wall"), ahead.to_string()).unwrap();
         fs::write(bed.path("inbox/runs.wav"), "runs").unwrap();
         let daemon = Running::start(command(&bed, &["run"]));

@@ -2,6 +2,7 @@
 //! file; what is written is in the file's time; and what is bought is the file.
 
 use crate::support::bed::{Bed, Ran, Running, SmallDisk, eventually, ffmpeg, files, speech};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::Value;
 use std::fs;
@@ -16,11 +17,10 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(state: &str, upload: &str) -> Self {
-        let stub = Stub::start(|_, _| Act::Well);
+        let stub = Stub::well();
         let bed = Bed::new("");
         let scene = Self { bed, stub };
         scene.configure(state, upload);
-        fs::write(scene.bed.path("key"), "a-key").unwrap();
         fs::write(scene.bed.path("speech.wav"), speech(0)).unwrap();
         scene
     }
@@ -31,14 +31,9 @@ impl Scene {
 
     /// With more settings of its source.
     pub fn configure_source(&self, state: &str, upload: &str, more: &str) {
-        let url = self.stub.url();
-        self.bed.configure(&format!(
-            "[state]\n{state}\n[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\nupload = \"{upload}\"\n\
-             poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-             limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-             [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\ninclude = [\"**/*.*\"]\nsettle = \"20ms\"\nhold = \"20ms\"\n{more}\n"
-        ));
+        let config = Config::of(&self.stub).limits(2, 20).service(&format!("upload = \"{upload}\""));
+        let inbox = format!("include = [\"**/*.*\"]\nhold = \"20ms\"\n{more}");
+        self.bed.configure(&config.section(&format!("[state]\n{state}")).inbox(&inbox));
     }
 
     /// A recording made by ffmpeg of pictures (input 0) and speech (input 1).

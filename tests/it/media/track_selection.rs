@@ -185,8 +185,7 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
     film(&scene, "b.mkv");
     fs::write(scene.bed.path("inbox/b.toml"), "channels = [1]\n").unwrap();
     // One runs at a time: the other one's sound waits at the service.
-    let daemon = Running::start(scene.bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = scene.bed.daemon();
     let mut waits = None;
     eventually("one is uploaded, the other runs", || {
         let jobs = scene.bed.jobs();
@@ -272,8 +271,7 @@ fn what_waits_before_its_upload_is_sent_as_it_is_said_now() {
     let nowhere = scene.bed.path("nowhere");
     let mut command = scene.bed.command(["run", "--json"]);
     command.env("PATH", &nowhere);
-    let daemon = Running::start(command);
-    daemon.first_line();
+    let daemon = Running::daemon(command);
     eventually("it waits for ffmpeg", || {
         scene.bed.jobs().get("a.mkv").is_some_and(|job| job["fault"]["kind"] == "unwritable")
     });

@@ -1,9 +1,10 @@
 //! A person saves an output in the moment in which scribed replaces it: the save is never lost, also where
 //! scribed is killed in the middle.
 
-use crate::sources::manifests::{self, receipt, states};
 use crate::support::bed::{Bed, Running};
-use crate::support::stub::{Act, Stub};
+use crate::support::config::Config;
+use crate::support::manifests::{self, receipt, states};
+use crate::support::stub::Stub;
 use std::fs;
 use std::path::Path;
 
@@ -33,14 +34,7 @@ impl Save {
 
 /// A recording that is written, and has other content since: its `.vtt` is about to be replaced.
 fn changed(stub: &Stub, folder: &Path) -> Bed {
-    let config = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\nhold = \"0s\"\noutputs = [\"vtt\"]\n",
-        stub.url()
-    );
-    let bed = Bed::on(folder, &config);
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = Bed::on(folder, &Config::of(stub).inbox("hold = \"0s\"\noutputs = [\"vtt\"]"));
     fs::write(bed.path("inbox/talk.wav"), "one").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     fs::write(bed.path("inbox/talk.wav"), "another").unwrap();
@@ -74,7 +68,7 @@ fn assert_both_are_there(bed: &Bed) {
 fn a_save_between_the_check_and_the_exchange_is_put_back() {
     for folder in [std::env::temp_dir().as_path(), Path::new("/dev/shm")] {
         for save in [Save::InPlace, Save::ByRename] {
-            let stub = Stub::start(|_, _| Act::Well);
+            let stub = Stub::well();
             let bed = changed(&stub, folder);
             let file = bed.path("inbox/talk.en.vtt");
             assert_eq!(pass(&bed, "replacing", || save.save(&file, SAVED), None), 0, "{save:?}");
@@ -86,7 +80,7 @@ fn a_save_between_the_check_and_the_exchange_is_put_back() {
 #[test]
 fn killed_after_the_exchange_a_save_is_put_back_by_the_next_pass() {
     for save in [Save::InPlace, Save::ByRename] {
-        let stub = Stub::start(|_, _| Act::Well);
+        let stub = Stub::well();
         let bed = changed(&stub, &std::env::temp_dir());
         let file = bed.path("inbox/talk.en.vtt");
         assert_eq!(pass(&bed, "replacing", || save.save(&file, SAVED), Some("replaced")), -9, "{save:?}");
@@ -99,7 +93,7 @@ fn killed_after_the_exchange_a_save_is_put_back_by_the_next_pass() {
 #[test]
 fn killed_around_an_exchange_there_is_one_whole_output() {
     for place in ["replacing", "replaced", "output-named", "names-synced"] {
-        let stub = Stub::start(|_, _| Act::Well);
+        let stub = Stub::well();
         let bed = changed(&stub, &std::env::temp_dir());
         let before = fs::read(bed.path("inbox/talk.en.vtt")).unwrap();
         let mut command = bed.command(["once"]);
@@ -117,7 +111,7 @@ fn killed_around_an_exchange_there_is_one_whole_output() {
 /// people see it.
 #[test]
 fn a_save_whose_place_was_taken_meanwhile_is_kept_under_a_visible_name() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = changed(&stub, &std::env::temp_dir());
     let file = bed.path("inbox/talk.en.vtt");
     assert_eq!(pass(&bed, "replacing", || Save::InPlace.save(&file, SAVED), Some("replaced")), -9);
@@ -134,7 +128,7 @@ fn a_save_whose_place_was_taken_meanwhile_is_kept_under_a_visible_name() {
 #[test]
 fn a_receipt_that_a_person_saves_meanwhile_stays_theirs() {
     for dies in [None, Some("replaced")] {
-        let stub = manifests::well();
+        let stub = Stub::well();
         let bed = manifests::bed(&stub, "");
         manifests::write(&bed, "a.wav", "a");
         manifests::write(&bed, "list.csv", "file\na.wav\nlate.wav\n");

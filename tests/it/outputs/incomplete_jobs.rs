@@ -1,23 +1,18 @@
 //! Work that was requested and not done: it is named wherever a person looks, and what the embedded service does not
 //! do is told beforehand.
 
-use crate::sources::manifests::{receipt, write};
 use crate::support::bed::{Bed, QUICK};
+use crate::support::config::Config;
+use crate::support::manifests::{receipt, write};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
 use serde_json::{Value, json};
-use std::fs;
 
 /// A list of two recordings, transcribed elsewhere with all that this template requests.
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [template.all]\ndiarization = true\nsummarization = true\ntranslation = true\n\
-         translation_config = {{ target_languages = [\"de\", \"fr\"] }}\n\
-         [[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"50ms\"\ntemplate = \"all\"\n",
-        stub.url()
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let everything = "[template.all]\ndiarization = true\nsummarization = true\ntranslation = true\n\
+        translation_config = { target_languages = [\"de\", \"fr\"] }";
+    let manifests = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\ntemplate = \"all\"";
+    let bed = Config::of(stub).section(everything).source(manifests).bed();
     write(&bed, "list.csv", "file\nbad.wav\ngood.wav\n");
     write(&bed, "bad.wav", "the one");
     write(&bed, "good.wav", "the other one");

@@ -1,20 +1,13 @@
 //! Outputs that were deleted are noticed and written again at no cost; edited ones are told and left alone.
 
-use crate::support::bed::{Bed, Ran, Running, Share};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::bed::{Bed, Ran, Share};
+use crate::support::config::Config;
+use crate::support::stub::{Endpoint, Stub};
 use rustix::process::Signal;
 use std::fs;
 
 fn bed(stub: &Stub, more: &str) -> Bed {
-    let config = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n{more}\n",
-        stub.url()
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).inbox(more).bed()
 }
 
 /// Exit code, unchanged, edited, restored, missing.
@@ -33,7 +26,7 @@ fn bought(stub: &Stub) -> usize {
 
 #[test]
 fn deleted_outputs_are_noticed_and_restored_at_no_cost_and_edited_ones_left_alone() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for n in 0..3 {
         bed.drop_in(n, format!("talk{n}.wav"));
@@ -67,7 +60,7 @@ fn deleted_outputs_are_noticed_and_restored_at_no_cost_and_edited_ones_left_alon
 
 #[test]
 fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "talk.wav");
     bed.once(0);
@@ -75,8 +68,7 @@ fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
         fs::remove_dir_all(bed.path("state/results")).unwrap();
         fs::remove_file(bed.path("inbox/talk.en.vtt")).unwrap();
         let running = with_daemon.then(|| {
-            let running = Running::start(bed.command(["run", "--json"]));
-            running.first_line();
+            let running = bed.daemon();
             running
         });
         assert_eq!(verify(&bed, &[]), (1, [3, 0, 0, 1]));
@@ -98,7 +90,7 @@ fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
 
 #[test]
 fn what_moved_or_was_deleted_with_its_recording_is_not_missing_and_is_never_brought_back() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "shelf/talk.wav");
     bed.drop_in(1, "kept.wav");
@@ -117,7 +109,7 @@ fn what_moved_or_was_deleted_with_its_recording_is_not_missing_and_is_never_brou
 
 #[test]
 fn a_folder_that_is_away_is_not_verified_and_nothing_is_written_into_its_mount_point() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     let share = Share::mount(&bed.path("disk"), &bed.path("inbox"));
     bed.drop_in(0, "talk.wav");

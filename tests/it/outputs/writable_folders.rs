@@ -1,34 +1,19 @@
 //! Nothing is bought that could not be written: the folder of the outputs is tried before the upload, and before the
 //! create. And `existing = "skip"` holds for copies of known content.
 
-use crate::sources::manifests;
 use crate::support::bed::{Bed, Running, SmallDisk, eventually};
+use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::s3::{Fate, Front, S3};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::stub::{Endpoint, Stub};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-fn config(stub: &Stub, sources: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 8, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"200ms\"\n{sources}",
-        stub.url()
-    )
-}
-
-const INBOX: &str = "[[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n";
-
-fn keyed(bed: Bed) -> Bed {
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
-}
-
-fn well() -> Stub {
-    Stub::start(|_, _| Act::Well)
+fn config(stub: &Stub) -> Config {
+    Config::of(stub).limits(4, 8)
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -49,8 +34,8 @@ fn reason(bed: &Bed, name: &str) -> String {
 
 #[test]
 fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
-    let stub = well();
-    let bed = keyed(Bed::unprivileged(&config(&stub, INBOX)));
+    let stub = Stub::well();
+    let bed = Bed::unprivileged(&config(&stub).inbox(""));
     let upload_store = bed.path("inbox/shelf");
     fs::create_dir(&upload_store).unwrap();
     for n in 0..100 {
@@ -75,9 +60,8 @@ fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
 
 #[test]
 fn a_full_or_read_only_disk_is_found_before_the_upload() {
-    let stub = well();
-    let source = format!("{INBOX}place = \"out\"\n");
-    let bed = keyed(Bed::new(&config(&stub, &source)));
+    let stub = Stub::well();
+    let bed = config(&stub).inbox("place = \"out\"").bed();
     fs::create_dir(bed.path("out")).unwrap();
     let disk = SmallDisk::mount(&bed.path("out"), 1_024);
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
@@ -100,8 +84,8 @@ fn a_full_or_read_only_disk_is_found_before_the_upload() {
 
 #[test]
 fn a_folder_that_can_be_made_is_no_hindrance_and_one_that_cannot_is() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, &format!("{INBOX}place = \"out/deep\"\n"))));
+    let stub = Stub::well();
+    let bed = config(&stub).inbox("place = \"out/deep\"").bed();
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
     assert_eq!(bed.once(1)["waiting_for"], json!({"disk": 1}), "only its last folder is made");
     assert_nothing_was_sent(&stub);
@@ -112,7 +96,7 @@ fn a_folder_that_can_be_made_is_no_hindrance_and_one_that_cannot_is() {
 
 #[test]
 fn the_folder_of_a_row_is_tried_before_anything_is_sent_for_it() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = manifests::bed(&stub, "roots = [\".\"]");
     manifests::write(&bed, "a.wav", "a");
     manifests::write(&bed, "b.wav", "b");
@@ -134,8 +118,8 @@ fn the_folder_of_a_row_is_tried_before_anything_is_sent_for_it() {
 
 #[test]
 fn a_folder_that_cannot_be_written_any_more_is_found_before_the_create() {
-    let stub = well();
-    let bed = keyed(Bed::unprivileged(&config(&stub, INBOX)));
+    let stub = Stub::well();
+    let bed = Bed::unprivileged(&config(&stub).inbox(""));
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
     let mut command = bed.command(["run"]);
     command.env("SCRIBED_STOP_AT", "committed-uploaded");
@@ -161,14 +145,14 @@ fn a_bucket_that_may_not_be_put_to_is_found_before_the_upload() {
         true => Fate::Answer(403, "AccessDenied"),
         false => Fate::Pass,
     });
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, &s3.source("tapes", front.port))));
+    let stub = Stub::well();
+    let bed = config(&stub).section(&s3.source("tapes", front.port)).bed();
     fs::write(bed.path("s3-key"), &s3.key_id).unwrap();
     fs::write(bed.path("s3-secret"), &s3.secret).unwrap();
     assert_eq!(bed.once(1)["waiting_for"], json!({"disk": 1}));
     assert_nothing_was_sent(&stub);
     assert!(reason(&bed, "a.wav").contains("right to put objects"), "{}", reason(&bed, "a.wav"));
-    bed.configure(&config(&stub, &s3.source("tapes", s3.port)));
+    bed.configure(&config(&stub).section(&s3.source("tapes", s3.port)));
     assert_eq!(bed.once(0)["done"], 1);
 }
 
@@ -176,8 +160,8 @@ const THEIRS: &str = "1\n00:00:00,000 --> 00:00:01,000\nby hand\n";
 
 #[test]
 fn a_copy_of_known_content_with_a_subtitle_by_someone_else_is_skipped() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, &format!("{INBOX}existing = \"skip\"\n"))));
+    let stub = Stub::well();
+    let bed = config(&stub).inbox("existing = \"skip\"").bed();
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     for name in ["copy.wav", "plain.wav"] {
@@ -198,9 +182,9 @@ fn a_copy_of_known_content_with_a_subtitle_by_someone_else_is_skipped() {
 #[test]
 fn a_copy_in_a_bucket_with_a_subtitle_by_someone_else_is_skipped() {
     let s3 = S3::start();
-    let stub = well();
+    let stub = Stub::well();
     s3.put("tapes/talk.wav", "talk");
-    let bed = keyed(Bed::new(&config(&stub, &s3.source("tapes", s3.port))));
+    let bed = config(&stub).section(&s3.source("tapes", s3.port)).bed();
     fs::write(bed.path("s3-key"), &s3.key_id).unwrap();
     fs::write(bed.path("s3-secret"), &s3.secret).unwrap();
     assert_eq!(bed.once(0)["done"], 1);
@@ -212,8 +196,8 @@ fn a_copy_in_a_bucket_with_a_subtitle_by_someone_else_is_skipped() {
 
 #[test]
 fn a_queue_that_was_lost_knows_its_own_subtitles_by_what_is_in_them() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, &format!("{INBOX}outputs = [\"srt\"]\n"))));
+    let stub = Stub::well();
+    let bed = config(&stub).inbox("outputs = [\"srt\"]").bed();
     for name in ["talk.wav", "copy.wav"] {
         fs::write(bed.path("inbox").join(name), "talk").unwrap();
     }

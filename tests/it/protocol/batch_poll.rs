@@ -2,6 +2,7 @@
 //! never believed into an end, nor for long.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::scripted::Step;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
 use scribed::wire::timestamps;
@@ -25,17 +26,11 @@ fn all_processing(answer: &mut Value) {
 }
 
 fn bed(stub: &Stub) -> Bed {
-    polling(stub, "{ min = \"1s\", max = \"1s\" }")
+    polling(stub, "min = \"1s\", max = \"1s\"")
 }
 
 fn polling(stub: &Stub, poll: &str) -> Bed {
-    let url = stub.url();
-    let bed = Bed::new(&format!(
-        "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-         poll = {poll}\nlimits = {{ running = 100, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n"
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = Config::of(stub).poll(poll).limits(4, 100).inbox("outputs = [\"txt\"]").bed();
     for n in 0..FILES {
         fs::write(bed.path(format!("inbox/{n:02}.wav")), vec![b'x'; 100 + n]).unwrap();
     }
@@ -97,7 +92,7 @@ fn borne(ended: fn(&mut Value)) -> (u64, u64) {
         _ => Act::Well,
     };
     let stub = Stub::start(rule);
-    let bed = polling(&stub, "{ min = \"100ms\", max = \"500ms\" }");
+    let bed = polling(&stub, "min = \"100ms\", max = \"500ms\"");
     let running = Running::start(bed.command(["run"]));
     eventually("all are written", || written(&bed) == FILES);
     let status = Running::start(bed.command(["status", "--json"])).wait().last_object();

@@ -80,7 +80,7 @@ fn lost() -> Act {
 
 #[test]
 fn after_an_older_copy_of_the_state_was_put_back_nothing_is_bought_again() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     ["a.wav", "b.wav"].iter().for_each(|name| put(&bed, name));
     assert_eq!(once(&bed).last_object()["done"], 2);
@@ -101,7 +101,7 @@ fn after_an_older_copy_of_the_state_was_put_back_nothing_is_bought_again() {
 
 #[test]
 fn a_damaged_queue_buys_nothing_again() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     for n in 0..6 {
         put(&bed, &format!("{n}.wav"));
@@ -163,7 +163,7 @@ fn what_ended_in_an_error_is_not_found_again_at_the_next_start() {
 
 /// What the list must not be believed about; the second create's answer is lost.
 fn unknown_second(rule: impl Fn(&Asked<'_>, &mut Book) -> Option<Act> + Send + 'static) -> (Stub, Bed, Ran) {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     put(&bed, "first.wav");
     assert_eq!(once(&bed).last_object()["done"], 1);
@@ -203,7 +203,7 @@ fn an_after_date_that_is_read_as_a_day_proves_no_absence() {
 fn a_list_that_is_later_than_its_lag_proves_no_absence() {
     let late = Arc::new(AtomicBool::new(true));
     let hides = Arc::clone(&late);
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     put(&bed, "first.wav");
     assert_eq!(once(&bed).last_object()["done"], 1);
@@ -344,7 +344,7 @@ fn lists_that_are_read_to_their_end_whatever_they_are_like() {
 
 #[test]
 fn many_records_of_others_do_not_keep_a_new_installation_from_buying() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     for n in 0..25_000 {
         stub.book().slip_in_dated(&format!("foreign-{n}"), 60_000 * (26_000 - n));
     }

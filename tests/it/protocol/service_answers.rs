@@ -2,19 +2,13 @@
 //! costs what it held and nothing else. By the real binary.
 
 use crate::support::bed::{Bed, Ran, files};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
-        stub.url()
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).limits(2, 20).inbox("").bed()
 }
 
 fn once(bed: &Bed, files: &[&str]) -> Ran {

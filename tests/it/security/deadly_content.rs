@@ -2,25 +2,18 @@
 //! recordings. By the real binary.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::scripted::{Step, http};
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
 use std::fs;
 
-fn config(stub: &Stub) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
-        stub.url()
-    )
+fn config(stub: &Stub) -> Config {
+    Config::of(stub).limits(2, 20).inbox("")
 }
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&config(stub));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    config(stub).bed()
 }
 
 /// The answer to the read of the first file that a [`Stub`] was given.
@@ -93,7 +86,7 @@ fn a_million_words_take_memory_in_proportion_to_the_answer() {
 
 #[test]
 fn work_that_kills_the_process_is_set_aside_and_the_others_go_on() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     fs::write(bed.path("inbox/deadly.wav"), "deadly").unwrap();
     for _ in 0..3 {
@@ -119,7 +112,7 @@ fn work_that_kills_the_process_is_set_aside_and_the_others_go_on() {
 
 #[test]
 fn an_ignore_file_with_nested_braces_is_named_and_nothing_below_it_is_bought() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     fs::create_dir(bed.path("inbox/odd")).unwrap();
     fs::write(bed.path("inbox/odd/.scribedignore"), "{".repeat(65_000)).unwrap();
@@ -139,7 +132,7 @@ fn an_ignore_file_with_nested_braces_is_named_and_nothing_below_it_is_bought() {
 
 #[test]
 fn hostile_settings_beside_a_recording_are_told_and_end_nothing() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub);
     let hostile = [
         ("dots", format!("parameters.{}x = 1\n", "a.".repeat(60_000))),

@@ -62,7 +62,6 @@ fn a_missing_right_names_the_file_the_user_and_the_fix() {
     told(&["check"], 2, "jobs.toml");
     set_mode(&bed.path("jobs.toml"), 0o644);
     // The key.
-    fs::write(bed.path("key"), "a-key").unwrap();
     set_mode(&bed.path("key"), 0o000);
     bed.configure(&format!("[service]\nurl = \"https://stt.example.org\"\nkey = \"file:key\"\n{QUICK}"));
     told(&["once"], 2, "/key");

@@ -1,32 +1,18 @@
 //! No symbolic link below a source's folder is followed, wherever it stands in a path: not for reading, and not for
 //! writing. And what is written for a recording may be read by those who may read the recording.
 
-use crate::sources::manifests;
 use crate::support::bed::{Bed, Running, eventually, files, set_mode};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::config::Config;
+use crate::support::manifests;
+use crate::support::stub::{Endpoint, Stub};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-fn config(stub: &Stub, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 8, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"200ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\nhold = \"0s\"\n{more}",
-        stub.url()
-    )
-}
-
-fn well() -> Stub {
-    Stub::start(|_, _| Act::Well)
-}
-
-fn keyed(bed: Bed) -> Bed {
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+fn config(stub: &Stub, more: &str) -> Config {
+    Config::of(stub).limits(4, 8).inbox(&format!("hold = \"0s\"\n{more}"))
 }
 
 fn put(path: &Path, text: &str) {
@@ -69,8 +55,8 @@ fn swap_back(bed: &Bed) {
 fn a_folder_that_is_replaced_by_a_link_is_not_read_through_it() {
     for by_components in [false, true] {
         for place in ["admitted", "committed-settled", "committed-probed", "committed-uploaded"] {
-            let stub = well();
-            let bed = keyed(Bed::new(&config(&stub, "")));
+            let stub = Stub::well();
+            let bed = config(&stub, "").bed();
             put(&bed.path("elsewhere/talk.wav"), "private");
             put(&bed.path("inbox/shelf/talk.wav"), "talk");
             let daemon = stopped(&bed, place, by_components);
@@ -95,8 +81,8 @@ fn a_folder_that_is_replaced_by_a_link_is_not_read_through_it() {
 #[test]
 fn outputs_are_not_written_through_a_link_that_came_in_the_last_moment() {
     for by_components in [false, true] {
-        let stub = well();
-        let bed = keyed(Bed::new(&config(&stub, "")));
+        let stub = Stub::well();
+        let bed = config(&stub, "").bed();
         fs::create_dir(bed.path("elsewhere")).unwrap();
         put(&bed.path("inbox/shelf/talk.wav"), "talk");
         let daemon = stopped(&bed, "announced", by_components);
@@ -113,8 +99,8 @@ fn outputs_are_not_written_through_a_link_that_came_in_the_last_moment() {
 
 #[test]
 fn a_link_in_the_place_of_a_bags_transcripts_is_found_before_anything_is_sent() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "").bed();
     fs::create_dir(bed.path("elsewhere")).unwrap();
     put(&bed.path("inbox/bag/data/talk.wav"), "talk");
     put(&bed.path("inbox/bag/bagit.txt"), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n");
@@ -132,7 +118,7 @@ fn a_link_in_the_place_of_a_bags_transcripts_is_found_before_anything_is_sent() 
 
 #[test]
 fn a_row_leads_through_no_link_below_the_lists_folder() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = manifests::bed(&stub, "");
     put(&bed.path("elsewhere/talk.wav"), "private");
     manifests::write(&bed, "real/talk.wav", "talk");
@@ -156,8 +142,8 @@ fn a_row_leads_through_no_link_below_the_lists_folder() {
 #[test]
 fn the_folder_of_a_source_may_be_a_link_itself() {
     for by_components in [false, true] {
-        let stub = well();
-        let bed = keyed(Bed::new(&config(&stub, "place = \"out\"\n")));
+        let stub = Stub::well();
+        let bed = config(&stub, "place = \"out\"\n").bed();
         fs::remove_dir(bed.path("inbox")).unwrap();
         fs::create_dir(bed.path("real-out")).unwrap();
         put(&bed.path("real/shelf/talk.wav"), "talk");
@@ -179,8 +165,8 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn outputs_take_the_mode_and_the_group_of_their_recording() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "").bed();
     let modes =
         [("private", 0o600, 0o600), ("shared", 0o664, 0o664), ("program", 0o4755, 0o644), ("fixed", 0o440, 0o640)];
     for (n, (name, given, _)) in (4_000..).zip(modes) {
@@ -213,8 +199,8 @@ fn outputs_take_the_mode_and_the_group_of_their_recording() {
 
 #[test]
 fn a_group_that_cannot_be_given_opens_outputs_to_nobody() {
-    let stub = well();
-    let bed = keyed(Bed::unprivileged(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = Bed::unprivileged(&config(&stub, ""));
     if !rustix::process::geteuid().is_root() {
         return; // nobody here can make a file of another group
     }
@@ -232,8 +218,8 @@ fn a_group_that_cannot_be_given_opens_outputs_to_nobody() {
 
 #[test]
 fn a_recording_that_is_gone_when_its_outputs_are_written_leaves_them_as_private_as_it_was() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "").bed();
     let path = bed.path("inbox/talk.wav");
     put(&path, "talk");
     set_mode(&path, 0o640);
@@ -246,8 +232,8 @@ fn a_recording_that_is_gone_when_its_outputs_are_written_leaves_them_as_private_
 
 #[test]
 fn folders_that_are_made_for_outputs_take_the_mode_of_the_recordings_folders() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "place = \"out\"\n")));
+    let stub = Stub::well();
+    let bed = config(&stub, "place = \"out\"\n").bed();
     put(&bed.path("inbox/shelf/secret/talk.wav"), "talk");
     set_mode(&bed.path("inbox"), 0o750);
     set_mode(&bed.path("inbox/shelf"), 0o755);
@@ -259,8 +245,8 @@ fn folders_that_are_made_for_outputs_take_the_mode_of_the_recordings_folders() {
 
 #[test]
 fn a_folder_for_outputs_that_a_killed_process_was_making_is_open_to_the_same_people() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "place = \"out\"\n")));
+    let stub = Stub::well();
+    let bed = config(&stub, "place = \"out\"\n").bed();
     put(&bed.path("inbox/shelf/talk.wav"), "talk");
     set_mode(&bed.path("inbox"), 0o755);
     set_mode(&bed.path("inbox/shelf"), 0o755);
@@ -277,8 +263,8 @@ fn a_folder_for_outputs_that_a_killed_process_was_making_is_open_to_the_same_peo
 
 #[test]
 fn an_access_control_list_of_a_recording_is_that_of_its_outputs() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "").bed();
     let path = bed.path("inbox/talk.wav");
     put(&path, "talk");
     set_mode(&path, 0o640);
@@ -302,7 +288,7 @@ fn an_access_control_list_of_a_recording_is_that_of_its_outputs() {
 
 #[test]
 fn a_receipt_takes_the_mode_of_its_list() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = manifests::bed(&stub, "");
     manifests::write(&bed, "talk.wav", "talk");
     manifests::write(&bed, "list.csv", "file\ntalk.wav\n");
@@ -313,8 +299,8 @@ fn a_receipt_takes_the_mode_of_its_list() {
 
 #[test]
 fn a_bags_manifest_that_is_a_link_is_waited_for_and_named() {
-    let stub = well();
-    let bed = keyed(Bed::new(&config(&stub, "")));
+    let stub = Stub::well();
+    let bed = config(&stub, "").bed();
     put(&bed.path("inbox/bag/data/talk.wav"), "talk");
     put(&bed.path("inbox/bag/bagit.txt"), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n");
     put(&bed.path("elsewhere/list.txt"), "64b59718a47cf57a5e4f8443ff43d117  data/talk.wav\n");
@@ -335,7 +321,7 @@ fn a_bags_manifest_that_is_a_link_is_waited_for_and_named() {
 
 #[test]
 fn what_was_bought_for_a_row_is_written_when_the_link_before_its_outputs_is_gone() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = manifests::bed(&stub, "");
     manifests::write(&bed, "talk.wav", "talk");
     fs::create_dir_all(bed.path("inbox/subs")).unwrap();

@@ -242,8 +242,7 @@ fn a_callback_certificate_that_is_not_used_is_told_to_who_reloads() {
         "{QUICK}[callback]\nlisten = \"127.0.0.1:{hear}\"\npublic_url = \"https://127.0.0.1:{hear}/in\"\n{}",
         line(&live.path().join("cert.pem"), &live.path().join("key.pem"))
     ));
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     let said = || bed.run(["reload"]).stdout;
     assert!(!said().contains("certificate"));
     put(&ended);

@@ -11,9 +11,9 @@ const ALICES_NEXT: &str = "alice-key-9876543210-fedcba";
 const BOB: &str = "bob-key-0123456789-abcdef";
 
 struct Served {
+    running: Option<Running>,
     bed: Bed,
     port: u16,
-    running: Option<Running>,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -267,8 +267,7 @@ fn trouble_of_the_service_keeps_nothing_from_the_daemon() {
     let mut served = Served::new("keys = { bob = \"file:keys/bob\" }", &[("bob", BOB)]);
     let daemons = "[state]\nstore = \"sled:state\"\n[[source]]\nfolder = \"inbox\"\n";
     served.configure(&format!("keys = {{ bob = \"file:keys/bob\" }}\n{daemons}"));
-    let daemon = Running::start(served.bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = served.bed.daemon();
     fs::create_dir(served.bed.path("films")).unwrap();
     served.configure(&format!("{daemons}[[source]]\nfolder = \"films\"\n"));
     let ran = served.reload();

@@ -26,9 +26,9 @@ fn installed() -> PathBuf {
 
 /// `scribed serve` with what clients of the public service need, and one live transcription.
 struct Serving {
+    _running: Running,
     bed: Bed,
     url: String,
-    _running: Running,
 }
 
 impl Serving {

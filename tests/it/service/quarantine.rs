@@ -3,18 +3,18 @@
 
 use crate::support::bed::{SERVICE_KEY, Service, ffmpeg, speech};
 use crate::support::receiver::{Mood, Receiver};
+use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::{answer, eventually, names};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use rustix::process::Signal;
 use scribed::clock::SystemClock;
-use scribed::domain::names::{Hash, Timestamp};
+use scribed::domain::names::Timestamp;
 use scribed::server::storage::starts::TranscriptionWork;
 use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, StoreRules, TakenTranscription, TranscriptionEnd, TranscriptionStore,
 };
 use scribed::server::storage::uploads::UploadLimits;
-use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::result::File;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,20 +25,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-const OWNER: Hash = Hash([7; 32]);
-
 fn open(root: &Path) -> Arc<TranscriptionStore> {
-    let rules = StoreRules {
-        limits: UploadLimits { upload: 100, disk: 1_000 },
-        first_owner: OWNER,
-        running: 10,
-        queue: 10,
-        retention: Duration::from_secs(24 * 3600),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
-        webhook: false,
-        patience: DeliveryRetries::default(),
-        volume: 1 << 20,
-    };
+    let rules = StoreRules { limits: UploadLimits { upload: 100, disk: 1_000 }, ..store_rules() };
     Arc::new(TranscriptionStore::open(root, rules, Arc::new(SystemClock)).unwrap())
 }
 

@@ -1,10 +1,11 @@
 //! The desk over its ledger: random orders against a model, a kill at every step of the ledger's own, and
 //! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
 
+use crate::support::store_rules::{OWNER, store_rules};
 use proptest::prelude::*;
 use scribed::clock::SystemClock;
 use scribed::crash::Point;
-use scribed::domain::names::{Hash, Timestamp};
+use scribed::domain::names::Timestamp;
 use scribed::server::recognition::dispatcher::{Recognition, SLICE};
 use scribed::server::recognition::lazy::LazyRecogniser;
 use scribed::server::recognition::recogniser::RecogniserError;
@@ -20,8 +21,6 @@ use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreOpenError, StoreRules, TakenTranscription,
     TranscriptionEnd, TranscriptionStore,
 };
-use scribed::server::storage::uploads::UploadLimits;
-use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
@@ -33,11 +32,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-const OWNER: Hash = Hash([7; 32]);
 const VOLUME: u64 = 1_000;
 
 fn open(root: &Path) -> Arc<TranscriptionStore> {
@@ -45,17 +42,7 @@ fn open(root: &Path) -> Arc<TranscriptionStore> {
 }
 
 fn open_with(root: &Path, volume: u64) -> Arc<TranscriptionStore> {
-    let rules = StoreRules {
-        limits: UploadLimits { upload: 1 << 20, disk: 1 << 30 },
-        first_owner: OWNER,
-        running: 1_000_000,
-        queue: 1_000_000,
-        retention: Duration::from_secs(1 << 30),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
-        webhook: false,
-        patience: DeliveryRetries::default(),
-        volume,
-    };
+    let rules = StoreRules { running: 1_000_000, queue: 1_000_000, volume, ..store_rules() };
     Arc::new(TranscriptionStore::open(root, rules, Arc::new(SystemClock)).unwrap())
 }
 

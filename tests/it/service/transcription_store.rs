@@ -1,7 +1,8 @@
 //! The service's desk by itself: what it finds when it is opened again.
 
+use crate::support::manual_clock::ManualClock;
+use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::names;
-use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::storage::index::NextCall;
 use scribed::server::storage::log::framing;
@@ -10,53 +11,22 @@ use scribed::server::storage::transcriptions::{
     TranscriptionEnd, TranscriptionFailure, TranscriptionStore,
 };
 use scribed::server::storage::uploads::{UploadLimits, UploadRules, UploadStoreError};
-use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// A wall clock that is set by hand.
-#[derive(Default)]
-struct Hand(AtomicI64);
-
-#[async_trait::async_trait]
-impl Clock for Hand {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
-    }
-
-    fn uptime(&self) -> Uptime {
-        SystemClock.uptime()
-    }
-
-    async fn sleep(&self, _: Duration) {}
-}
-
 const LIMITS: UploadLimits = UploadLimits { upload: 100, disk: 250 };
-const OWNER: Hash = Hash([7; 32]);
-
 const OTHER: Hash = Hash([8; 32]);
 const DAY: i64 = 24 * 3600 * 1000;
 
 fn rules() -> StoreRules {
-    StoreRules {
-        limits: LIMITS,
-        first_owner: OWNER,
-        running: 10,
-        queue: 10,
-        retention: Duration::from_secs(30 * 24 * 3600),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
-        webhook: false,
-        patience: DeliveryRetries::default(),
-        volume: 4 << 20,
-    }
+    StoreRules { limits: LIMITS, retention: Duration::from_secs(30 * 24 * 3600), ..store_rules() }
 }
 
 fn open(root: &Path, now: i64) -> Result<Arc<TranscriptionStore>, StoreOpenError> {
@@ -64,7 +34,7 @@ fn open(root: &Path, now: i64) -> Result<Arc<TranscriptionStore>, StoreOpenError
 }
 
 fn open_with(root: &Path, now: i64, rules: StoreRules) -> Result<Arc<TranscriptionStore>, StoreOpenError> {
-    TranscriptionStore::open(root, rules, Arc::new(Hand(now.into()))).map(Arc::new)
+    TranscriptionStore::open(root, rules, Arc::new(ManualClock::at(Timestamp(now)))).map(Arc::new)
 }
 
 async fn kept(store: &TranscriptionStore, bytes: usize) -> Uuid {

@@ -1,21 +1,20 @@
 //! How long the service keeps uploads: for several creates, for those who read them, and no longer than it may.
 
+use crate::support::manual_clock::ManualClock;
+use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::{Canned, Mood, TestService, answer, names, options, speech};
 use reqwest::{Method, StatusCode};
-use scribed::clock::{Clock, SystemClock, Uptime};
+use scribed::clock::Clock;
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionEnd, TranscriptionStore,
 };
 use scribed::server::storage::uploads::{A_DAY, UploadLimits, UploadRetention, UploadRules, UploadStoreError};
-use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -75,57 +74,31 @@ async fn one_upload_serves_several_creates_and_is_there_after_their_end() {
     assert!(refused["validation_errors"][0].as_str().unwrap().contains("upload the file again"), "{refused}");
 }
 
-/// A wall clock that is set by hand, in seconds.
-#[derive(Clone, Default)]
-struct Hand(Arc<AtomicI64>);
-
-impl Hand {
-    fn set(&self, seconds: u64) {
-        self.0.store(i64::try_from(seconds).unwrap() * 1000, Ordering::SeqCst);
-    }
-}
-
-#[async_trait::async_trait]
-impl Clock for Hand {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
-    }
-
-    fn uptime(&self) -> Uptime {
-        SystemClock.uptime()
-    }
-
-    async fn sleep(&self, _: Duration) {}
-}
-
-const OWNER: Hash = Hash([7; 32]);
 const OTHER: Hash = Hash([8; 32]);
 const HOUR: u64 = 3600;
+
+fn seconds(seconds: u64) -> Timestamp {
+    Timestamp(i64::try_from(seconds).unwrap() * 1000)
+}
 
 /// A desk that may be opened again.
 struct Bed {
     root: TempDir,
-    clock: Hand,
+    clock: ManualClock,
     disk: u64,
     keys: usize,
 }
 
 impl Bed {
     fn new(disk: u64, keys: usize) -> Self {
-        Self { root: TempDir::new().unwrap(), clock: Hand::default(), disk, keys }
+        Self { root: TempDir::new().unwrap(), clock: ManualClock::default(), disk, keys }
     }
 
     fn open(&self) -> Arc<TranscriptionStore> {
         let rules = StoreRules {
             limits: UploadLimits { upload: 1_000_000, disk: self.disk },
-            first_owner: OWNER,
-            running: 10,
-            queue: 10,
-            retention: Duration::from_secs(365 * 24 * HOUR),
             uploads: UploadRetention::for_span(A_DAY),
-            webhook: false,
-            patience: DeliveryRetries::default(),
-            volume: 4 << 20,
+            ..store_rules()
         };
         let store = TranscriptionStore::open(self.root.path(), rules, Arc::new(self.clock.clone())).unwrap();
         store.upload_store.share(UploadRules { keys: self.keys, ..UploadRules::default() });
@@ -180,11 +153,11 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
             .try_into()
             .unwrap_or_else(|_| panic!());
     let [unused, transcribed, read, outlived] = [unused, transcribed, read, outlived].map(Result::unwrap);
-    bed.clock.set(10 * HOUR);
+    bed.clock.set(seconds(10 * HOUR));
     bed.transcribed(&store, transcribed, OWNER).await.unwrap();
     let one = bed.transcribed(&store, outlived, OWNER).await.unwrap();
     bed.transcribed(&store, outlived, OWNER).await.unwrap();
-    bed.clock.set(20 * HOUR);
+    bed.clock.set(seconds(20 * HOUR));
     store.upload_store.use_now(read);
     let last = bed.transcribed(&store, outlived, OWNER).await.unwrap();
     for id in [last, one] {
@@ -200,7 +173,7 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
         (44 * HOUR, [false, false, true, true]),
         (44 * HOUR + 1, [false; 4]),
     ] {
-        bed.clock.set(at);
+        bed.clock.set(seconds(at));
         store.sweep();
         assert_eq!(all.map(|id| is_kept(&store, id)), left, "after {at} s");
         drop(store);
@@ -218,12 +191,12 @@ async fn an_upload_that_a_transcription_waits_for_stays() {
     bed.transcribed(&store, upload, OWNER).await.unwrap();
     created(&store, upload, OWNER).await.unwrap();
     drop(store);
-    bed.clock.set(100 * HOUR);
+    bed.clock.set(seconds(100 * HOUR));
     let store = bed.open();
     store.sweep();
     assert!(is_kept(&store, upload));
     store.end(&store.take().unwrap(), TranscriptionEnd { at: bed.clock.now(), failure: None }, Some("{}")).unwrap();
-    bed.clock.set(124 * HOUR + 1);
+    bed.clock.set(seconds(124 * HOUR + 1));
     store.sweep();
     assert!(!is_kept(&store, upload));
 }
@@ -235,18 +208,18 @@ async fn when_the_disk_is_short_the_upload_whose_last_use_is_the_oldest_goes_fir
     let store = bed.open();
     let mut uploads = Vec::new();
     for hour in 0..8 {
-        bed.clock.set(hour * HOUR);
+        bed.clock.set(seconds(hour * HOUR));
         uploads.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
         if hour < 6 {
             bed.transcribed(&store, uploads[hour as usize], OWNER).await.unwrap();
         }
     }
     // The first one is used again, the second one is waited for.
-    bed.clock.set(8 * HOUR);
+    bed.clock.set(seconds(8 * HOUR));
     bed.transcribed(&store, uploads[0], OWNER).await.unwrap();
     let waits = created(&store, uploads[1], OWNER).await.unwrap();
     assert!(uploads.iter().all(|upload| is_kept(&store, *upload)), "eight tenths may be used");
-    bed.clock.set(9 * HOUR);
+    bed.clock.set(seconds(9 * HOUR));
     let mut came = Vec::new();
     for _ in 0..6 {
         came.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
@@ -285,10 +258,10 @@ async fn a_key_over_its_share_costs_others_no_upload() {
     let store = bed.open();
     let theirs = bed.upload(&store, 1_000_000, OTHER).await.unwrap();
     bed.transcribed(&store, theirs, OTHER).await.unwrap();
-    bed.clock.set(HOUR);
+    bed.clock.set(seconds(HOUR));
     let mut own = Vec::new();
     for hour in 1..20 {
-        bed.clock.set(hour * HOUR);
+        bed.clock.set(seconds(hour * HOUR));
         own.push(bed.upload(&store, 1_000_000, OWNER).await.unwrap());
         bed.transcribed(&store, own[own.len() - 1], OWNER).await.unwrap();
     }

@@ -3,6 +3,7 @@
 
 use crate::service::memory::Chatter;
 use crate::support::receiver::{Mood, Receiver};
+use crate::support::store_rules::{OWNER, store_rules};
 use crate::support::test_service::{KEY, OTHER_KEY, TestService, answer, eventually, options, speech};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, StatusCode};
@@ -21,7 +22,6 @@ use scribed::server::storage::transcriptions::{
     Acceptance, CreateAudio, CreateOrder, DeleteResult, StoreRules, TranscriptionStore,
 };
 use scribed::server::storage::uploads::UploadLimits;
-use scribed::server::webhooks::policy::DeliveryRetries;
 use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
@@ -36,7 +36,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-const OWNER: Hash = Hash([7; 32]);
 const OTHER: Hash = Hash([8; 32]);
 
 /// Time that stands still until a test moves it on.
@@ -68,17 +67,8 @@ impl Clock for Still {
 }
 
 fn open(root: &Path, clock: Arc<Still>) -> Arc<TranscriptionStore> {
-    let rules = StoreRules {
-        limits: UploadLimits { upload: 10_000, disk: 1_000 },
-        first_owner: OWNER,
-        running: 100,
-        queue: 100,
-        retention: Duration::from_secs(24 * 3600),
-        uploads: scribed::server::storage::uploads::UploadRetention::UNTIL_TRANSCRIBED,
-        webhook: false,
-        patience: DeliveryRetries::default(),
-        volume: 1 << 20,
-    };
+    let rules =
+        StoreRules { limits: UploadLimits { upload: 10_000, disk: 1_000 }, running: 100, queue: 100, ..store_rules() };
     Arc::new(TranscriptionStore::open(root, rules, clock).unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! `scribed add URL`: what the service fetches, under a folder's source.
 
-use crate::support::bed::{Bed, Ran, Running, eventually, files};
+use crate::support::bed::{Bed, Ran, eventually, files};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -8,19 +9,8 @@ use std::fs;
 
 const SECRET: &str = "5ig-nobody-may-see";
 
-fn config(stub: &Stub, more: &str, sources: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 1, running = 4, requests_per_second = 1000 }}\n{more}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n{sources}\n",
-        stub.url()
-    )
-}
-
 fn bed(stub: &Stub, more: &str, sources: &str) -> Bed {
-    let bed = Bed::new(&config(stub, more, sources));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).limits(1, 4).section(more).inbox(sources).bed()
 }
 
 fn url(name: &str, signature: &str) -> String {
@@ -45,7 +35,7 @@ fn uploads(stub: &Stub) -> usize {
 
 #[test]
 fn it_is_fetched_by_the_service_and_written_into_the_sources_folder() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "", "");
     let added = add(&bed, &[&url("talk.mp3", SECRET)]);
     let name = "https://media.example.org/talks/talk.mp3?id=7";
@@ -73,10 +63,9 @@ fn it_is_fetched_by_the_service_and_written_into_the_sources_folder() {
 
 #[test]
 fn a_daemon_takes_it_at_once_and_two_of_one_name_do_not_fight() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "", "");
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let daemon = bed.daemon();
     let said = run(&bed, &["add", &url("talk.mp3", SECRET), "https://elsewhere.example.org/talk.wav"], 0).stdout;
     assert_eq!(said.matches("the service fetches it").count(), 2, "{said}");
     eventually("both are written", || bed.jobs().values().filter(|job| job["stage"] == "written").count() == 2);
@@ -89,7 +78,7 @@ fn a_daemon_takes_it_at_once_and_two_of_one_name_do_not_fight() {
 
 #[test]
 fn a_name_from_elsewhere_leads_nowhere_else() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "", "");
     let before = files(&bed.path("")).len();
     let long = "x".repeat(300);
@@ -110,7 +99,7 @@ fn a_name_from_elsewhere_leads_nowhere_else() {
 
 #[test]
 fn outputs_go_where_that_is_said() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed =
         bed(&stub, "", "[[source]]\nname = \"shelf\"\nfolder = \"shelf\"\nplace = \"texts\"\noutputs = [\"txt\"]");
     fs::create_dir(bed.path("shelf")).unwrap();
@@ -131,7 +120,7 @@ fn outputs_go_where_that_is_said() {
 
 #[test]
 fn under_a_budget_nothing_is_bought_of_unknown_length() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "[budget]\nday = \"1h\"", "");
     add(&bed, &["https://h/a.mp3"]);
     assert_eq!(bed.once(1)["waiting"], 1);
@@ -150,7 +139,7 @@ fn under_a_budget_nothing_is_bought_of_unknown_length() {
 
 #[test]
 fn what_cannot_be_taken_is_said() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "[services.site]", "service = \"site\"\nlocal_only = true");
     let said = run(&bed, &["add", &url("a.mp3", SECRET)], 2).stderr;
     assert!(said.contains("`local_only`") && said.contains("talks/a.mp3"), "{said}");

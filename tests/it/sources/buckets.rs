@@ -2,8 +2,9 @@
 //! the real binary.
 
 use crate::support::bed::{Bed, Running, SERVICE_KEY, Service, eventually, ffmpeg, files, speech};
+use crate::support::config::Config;
 use crate::support::s3::{Fate, Front, S3};
-use crate::support::stub::{Act, Stub};
+use crate::support::stub::Stub;
 use serde_json::Value;
 use std::fs;
 
@@ -232,8 +233,7 @@ fn an_object_that_goes_before_it_is_sent_is_skipped_and_one_that_comes_again_is_
     let s3 = S3::start();
     s3.put("tapes/a.wav", speech(0));
     let bed = configured(&s3, "tapes", "settle = \"1s\"\nscan = \"1s\"\n");
-    let daemon = Running::start(bed.command(["run", "--json"]));
-    daemon.first_line();
+    let _daemon = bed.daemon();
     let stage = || bed.jobs().get("a.wav").map(|row| row["stage"].as_str().unwrap().to_owned());
     eventually("it is found", || stage().is_some());
     s3.delete("tapes/a.wav");
@@ -335,16 +335,9 @@ fn killed_anywhere_an_object_is_bought_once_and_written() {
 #[test]
 fn an_object_goes_through_to_a_service_elsewhere() {
     let s3 = S3::start();
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     s3.put("tapes/a.wav", speech(0));
-    let bed = bed(
-        &s3,
-        &format!(
-            "[service]\nurl = \"{}\"\nkey = \"file:s3-key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n{}",
-            stub.url(),
-            s3.source("tapes", s3.port)
-        ),
-    );
+    let bed = bed(&s3, &Config::of(&stub).section(&s3.source("tapes", s3.port)).to_string());
     assert_eq!(bed.once(0)["done"], 1);
     let names: Vec<String> = stub.book().asked.iter().map(|(_, _, file)| file.clone()).collect();
     assert!(names.contains(&"a.wav".to_owned()), "{names:?}");
@@ -382,22 +375,17 @@ fn a_service_elsewhere_fetches_objects_by_itself() {
 
 #[test]
 fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
-    let (s3, stub) = (S3::start(), Stub::start(|_, _| Act::Well));
+    let (s3, stub) = (S3::start(), Stub::well());
     let at_home = Bed::new("");
     fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
     let (call, speech) = (at_home.path("call.wav"), at_home.path("speech.wav"));
     ffmpeg(["-i", speech.to_str().unwrap(), "-af", "pan=stereo|c0=c0|c1=0.5*c0"], &call);
     s3.put("tapes/call.wav", fs::read(&call).unwrap());
     let config = |spool: &str| {
-        format!(
-            "[state]\nspool = \"{spool}\"\n[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-             poll = {{ min = \"20ms\", max = \"50ms\" }}\n{}reach = \"url\"\nchannels = [2]\n",
-            stub.url(),
-            s3.source("tapes", s3.port)
-        )
+        let source = format!("{}reach = \"url\"\nchannels = [2]", s3.source("tapes", s3.port));
+        Config::of(&stub).section(&format!("[state]\nspool = \"{spool}\"")).section(&source).to_string()
     };
     let bed = bed(&s3, &config("10MB"));
-    fs::write(bed.path("key"), "a-key").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     assert!(stub.book().contents.contains_key("call.flac"), "{:?}", stub.book().contents.keys());
     assert_eq!(bed.jobs()["call.wav"]["sent"]["only"], serde_json::json!([2]));
@@ -413,7 +401,7 @@ fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
 
 #[test]
 fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
-    let (s3, stub) = (S3::start(), Stub::start(|_, _| Act::Well));
+    let (s3, stub) = (S3::start(), Stub::well());
     let at_home = Bed::new("");
     fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
     let (film, speech) = (at_home.path("film.mp4"), at_home.path("speech.wav"));
@@ -424,15 +412,10 @@ fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     s3.put("tapes/film.mp4", film.clone());
     s3.put("tapes/talk.mp3", "ID3 of sound alone");
     let config = |spool: &str| {
-        format!(
-            "[state]\nspool = \"{spool}\"\n[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\nupload = \"audio\"\n\
-             poll = {{ min = \"20ms\", max = \"50ms\" }}\n{}",
-            stub.url(),
-            s3.source("tapes", s3.port)
-        )
+        let config = Config::of(&stub).service("upload = \"audio\"").section(&format!("[state]\nspool = \"{spool}\""));
+        config.section(&s3.source("tapes", s3.port)).to_string()
     };
     let bed = bed(&s3, &config("10MB"));
-    fs::write(bed.path("key"), "a-key").unwrap();
     assert_eq!(bed.once(0)["done"], 2);
     let book = stub.book();
     let sent = &book.contents["film.m4a"];

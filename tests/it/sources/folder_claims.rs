@@ -2,22 +2,16 @@
 //! whoever is refused says who works there.
 
 use crate::support::bed::{Bed, Ran, Running, eventually};
-use crate::support::stub::{Act, Stub};
+use crate::support::config::Config;
+use crate::support::stub::Stub;
 use rustix::process::Signal;
 use std::fs;
 use std::process::Command;
 
 /// A jobs.toml with a state directory and a folder of its own choice, and everything quick.
-fn config(stub: &Stub, state: &str, folder: &str) -> String {
-    format!(
-        "[state]\nstore = \"sled:{state}\"\n\
-         [service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-         poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 2, running = 4, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"{folder}\"\nsettle = \"20ms\"\nexisting = \"transcribe\"\n",
-        stub.url()
-    )
+fn config(stub: &Stub, state: &str, folder: &str) -> Config {
+    let state = format!("[state]\nstore = \"sled:{state}\"");
+    Config::of(stub).limits(2, 4).section(&state).folder(folder, "existing = \"transcribe\"")
 }
 
 /// Installations beside each other: `a.toml` with the state `a`, and so on; all on `inbox`.
@@ -28,16 +22,15 @@ struct Site {
 
 impl Site {
     fn new(installations: &[&str]) -> Self {
-        let stub = Stub::start(|_, _| Act::Well);
+        let stub = Stub::well();
         let site = Self { bed: Bed::new(""), stub };
-        fs::write(site.bed.path("key"), "a-key").unwrap();
         installations.iter().for_each(|name| site.configure(name, name, "inbox"));
         site
     }
 
     fn configure(&self, name: &str, state: &str, folder: &str) {
         fs::create_dir_all(self.bed.path(folder)).unwrap();
-        fs::write(self.bed.path(format!("{name}.toml")), config(&self.stub, state, folder)).unwrap();
+        fs::write(self.bed.path(format!("{name}.toml")), config(&self.stub, state, folder).to_string()).unwrap();
     }
 
     /// Puts files of their own contents into a folder.
@@ -66,9 +59,7 @@ impl Site {
     fn daemon_on(&self, host: &str, name: &str, lease: &str) -> Running {
         let mut command = self.command(name, &["run", "--json"]);
         command.env("SCRIBED_TEST_HOST", host).env("SCRIBED_TEST_LEASE", lease);
-        let running = Running::start(command);
-        drop(running.first_line());
-        running
+        Running::daemon(command)
     }
 
     fn frozen(&self, name: &str) -> String {

@@ -1,7 +1,7 @@
 //! Which files a row of a manifest may name, and where its outputs may go: by the real binary.
 
-use crate::sources::manifests::{bed, receipt, states, well, write};
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::manifests::{bed, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn line(reason: &str) -> String {
 
 #[test]
 fn a_row_outside_the_roots_is_held_and_tells_nothing_of_the_file() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     put(&bed, "elsewhere/secret.wav", "a secret");
     write(&bed, "own.wav", "own");
@@ -73,7 +73,7 @@ fn a_row_outside_the_roots_is_held_and_tells_nothing_of_the_file() {
 
 #[test]
 fn a_held_row_goes_on_when_its_folder_is_allowed() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     put(&bed, "elsewhere/talk.wav", "talk");
     fs::create_dir(bed.path("elsewhere/subs")).unwrap();
@@ -106,7 +106,7 @@ fn a_held_row_goes_on_when_its_folder_is_allowed() {
 
 #[test]
 fn a_row_never_names_what_is_no_recording_or_scribeds_own() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "roots = [\".\", \"/etc\"]");
     bed.configure(&fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("file:key\"", "file:key.wav\""));
     for name in ["key.wav", "state/spool.wav", "service/uploads/other.wav", "media/talk.wav", "media/film.mxf"] {
@@ -154,7 +154,7 @@ fn a_row_never_names_what_is_no_recording_or_scribeds_own() {
 
 #[test]
 fn what_lies_in_a_folder_that_is_kept_local_is_sent_nowhere_else() {
-    let stub = well();
+    let stub = Stub::well();
     let local = "[services.site]\n[[source]]\nname = \"private\"\nfolder = \"private\"\nservice = \"site\"\nlocal_only = true\n\
                  submit = { from = \"0 0 1 1 *\", for = \"1m\" }\n\
                  [[source]]\nname = \"alias\"\nfolder = \"alias\"\nsettle = \"50ms\"\n";
@@ -210,7 +210,7 @@ fn what_lies_in_a_folder_that_is_kept_local_is_sent_nowhere_else() {
 
 #[test]
 fn outputs_go_nowhere_but_below_the_roots() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for folder in ["elsewhere", "state"] {
         fs::create_dir(bed.path(folder)).unwrap();
@@ -288,7 +288,7 @@ fn the_keys_of_the_service_and_of_certificates_are_no_recordings() {
 
 #[test]
 fn a_person_adds_recordings_and_nothing_else() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "[[source]]\nname = \"all\"\nfolder = \"all\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n");
     bed.configure(&fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("file:key\"", "file:all/key.wav\""));
     for name in ["all/key.wav", "all/jobs.toml", "all/passwd", "all/film.mxf", "all/.hidden.wav"] {
@@ -312,7 +312,7 @@ fn a_person_adds_recordings_and_nothing_else() {
 
 #[test]
 fn roots_are_checked_when_the_configuration_is_read() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     let with = fs::read_to_string(bed.path("jobs.toml")).unwrap();
     for (more, words) in [
@@ -333,7 +333,7 @@ fn roots_are_checked_when_the_configuration_is_read() {
 
 #[test]
 fn settings_beside_a_recording_count_whichever_folder_is_its_root() {
-    let stub = well();
+    let stub = Stub::well();
     let outer = "[[source]]\nname = \"all\"\nfolder = \"srv\"\nexclude = [\"**\"]\nsettle = \"50ms\"\n";
     let bed = bed(&stub, outer);
     fs::create_dir_all(bed.path("srv/lists")).unwrap();
@@ -350,7 +350,7 @@ fn settings_beside_a_recording_count_whichever_folder_is_its_root() {
 /// Releases before this one took recordings of any ending.
 #[test]
 fn a_row_that_was_bought_before_its_ending_was_refused_keeps_its_receipt() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "include = [\"**/*.mxf\"]");
     write(&bed, "film.mxf", "film");
     write(&bed, "list.csv", "file,note\nfilm.mxf,1\n");

@@ -1,53 +1,11 @@
 //! Manifests: rows in, receipts out, by the real binary against a service that keeps books.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-
-pub fn config(stub: &Stub, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 8, requests_per_second = 1000 }}\nprice_per_hour = 36.0\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [template.film]\ndiarization = true\n\
-         custom_metadata = {{ shelf = \"{{{{ row.shelf_mark }}}}\" }}\n\
-         [[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"50ms\"\noutputs = [\"txt\", \"srt\"]\n{more}\n",
-        stub.url()
-    )
-}
-
-pub fn bed(stub: &Stub, more: &str) -> Bed {
-    let bed = Bed::new(&config(stub, more));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
-}
-
-pub fn well() -> Stub {
-    Stub::start(|_, _| Act::Well)
-}
-
-pub fn write(bed: &Bed, name: &str, text: impl AsRef<[u8]>) {
-    let path = bed.path("inbox").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
-/// A receipt's rows: the cells by their columns.
-pub fn receipt(bed: &Bed, name: &str) -> Vec<BTreeMap<String, String>> {
-    let bytes = fs::read(bed.path("inbox").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
-    let first = bytes.split(|byte| *byte == b'\n').next().unwrap();
-    let delimiter = if first.contains(&b';') { b';' } else { b',' };
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(bytes);
-    reader.deserialize().map(Result::unwrap).collect()
-}
-
-pub fn states(rows: &[BTreeMap<String, String>]) -> Vec<&str> {
-    rows.iter().map(|row| row["scribed_state"].as_str()).collect()
-}
 
 #[test]
 fn every_row_comes_back_with_what_became_of_it() {
@@ -100,7 +58,7 @@ fn every_row_comes_back_with_what_became_of_it() {
 
 #[test]
 fn only_changed_rows_are_ordered_anew_and_nothing_is_bought_twice() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for name in ["a.wav", "b.wav", "c.wav"] {
         write(&bed, name, name);
@@ -124,7 +82,7 @@ fn only_changed_rows_are_ordered_anew_and_nothing_is_bought_twice() {
 
 #[test]
 fn one_file_in_two_rows_two_lists_and_a_folder_is_bought_once_for_each_order() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(
         &stub,
         "[[source]]\nname = \"folder\"\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\", \"srt\"]\n",
@@ -145,7 +103,7 @@ fn one_file_in_two_rows_two_lists_and_a_folder_is_bought_once_for_each_order() {
 
 #[test]
 fn what_is_not_what_was_listed_is_never_sent() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "good.wav", "abc");
     write(&bed, "bad.wav", "abd");
@@ -166,9 +124,8 @@ fn what_is_not_what_was_listed_is_never_sent() {
 
 #[test]
 fn the_files_of_a_bag_are_held_against_it_and_its_payload_stays_as_it_is() {
-    let stub = well();
-    let bed = Bed::new(&config(&stub, "").replace("manifest = \"inbox/*.csv\"", "folder = \"inbox\""));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let stub = Stub::well();
+    let bed = Bed::new(&config(&stub, "").to_string().replace("manifest = \"inbox/*.csv\"", "folder = \"inbox\""));
     for (name, text) in [("good.wav", "abc"), ("bad.wav", "abd"), ("unlisted.wav", "abe")] {
         write(&bed, &format!("bag/data/a/{name}"), text);
     }
@@ -188,9 +145,8 @@ fn the_files_of_a_bag_are_held_against_it_and_its_payload_stays_as_it_is() {
 
 #[test]
 fn half_a_list_and_what_is_no_list_order_nothing_and_are_told() {
-    let stub = well();
-    let bed = Bed::new(&config(&stub, "").replace("inbox/*.csv", "inbox/*"));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let stub = Stub::well();
+    let bed = Bed::new(&config(&stub, "").to_string().replace("inbox/*.csv", "inbox/*"));
     write(&bed, "a.wav", "a");
     write(&bed, "b.wav", "b");
     write(&bed, "half.json", r#"[{"file":"a.wav"},{"fi"#);
@@ -208,7 +164,7 @@ fn half_a_list_and_what_is_no_list_order_nothing_and_are_told() {
 
 #[test]
 fn a_receipt_that_a_person_changed_is_left_alone_and_none_is_taken_for_a_list() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\na.wav\nlate.wav\n");
@@ -227,7 +183,7 @@ fn a_receipt_that_a_person_changed_is_left_alone_and_none_is_taken_for_a_list() 
 #[test]
 fn killed_around_a_receipt_there_is_a_whole_one_and_nothing_is_bought_twice() {
     for place in ["receipt-begun", "receipt-named", "receipt-begun:2", "receipt-named:2"] {
-        let stub = well();
+        let stub = Stub::well();
         let bed = bed(&stub, "");
         for name in ["a.wav", "b.wav"] {
             write(&bed, name, name);
@@ -251,7 +207,7 @@ fn killed_around_a_receipt_there_is_a_whole_one_and_nothing_is_bought_twice() {
 
 #[test]
 fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     let daemon = Running::start(bed.command(["run"]));
@@ -280,7 +236,7 @@ fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
 /// The commands that look at files know that a list's folder holds no recordings of its own.
 #[test]
 fn what_lies_beside_a_list_is_not_taken_for_itself() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\nother.wav\n");
@@ -294,7 +250,7 @@ fn what_lies_beside_a_list_is_not_taken_for_itself() {
 
 #[test]
 fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for name in ["a.wav", "b.wav", "c.wav"] {
         write(&bed, name, name);
@@ -312,7 +268,7 @@ fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
 
 #[test]
 fn outputs_beside_lists_of_objects_are_no_lists() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
     let lines =
@@ -330,7 +286,7 @@ fn outputs_beside_lists_of_objects_are_no_lists() {
 
 #[test]
 fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "[[source]]\nname = \"two\"\nmanifest = \"inbox/*.tsv\"\nsettle = \"50ms\"\n");
     write(&bed, "a.wav", "a.wav");
     write(&bed, "one.csv", "file,language\na.wav,de\n");

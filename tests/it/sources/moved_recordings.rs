@@ -2,25 +2,15 @@
 //! second time, nothing is bought again, and nobody's edit is lost.
 
 use crate::support::bed::{Bed, files};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::config::Config;
+use crate::support::stub::{Endpoint, Stub};
 use scribed::domain::names::Hash;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn config(stub: &Stub, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n{more}\n",
-        stub.url()
-    )
-}
-
 fn bed(stub: &Stub, more: &str) -> Bed {
-    let bed = Bed::new(&config(stub, more));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).inbox(more).bed()
 }
 
 /// Every file of a folder with what stands for its bytes, and its moment of change.
@@ -42,7 +32,7 @@ fn bought(stub: &Stub) -> usize {
 
 #[test]
 fn a_folder_that_is_renamed_with_its_outputs_gets_no_new_file() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for n in 0..3 {
         bed.drop_in(n, format!("shelf/talk{n}.wav"));
@@ -73,7 +63,7 @@ fn a_folder_that_is_renamed_with_its_outputs_gets_no_new_file() {
 
 #[test]
 fn a_recording_that_is_renamed_or_goes_to_another_source_with_its_outputs_gets_no_new_file() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "[[source]]\nfolder = \"other\"\nsettle = \"20ms\"");
     fs::create_dir(bed.path("other")).unwrap();
     bed.drop_in(0, "talk.wav");
@@ -98,7 +88,7 @@ fn a_recording_that_is_renamed_or_goes_to_another_source_with_its_outputs_gets_n
 
 #[test]
 fn a_recording_that_moves_alone_has_its_outputs_written_again_at_no_cost() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "talk.wav");
     bed.once(0);
@@ -112,7 +102,7 @@ fn a_recording_that_moves_alone_has_its_outputs_written_again_at_no_cost() {
 
 #[test]
 fn an_edited_output_that_moves_along_is_left_alone_and_has_no_second_one_beside_it() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     for existing in ["skip", "transcribe"] {
         let bed = bed(&stub, &format!("existing = \"{existing}\""));
         bed.drop_in(0, "shelf/talk.wav");
@@ -131,7 +121,7 @@ fn an_edited_output_that_moves_along_is_left_alone_and_has_no_second_one_beside_
 /// A `.json` or `.vtt` names its transcription: that is how it is known again without any other output.
 #[test]
 fn an_edited_output_that_moves_with_its_recording_alone_is_known_by_the_transcription_it_names() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     for (ending, existing) in [("json", "skip"), ("vtt", "skip"), ("vtt", "transcribe")] {
         let bed = bed(&stub, &format!("existing = \"{existing}\""));
         bed.drop_in(0, "shelf/talk.wav");
@@ -158,7 +148,7 @@ fn an_edited_output_that_moves_with_its_recording_alone_is_known_by_the_transcri
 /// Someone else's file that lay beside ours is nobody's output at the new place, either.
 #[test]
 fn a_file_by_someone_else_moves_along_as_what_it_is() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "existing = \"transcribe\"");
     bed.drop_in(0, "shelf/talk.wav");
     fs::write(bed.path("inbox/shelf/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nby hand\n").unwrap();
@@ -173,7 +163,7 @@ fn a_file_by_someone_else_moves_along_as_what_it_is() {
 /// Two recordings of one stem and one content have a `.json` each: neither takes the other's for its own.
 #[test]
 fn neighbours_of_one_stem_keep_their_own_outputs_when_their_folder_is_renamed_or_copied() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     bed.drop_in(0, "shelf/talk.wav");
     bed.once(0);
@@ -200,7 +190,7 @@ fn neighbours_of_one_stem_keep_their_own_outputs_when_their_folder_is_renamed_or
 /// A crash in the middle of recognising them makes no second file either.
 #[test]
 fn a_crash_while_outputs_are_recognised_makes_no_second_file() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     for place in ["announcing", "announced", "names-synced", "output-named"] {
         let bed = bed(&stub, "existing = \"transcribe\"");
         bed.drop_in(0, "shelf/talk.wav");

@@ -1,6 +1,7 @@
 //! Audio that the service fetches by itself: by the real binary against a service that keeps books.
 
 use crate::support::bed::{Bed, Ran};
+use crate::support::config::Config;
 use crate::support::jobs::row;
 use crate::support::stub::{Act, Book, Endpoint, Stub, refusal};
 use scribed::domain::job::JobKey;
@@ -15,19 +16,8 @@ use std::fs;
 
 const SECRET: &str = "5ig-nobody-may-see";
 
-fn config(stub: &Stub, more: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 1, running = 4, requests_per_second = 1000 }}\n{more}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
-        stub.url()
-    )
-}
-
 fn bed(stub: &Stub, more: &str) -> Bed {
-    let bed = Bed::new(&config(stub, more));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).limits(1, 4).section(more).inbox("").bed()
 }
 
 fn url(name: &str, signature: &str) -> String {
@@ -57,7 +47,7 @@ fn assert_no_secret(ran: &Ran) {
 
 #[test]
 fn it_is_created_by_its_address_paid_once_and_written_beside_its_list() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     let place = OutputPlace { folder: RelPath::new("subs/2024"), stem: Some("AB.12".to_owned()) };
     let placed = ManifestRow { output: Some(place), ..of_url(&url("talk.mp3", "other")) };
@@ -117,7 +107,7 @@ fn what_the_service_repeats_of_an_address_shows_no_signature() {
 
 #[test]
 fn a_budget_lets_nothing_through_of_which_nobody_says_how_long_it_is() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "[budget]\ntotal = \"10s\"\n");
     fs::create_dir(bed.path("inbox/lists")).unwrap();
     let said = |name: &str, billed| ManifestRow { billed, ..of_url(&url(name, "s")) };
@@ -151,7 +141,7 @@ fn nothing_is_fetched_for_a_source_that_stays_here() {
 
 #[test]
 fn the_file_of_a_row_is_waited_for_and_bought_when_it_comes() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     fs::write(bed.path("inbox/other.wav"), b"other").unwrap();
     let of_file = ManifestRow { media: RowMedia::File(RelPath::new("late.wav")), ..row() };

@@ -2,17 +2,13 @@
 //! what to do where it is not. Nothing is stuck, nothing is lost, nothing is bought again.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
 use std::fs;
 
-fn config(stub: &Stub, name: &str, folder: &str) -> String {
-    format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
-         [[source]]\nname = \"{name}\"\nfolder = \"{folder}\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n",
-        stub.url()
-    )
+fn config(stub: &Stub, name: &str, folder: &str) -> Config {
+    Config::of(stub).folder(folder, &format!("name = \"{name}\"\noutputs = [\"txt\"]"))
 }
 
 fn slow(stub: &Stub) {
@@ -21,8 +17,7 @@ fn slow(stub: &Stub) {
 
 /// One recording is written, one is at the service.
 fn under_way(stub: &Stub) -> Bed {
-    let bed = Bed::new(&config(stub, "before", "inbox"));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let bed = config(stub, "before", "inbox").bed();
     bed.drop_in(0, "done.wav");
     bed.once(0);
     slow(stub);
@@ -52,7 +47,7 @@ fn assert_all_is_written_once(bed: &Bed, stub: &Stub) {
 
 #[test]
 fn a_renamed_source_takes_its_jobs_along_at_the_next_start() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
     bed.configure(&config(&stub, "after", "inbox"));
     stub.set(|_, _| Act::Well);
@@ -66,7 +61,7 @@ fn a_renamed_source_takes_its_jobs_along_at_the_next_start() {
 
 #[test]
 fn a_source_whose_folder_was_moved_too_is_known_again_by_its_marker() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
     fs::rename(bed.path("inbox"), bed.path("elsewhere")).unwrap();
     bed.configure(&config(&stub, "after", "elsewhere"));
@@ -79,7 +74,7 @@ fn a_source_whose_folder_was_moved_too_is_known_again_by_its_marker() {
 /// An older release has not written down which folder a source had.
 #[test]
 fn the_state_of_an_older_release_is_carried_over_too() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
     fs::remove_file(bed.path("state/sources.json")).unwrap();
     bed.configure(&config(&stub, "after", "inbox"));
@@ -90,10 +85,9 @@ fn the_state_of_an_older_release_is_carried_over_too() {
 
 #[test]
 fn a_renamed_source_takes_its_jobs_along_while_the_daemon_runs() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
+    let running = bed.daemon();
     bed.configure(&config(&stub, "after", "inbox"));
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -107,7 +101,7 @@ fn a_renamed_source_takes_its_jobs_along_while_the_daemon_runs() {
 
 #[test]
 fn a_crash_while_jobs_are_carried_over_loses_none_of_them() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
     bed.configure(&config(&stub, "after", "inbox"));
     stub.set(|_, _| Act::Well);
@@ -123,7 +117,7 @@ fn a_crash_while_jobs_are_carried_over_loses_none_of_them() {
 
 #[test]
 fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = under_way(&stub);
     fs::create_dir(bed.path("other")).unwrap();
     bed.configure(&config(&stub, "other", "other"));
@@ -137,8 +131,7 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     let listed = bed.run(["jobs", "--source", "before", "--json"]);
     assert_eq!(listed.objects().len(), 2, "{listed:?}");
     // Beside a daemon: what is at the service is fetched.
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
+    let running = bed.daemon();
     eventually("it is fetched", || bed.jobs()["open.wav"]["stage"] == "fetched");
     let checked = bed.run(["check"]);
     assert!(named(&checked.stdout), "{checked:?}");
@@ -170,17 +163,15 @@ fn sources(bed: &Bed) -> Vec<(String, String)> {
 
 #[test]
 fn sources_that_swap_their_names_are_refused_and_swapped_by_a_third_name() {
-    let stub = Stub::start(|_, _| Act::Well);
+    let stub = Stub::well();
     let bed = Bed::new(&two(&stub, [("a", "inbox"), ("b", "other")]));
-    fs::write(bed.path("key"), "a-key").unwrap();
     fs::create_dir(bed.path("other")).unwrap();
     bed.drop_in(0, "of-inbox.wav");
     fs::write(bed.path("other/of-other.wav"), crate::support::bed::speech(1)).unwrap();
     bed.once(0);
     let before = sources(&bed);
     // A daemon goes on with the names that it has.
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
+    let running = bed.daemon();
     bed.configure(&two(&stub, [("a", "other"), ("b", "inbox")]));
     let ran = bed.run(["reload"]);
     assert!(ran.code != 0 && ran.stderr.contains("To swap the names"), "{ran:?}");
@@ -212,9 +203,8 @@ fn sources_that_swap_their_names_are_refused_and_swapped_by_a_third_name() {
 
 #[test]
 fn a_plan_from_before_a_source_was_renamed_names_it_and_what_to_do() {
-    let stub = Stub::start(|_, _| Act::Well);
-    let bed = Bed::new(&config(&stub, "before", "inbox"));
-    fs::write(bed.path("key"), "a-key").unwrap();
+    let stub = Stub::well();
+    let bed = config(&stub, "before", "inbox").bed();
     bed.drop_in(0, "talk.wav");
     assert_eq!(bed.run(["plan", "--save", "old.plan"]).code, 0);
     bed.configure(&config(&stub, "after", "inbox"));
@@ -228,4 +218,29 @@ fn a_plan_from_before_a_source_was_renamed_names_it_and_what_to_do() {
     assert_eq!(bed.run(["plan", "--save", "new.plan"]).code, 0);
     let ran = bed.run(["once", "--plan", "new.plan"]);
     assert_eq!((ran.code, bought(&stub)), (0, 1), "{ran:?}");
+}
+
+/// What was bought is still awaited and kept.
+#[test]
+fn what_was_bought_for_a_source_that_is_gone_is_kept_and_holds_up_no_other() {
+    let stub = Stub::well();
+    slow(&stub);
+    let config =
+        |name: &str, folder: &str| Config::of(&stub).limits(1, 1).folder(folder, &format!("name = \"{name}\""));
+    let bed = config("before", "inbox").bed();
+    fs::write(bed.path("inbox/a.wav"), b"one").unwrap();
+    let running = Running::start(bed.command(["once"]));
+    eventually("it is being transcribed", || !stub.book().moments(Endpoint::Read).is_empty());
+    running.signal(Signal::TERM);
+    running.wait();
+
+    // Its name is another one now, and so is its folder; only one transcription may run at a time.
+    fs::create_dir(bed.path("other")).unwrap();
+    fs::write(bed.path("other/b.wav"), b"two").unwrap();
+    bed.configure(&config("after", "other"));
+    stub.set(|_, _| Act::Well);
+    eventually("the other one is done", || bed.run(["once"]).code != 3 && bed.jobs()["b.wav"]["stage"] == "written");
+    let row = &bed.jobs()["a.wav"];
+    assert_eq!(row["stage"], "fetched", "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("no source in jobs.toml is named"), "{row}");
 }

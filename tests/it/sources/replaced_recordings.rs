@@ -1,8 +1,9 @@
 //! A recording is replaced while its old content is being transcribed: what came is looked at when that
 //! transcription ends, not at the next full scan.
 
-use crate::sources::manifests;
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::config::Config;
+use crate::support::manifests;
 use crate::support::s3::S3;
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::{Value, json};
@@ -11,16 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 fn bed(stub: &Stub, hold: &str) -> Bed {
-    let config = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-         limits = {{ uploads = 4, running = 8, requests_per_second = 1000 }}\n\
-         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\nscan = \"12h\"\n{hold}\n",
-        stub.url()
-    );
-    let bed = Bed::new(&config);
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    Config::of(stub).limits(4, 8).inbox(&format!("scan = \"12h\"\n{hold}")).bed()
 }
 
 /// As programs do that save with care.
@@ -145,12 +137,8 @@ fn the_file_of_a_row_is_looked_at_when_its_transcription_ends() {
 fn an_object_is_looked_at_when_its_transcription_ends() {
     let (s3, (stub, over)) = (S3::start(), Stub::slow());
     s3.put("tapes/talk.wav", "old");
-    let service = format!(
-        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n",
-        stub.url()
-    );
-    let bed = Bed::new(&format!("{service}{}hold = \"0s\"\n", s3.source("tapes", s3.port)));
-    for (name, text) in [("key", "a-key"), ("s3-key", &s3.key_id), ("s3-secret", &s3.secret)] {
+    let bed = Config::of(&stub).section(&format!("{}hold = \"0s\"", s3.source("tapes", s3.port))).bed();
+    for (name, text) in [("s3-key", &s3.key_id), ("s3-secret", &s3.secret)] {
         fs::write(bed.path(name), text).unwrap();
     }
     let pass = Running::start(bed.command(["once", "--json"]));

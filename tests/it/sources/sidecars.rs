@@ -1,6 +1,6 @@
 //! What is said of recordings beside them, and where their outputs go, by the real binary.
 
-use crate::support::bed::{Bed, QUICK, Running, eventually, files};
+use crate::support::bed::{Bed, QUICK, eventually, files};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -73,8 +73,7 @@ fn a_daemon_goes_on_as_soon_as_a_sidecar_is_mended() {
     let bed = Bed::new(QUICK);
     fs::write(bed.path("inbox/talk.toml"), "outputs = []\n").unwrap();
     bed.drop_in(0, "talk.wav");
-    let running = Running::start(bed.command(["run", "--json"]));
-    running.first_line();
+    let _running = bed.daemon();
     let stage = || bed.jobs().get("talk.wav").map(|job| (job["stage"].clone(), job["fault"]["kind"].clone()));
     eventually("it waits for its sidecar", || stage() == Some((json!("settled"), json!("sidecar"))));
     fs::write(bed.path("inbox/talk.toml"), "outputs = [\"vtt\"]\n").unwrap();

@@ -1,7 +1,8 @@
 //! Records of any length: what a row or a service says of one recording is never too long for the queue, and a lost
 //! part of a record costs its own job alone.
 
-use crate::sources::manifests::{bed, receipt, well, write};
+use crate::support::manifests::{bed, receipt, write};
+use crate::support::stub::Stub;
 use proptest::prelude::*;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::format::Format;
@@ -32,7 +33,7 @@ fn words(count: u64) -> String {
 
 #[test]
 fn rows_of_any_length_are_taken_or_told_and_never_end_the_program() {
-    let stub = well();
+    let stub = Stub::well();
     let bed = bed(&stub, "");
     for name in ["a.wav", "b.wav", "c.wav"] {
         write(&bed, name, name);

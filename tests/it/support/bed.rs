@@ -6,6 +6,7 @@ use scribed::server::storage::log::framing::Frame;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -58,22 +59,23 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// With this `jobs.toml`, and an empty folder `inbox`.
-    pub fn new(config: &str) -> Self {
+    /// With this `jobs.toml`, a file `key` with a key, and an empty folder `inbox`.
+    pub fn new(config: &(impl Display + ?Sized)) -> Self {
         Self::on(&std::env::temp_dir(), config)
     }
 
     /// As [`Bed::new`], on the file system of this folder.
-    pub fn on(folder: &Path, config: &str) -> Self {
+    pub fn on(folder: &Path, config: &(impl Display + ?Sized)) -> Self {
         let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir_in(folder).unwrap();
         let bed = Self { dir, bin: BIN.into(), uid: None };
         bed.configure(config);
+        fs::write(bed.path("key"), "a-key").unwrap();
         fs::create_dir(bed.path("inbox")).unwrap();
         bed
     }
 
     /// As [`Bed::new`]; the binary runs as somebody whom permissions bind.
-    pub fn unprivileged(config: &str) -> Self {
+    pub fn unprivileged(config: &(impl Display + ?Sized)) -> Self {
         let mut bed = Self::new(config);
         if rustix::process::geteuid().is_root() {
             const NOBODY: u32 = 65534;
@@ -90,8 +92,8 @@ impl Bed {
         bed
     }
 
-    pub fn configure(&self, config: &str) {
-        fs::write(self.path("jobs.toml"), config).unwrap();
+    pub fn configure(&self, config: &(impl Display + ?Sized)) {
+        fs::write(self.path("jobs.toml"), config.to_string()).unwrap();
     }
 
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
@@ -127,6 +129,11 @@ impl Bed {
         let ran = self.run(["once", "--json"]);
         assert_eq!(ran.code, code, "{ran:?}");
         ran.last_object()
+    }
+
+    /// A daemon that has started: it answers commands.
+    pub fn daemon(&self) -> Running {
+        Running::daemon(self.command(["run", "--json"]))
     }
 
     /// The rows of `jobs --json` by path.
@@ -257,6 +264,14 @@ impl Running {
             drain(child.stderr.take().unwrap(), std::sync::Arc::default()),
         ];
         Self { child, readers: Some(readers), said }
+    }
+
+    /// Of `run --json`: returns when it says that it runs.
+    pub fn daemon(command: Command) -> Self {
+        let daemon = Self::start(command);
+        let line: Value = serde_json::from_str(&daemon.first_line()).unwrap();
+        assert_eq!(line["pid"], daemon.pid());
+        daemon
     }
 
     pub fn pid(&self) -> u32 {
@@ -407,9 +422,9 @@ fn record(head: &Value) -> (String, bool) {
 
 /// `scribed serve` in a folder of its own, on a port that stays.
 pub struct Service {
-    bed: Bed,
-    pub port: u16,
     running: Option<Running>,
+    pub port: u16,
+    bed: Bed,
 }
 
 /// The key of [`Service`].

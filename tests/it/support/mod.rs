@@ -2,14 +2,18 @@
 
 pub mod bed;
 pub mod certificates;
+pub mod config;
 pub mod fuzzing;
 pub mod jobs;
 pub mod librivox;
 pub mod long_flac;
+pub mod manifests;
+pub mod manual_clock;
 pub mod proxy;
 pub mod receiver;
 pub mod s3;
 pub mod scripted;
+pub mod store_rules;
 pub mod storm;
 pub mod stub;
 pub mod test_service;

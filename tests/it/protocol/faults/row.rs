@@ -1,6 +1,7 @@
 //! One row of the table of faults: what the service does, and what a pass of the real binary comes to.
 
 use crate::support::bed::{Bed, Ran, Running};
+use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -103,15 +104,10 @@ impl Row {
         self
     }
 
-    fn config(&self, url: &str) -> String {
-        let Self { running, give_up, .. } = self;
-        format!(
-            "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-             poll = {{ min = \"20ms\", max = \"50ms\", give_up = \"{give_up}\" }}\n\
-             limits = {{ uploads = 1, running = {running}, requests_per_second = 1000 }}\n\
-             [retry]\nattempts = 3\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n"
-        )
+    fn config(&self, url: &str) -> Config {
+        let poll = format!("min = \"20ms\", max = \"50ms\", give_up = \"{}\"", self.give_up);
+        let retry = "attempts = 3\nfirst = \"50ms\"\nmax = \"100ms\"";
+        Config::at(url).poll(&poll).limits(1, self.running).retry(retry).inbox("outputs = [\"txt\"]")
     }
 
     /// A pass while it lasts, then one with a service that is well again, and what can be told of both.
@@ -126,7 +122,7 @@ impl Row {
             let age = Duration::from_secs(if name == BAD { 3_600 } else { 0 });
             File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - age).unwrap();
         }
-        let stub = Stub::start(|_, _| Act::Well);
+        let stub = Stub::well();
         let (first, then) = (self.config(self.url.as_ref().unwrap_or(&stub.url())), self.config(&stub.url()));
         bed.configure(&first);
         stub.set(self.rule);
