@@ -1,6 +1,7 @@
 //! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
 //! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
 
+use super::leftovers;
 use scribed::server::storage::log::framing;
 use scribed::server::storage::log::framing::Frame;
 use serde_json::Value;
@@ -173,11 +174,15 @@ impl Bed {
 
     /// Files that were never finished, anywhere.
     pub fn temporaries(&self) -> Vec<PathBuf> {
-        let of = |path: &PathBuf| {
-            let name = path.file_name().unwrap().as_bytes();
-            name.ends_with(b".scribed-tmp") || name.ends_with(b".tmp") || name.starts_with(b".tmp")
-        };
-        files(self.dir.path()).into_iter().filter(of).collect()
+        files(self.dir.path()).into_iter().filter(|path| leftovers::is_unfinished(path)).collect()
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            leftovers::assert_none(self.dir.path());
+        }
     }
 }
 
@@ -252,6 +257,8 @@ pub struct Running {
     readers: Option<[std::thread::JoinHandle<String>; 2]>,
     /// What it has said on stdout so far.
     said: std::sync::Arc<Mutex<String>>,
+    /// Where it works.
+    folder: Option<PathBuf>,
 }
 
 impl Running {
@@ -263,7 +270,8 @@ impl Running {
             drain(child.stdout.take().unwrap(), std::sync::Arc::clone(&said)),
             drain(child.stderr.take().unwrap(), std::sync::Arc::default()),
         ];
-        Self { child, readers: Some(readers), said }
+        let folder = command.get_current_dir().map(Path::to_owned);
+        Self { child, readers: Some(readers), said, folder }
     }
 
     /// Of `run --json`: returns when it says that it runs.
@@ -310,7 +318,17 @@ impl Running {
             ended.is_some()
         });
         let [stdout, stderr] = self.readers.take().unwrap().map(|reader| reader.join().unwrap());
-        Ran { code: code(ended.unwrap()), stdout, stderr }
+        let code = code(ended.unwrap());
+        if code < 0 {
+            self.was_killed();
+        }
+        Ran { code, stdout, stderr }
+    }
+
+    fn was_killed(&self) {
+        if let Some(folder) = &self.folder {
+            leftovers::was_killed_in(folder);
+        }
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -327,6 +345,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.was_killed();
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

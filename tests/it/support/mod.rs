@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod config;
 pub mod fuzzing;
 pub mod jobs;
+pub mod leftovers;
 pub mod librivox;
 pub mod long_flac;
 pub mod manifests;
