@@ -4,7 +4,7 @@
 //! Needs `ffmpeg libpocketsphinx3 pocketsphinx-en-us`.
 #![allow(missing_docs)]
 
-#[path = "../tests/support/librivox.rs"]
+#[path = "../tests/it/support/librivox.rs"]
 #[allow(dead_code)] // only the counting of errors is used here
 mod librivox;
 

@@ -7,7 +7,7 @@
 #[path = "../tests/it/support/scripted.rs"]
 mod scripted;
 #[allow(clippy::unwrap_used)]
-#[path = "../tests/support/storm/mod.rs"]
+#[path = "../tests/it/support/storm/mod.rs"]
 mod storm;
 
 use storm::{Row, SCALE, row, weather};

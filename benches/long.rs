@@ -2,7 +2,7 @@
 //! `cargo bench --bench long`. Needs what `benches/recogniser.rs` needs.
 #![allow(missing_docs)]
 
-#[path = "../tests/support/librivox.rs"]
+#[path = "../tests/it/support/librivox.rs"]
 mod librivox;
 
 use anyhow::{Result, ensure};

@@ -2,7 +2,7 @@
 //! Needs `ffmpeg libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
 #![allow(missing_docs)]
 
-#[path = "../tests/support/librivox.rs"]
+#[path = "../tests/it/support/librivox.rs"]
 mod librivox;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! scribed turns folders of recordings into transcripts and subtitles, unattended, paid once.
 //!
 //! This is the map of the rooms. A file uses only what stands on a lower floor, or beside it in the same room;
-//! `tests/it/floors.rs` enforces this. Each room says in its `mod.rs` what it holds and where to start reading.
+//! `tests/it/repository/floors.rs` enforces this. Each room says in its `mod.rs` what it holds and where to start reading.
 //! `docs/glossary.md` defines the terms.
 //!
 //! ```text
@@ -30,7 +30,7 @@
 //!                                                                 web ──hint──╯
 //! ```
 //!
-//! `tests/it/floors.rs` also enforces:
+//! `tests/it/repository/floors.rs` also enforces:
 //!
 //! 1. Nothing in `domain/` knows time, disk, network or async.
 //! 2. Only `clock.rs` asks the time, except what shows progress to a person.

@@ -21,10 +21,10 @@ run() { # name, room of the tests, environment: does the work under the shim, th
     export POWER_LOSS_DIR="$work/$1"
     mkdir "$POWER_LOSS_DIR"
     env "${@:3}" LD_PRELOAD="$work/shim.so" POWER_LOSS_LOG="$work/$1.log" POWER_LOSS_WORK="$POWER_LOSS_DIR" \
-        "$it" --exact "power_loss::${2}work" --ignored --quiet >/dev/null
+        "$it" --exact "store::power_loss::${2}work" --ignored --quiet >/dev/null
     echo -n "$1: "
     python3 tests/power-loss/states.py "$work/$1.log" "$states" "$seed" "$work/room" \
-        "$it" --exact "power_loss::${2}look" --ignored
+        "$it" --exact "store::power_loss::${2}look" --ignored
 }
 
 both() { # name, room of the tests

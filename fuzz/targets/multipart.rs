@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../tests/support/fuzzing.rs"]
+#[path = "../../tests/it/support/fuzzing.rs"]
 #[allow(dead_code)]
 mod fuzzing;
 

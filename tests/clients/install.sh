@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts what tests/it/clients.rs runs into target/clients: the public service's official clients for Python
+# Puts what tests/it/service/official_clients.rs runs into target/clients: the public service's official clients for Python
 # and JavaScript, and a checker of OpenAPI documents; pinned, with hashes. Does nothing, and needs no
 # network, where they are there already. With --check it only looks whether they are.
 set -euo pipefail

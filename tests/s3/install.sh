@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts the S3 server that tests/it/buckets.rs runs into target/s3; pinned, with hashes. Does nothing, and needs no
+# Puts the S3 server that tests/it/sources/buckets.rs runs into target/s3; pinned, with hashes. Does nothing, and needs no
 # network, where it is there already. With --check it only looks whether it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

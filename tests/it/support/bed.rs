@@ -1,11 +1,13 @@
 //! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
 //! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
 
+use super::leftovers;
 use scribed::server::storage::log::framing;
 use scribed::server::storage::log::framing::Frame;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -58,22 +60,23 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// With this `jobs.toml`, and an empty folder `inbox`.
-    pub fn new(config: &str) -> Self {
+    /// With this `jobs.toml`, a file `key` with a key, and an empty folder `inbox`.
+    pub fn new(config: &(impl Display + ?Sized)) -> Self {
         Self::on(&std::env::temp_dir(), config)
     }
 
     /// As [`Bed::new`], on the file system of this folder.
-    pub fn on(folder: &Path, config: &str) -> Self {
+    pub fn on(folder: &Path, config: &(impl Display + ?Sized)) -> Self {
         let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir_in(folder).unwrap();
         let bed = Self { dir, bin: BIN.into(), uid: None };
         bed.configure(config);
+        fs::write(bed.path("key"), "a-key").unwrap();
         fs::create_dir(bed.path("inbox")).unwrap();
         bed
     }
 
     /// As [`Bed::new`]; the binary runs as somebody whom permissions bind.
-    pub fn unprivileged(config: &str) -> Self {
+    pub fn unprivileged(config: &(impl Display + ?Sized)) -> Self {
         let mut bed = Self::new(config);
         if rustix::process::geteuid().is_root() {
             const NOBODY: u32 = 65534;
@@ -90,8 +93,8 @@ impl Bed {
         bed
     }
 
-    pub fn configure(&self, config: &str) {
-        fs::write(self.path("jobs.toml"), config).unwrap();
+    pub fn configure(&self, config: &(impl Display + ?Sized)) {
+        fs::write(self.path("jobs.toml"), config.to_string()).unwrap();
     }
 
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
@@ -127,6 +130,11 @@ impl Bed {
         let ran = self.run(["once", "--json"]);
         assert_eq!(ran.code, code, "{ran:?}");
         ran.last_object()
+    }
+
+    /// A daemon that has started: it answers commands.
+    pub fn daemon(&self) -> Running {
+        Running::daemon(self.command(["run", "--json"]))
     }
 
     /// The rows of `jobs --json` by path.
@@ -166,11 +174,15 @@ impl Bed {
 
     /// Files that were never finished, anywhere.
     pub fn temporaries(&self) -> Vec<PathBuf> {
-        let of = |path: &PathBuf| {
-            let name = path.file_name().unwrap().as_bytes();
-            name.ends_with(b".scribed-tmp") || name.ends_with(b".tmp") || name.starts_with(b".tmp")
-        };
-        files(self.dir.path()).into_iter().filter(of).collect()
+        files(self.dir.path()).into_iter().filter(|path| leftovers::is_unfinished(path)).collect()
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            leftovers::assert_none(self.dir.path());
+        }
     }
 }
 
@@ -245,6 +257,8 @@ pub struct Running {
     readers: Option<[std::thread::JoinHandle<String>; 2]>,
     /// What it has said on stdout so far.
     said: std::sync::Arc<Mutex<String>>,
+    /// Where it works.
+    folder: Option<PathBuf>,
 }
 
 impl Running {
@@ -256,7 +270,16 @@ impl Running {
             drain(child.stdout.take().unwrap(), std::sync::Arc::clone(&said)),
             drain(child.stderr.take().unwrap(), std::sync::Arc::default()),
         ];
-        Self { child, readers: Some(readers), said }
+        let folder = command.get_current_dir().map(Path::to_owned);
+        Self { child, readers: Some(readers), said, folder }
+    }
+
+    /// Of `run --json`: returns when it says that it runs.
+    pub fn daemon(command: Command) -> Self {
+        let daemon = Self::start(command);
+        let line: Value = serde_json::from_str(&daemon.first_line()).unwrap();
+        assert_eq!(line["pid"], daemon.pid());
+        daemon
     }
 
     pub fn pid(&self) -> u32 {
@@ -295,7 +318,17 @@ impl Running {
             ended.is_some()
         });
         let [stdout, stderr] = self.readers.take().unwrap().map(|reader| reader.join().unwrap());
-        Ran { code: code(ended.unwrap()), stdout, stderr }
+        let code = code(ended.unwrap());
+        if code < 0 {
+            self.was_killed();
+        }
+        Ran { code, stdout, stderr }
+    }
+
+    fn was_killed(&self) {
+        if let Some(folder) = &self.folder {
+            leftovers::was_killed_in(folder);
+        }
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -312,6 +345,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.was_killed();
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -407,9 +443,9 @@ fn record(head: &Value) -> (String, bool) {
 
 /// `scribed serve` in a folder of its own, on a port that stays.
 pub struct Service {
-    bed: Bed,
-    pub port: u16,
     running: Option<Running>,
+    pub port: u16,
+    bed: Bed,
 }
 
 /// The key of [`Service`].

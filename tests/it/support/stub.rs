@@ -281,6 +281,11 @@ impl Stub {
         Self { scripted, book, rule, _runtime: runtime }
     }
 
+    /// A good service.
+    pub fn well() -> Self {
+        Self::start(|_, _| Act::Well)
+    }
+
     /// One whose transcriptions end when they are told to.
     pub fn slow() -> (Self, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));

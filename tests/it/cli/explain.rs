@@ -1,0 +1,262 @@
+//! `scribed explain` knows what keeps a file: one test for each fact.
+
+use crate::support::bed::{Bed, QUICK, Running, Share, eventually, files};
+use crate::support::stub::{Act, Endpoint, Stub, refusal};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+fn explain(bed: &Bed, path: &str) -> Value {
+    let mut command = bed.command(["explain", "--json", path]);
+    command.env("SCRIBED_KEY", "k");
+    let ran = Running::start(command).wait();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.last_object()
+}
+
+fn fact(said: &Value, kind: &str) -> Value {
+    let facts = said["facts"].as_array().unwrap();
+    facts.iter().find(|fact| fact["kind"] == kind).unwrap_or_else(|| panic!("no {kind} in {said}")).clone()
+}
+
+#[test]
+fn a_pause_is_named_with_the_command_that_ends_it() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause", "--source", "inbox"]).code, 0);
+    assert_eq!(bed.once(1)["waiting_for"], json!({"pause": 1}));
+    let said = explain(&bed, "inbox/talk.wav");
+    assert_eq!(fact(&said, "pause")["can"], "`scribed resume --source inbox`", "{said}");
+    assert!(said["next"].as_str().unwrap().contains("`scribed resume --source inbox`"), "{said}");
+    assert_eq!((&said["where"], &said["when"]), (&json!("probed"), &Value::Null), "{said}");
+    assert_eq!(bed.run(["pause", "--for", "2h"]).code, 0);
+    let said = explain(&bed, "inbox/talk.wav");
+    assert_eq!(fact(&said, "pause")["until"], Value::Null, "that of the source lasts longer: {said}");
+    let told = bed.run(["explain", "inbox/talk.wav"]).stdout;
+    for part in ["  stage    probed since", "  next     nothing while it is paused", "  you can  "] {
+        assert!(told.lines().any(|line| line.starts_with(part)), "{part}: {told}");
+    }
+}
+
+#[test]
+fn a_budget_says_when_it_opens() {
+    let bed = Bed::new(&format!("[budget]\nday = \"2s\"\n{QUICK}"));
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    let waits = bed.jobs().into_iter().find(|(_, row)| row["stage"] == "probed").unwrap().0;
+    let said = explain(&bed, &format!("inbox/{waits}"));
+    let budget = fact(&said, "budget");
+    assert!(budget["until"].as_str().unwrap().contains("T00:00:00"), "{said}");
+    assert!(said["next"].as_str().unwrap().contains("budget.day"), "{said}");
+    assert!(fact(&said, "no_daemon")["can"].as_str().unwrap().contains("scribed run"), "{said}");
+}
+
+#[test]
+fn a_window_says_when_it_opens() {
+    let bed = Bed::new(&QUICK.replace("settle", "submit = { from = \"0 3 1 1 *\", for = \"1h\" }\nsettle"));
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"window": 1}));
+    let said = explain(&bed, "inbox/talk.wav");
+    let window = fact(&said, "window");
+    assert!(window["until"].as_str().unwrap().contains("-01-01T03:00:00"), "{said}");
+}
+
+#[test]
+fn what_is_said_beside_a_file_is_named() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    fs::write(bed.path("inbox/talk.toml"), "language = \"en\"\n").unwrap();
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(fact(&said, "sidecar")["words"].as_str().unwrap().contains("talk.toml"), "{said}");
+    assert!(fact(&said, "no_daemon")["holds"].as_bool().unwrap(), "{said}");
+}
+
+#[test]
+fn a_folder_that_is_away_keeps_what_needs_it() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    bed.once(1);
+    fs::rename(bed.path("inbox"), bed.path("gone")).unwrap();
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(fact(&said, "frozen")["words"].as_str().unwrap().contains("is not there"), "{said}");
+}
+
+#[test]
+fn a_service_that_is_out_is_what_comes_next() {
+    let stub = Stub::well();
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\n{QUICK}", stub.url());
+    drop(stub);
+    let bed = Bed::new(&config);
+    bed.drop_in(0, "talk.wav");
+    let running = bed.daemon();
+    eventually("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(said["next"].as_str().unwrap().starts_with("nothing before the service is found to answer"), "{said}");
+    assert_eq!(said["when"], Value::Null, "no moment that has passed: {said}");
+    let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
+    assert!(shown.contains("  service  default") && shown.contains("nothing before the service"), "{shown}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+fn not_yet(record: &mut Value) {
+    record["status"] = "processing".into();
+    record["result"] = Value::Null;
+}
+
+#[test]
+fn a_limit_is_a_turn_that_is_waited_for() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(not_yet),
+        _ => Act::Well,
+    });
+    let limits = "limits = { running = 1 }\nlag = \"1s\"";
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\n{limits}\n{QUICK}", stub.url());
+    let bed = Bed::new(&config);
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    let running = bed.daemon();
+    let both = || ["inbox/a.wav", "inbox/b.wav"].map(|path| explain(&bed, path));
+    eventually("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
+    let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
+    assert!(fact(&said, "limit")["words"].as_str().unwrap().contains("1 at a time"), "{said}");
+    assert!(said["next"].as_str().unwrap().contains("in its turn"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+/// A service elsewhere; `lag` is how long its lists may be late.
+fn hosted(stub: &Stub) -> Bed {
+    Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n{QUICK}", stub.url()))
+}
+
+/// Explains until this fact is among what is said.
+fn until(bed: &Bed, path: &str, kind: &str) -> Value {
+    eventually(kind, || {
+        explain(bed, path)["facts"].as_array().unwrap().iter().any(|fact| fact["kind"] == kind && fact["holds"] == true)
+    });
+    explain(bed, path)
+}
+
+#[test]
+fn a_share_that_is_away_freezes_what_needs_it() {
+    let bed = Bed::new(QUICK);
+    let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    bed.once(1);
+    share.goes();
+    let said = explain(&bed, "inbox/talk.wav");
+    let frozen = fact(&said, "frozen");
+    assert!(frozen["words"].as_str().unwrap().contains("has lost its marker"), "{said}");
+    assert!(frozen["can"].as_str().unwrap().contains("bring the folder back"), "{said}");
+    share.back();
+    assert!(!explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("frozen"));
+}
+
+#[test]
+fn a_queue_that_does_not_know_what_was_bought_says_so() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::List => Act::Say(refusal(500, "out of order")),
+        _ => Act::Well,
+    });
+    let bed = hosted(&stub);
+    bed.drop_in(0, "talk.wav");
+    let running = bed.daemon();
+    let said = until(&bed, "inbox/talk.wav", "suspect");
+    assert!(
+        fact(&said, "suspect")["words"].as_str().unwrap().contains("before the list of default is scanned"),
+        "{said}"
+    );
+    assert!(stub.book().creates.is_empty(), "nothing is bought meanwhile");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
+    let stub = Stub::start(|asked, book| match asked.endpoint {
+        Endpoint::Create => Act::Say(refusal(500, "who knows")),
+        Endpoint::List if !book.creates.is_empty() => Act::Say(refusal(404, "no list here")),
+        _ => Act::Well,
+    });
+    let bed = hosted(&stub);
+    bed.drop_in(0, "talk.wav");
+    let running = bed.daemon();
+    let said = until(&bed, "inbox/talk.wav", "person");
+    let words = fact(&said, "person")["words"].as_str().unwrap().to_owned();
+    assert!(words.contains("a person is asked: a create may have been accepted"), "{said}");
+    assert!(fact(&said, "person")["can"].as_str().unwrap().contains("scribed retry 1 --pay-again"), "{said}");
+    assert_eq!(
+        (&said["when"], &said["next"]),
+        (&Value::Null, &json!("nothing by itself: a person is asked")),
+        "{said}"
+    );
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn a_new_queue_says_when_the_list_is_scanned() {
+    let stub = Stub::well();
+    let service = format!("[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"1h\"\n", stub.url());
+    let bed = Bed::new(&format!("{service}{QUICK}"));
+    bed.drop_in(0, "talk.wav");
+    let running = bed.daemon();
+    let waits = "nothing is submitted before the list of default is scanned (the queue is new, was repaired, or is older than it was): that begins in ";
+    eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
+    let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
+    let (_, left) = said.split_once(waits).unwrap();
+    assert!(left.starts_with("1h") || left.starts_with("59m"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn a_service_that_was_taken_out_keeps_what_it_has() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(not_yet),
+        _ => Act::Well,
+    });
+    let site = format!("[services.site]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n", stub.url());
+    let bed = Bed::new(&format!("{site}{QUICK}service = \"site\"\n"));
+    bed.drop_in(0, "talk.wav");
+    let running = bed.daemon();
+    eventually("it is at the service", || explain(&bed, "inbox/talk.wav")["where"] == "submitted");
+    running.signal(Signal::TERM);
+    running.wait();
+    bed.configure(QUICK);
+    let said = explain(&bed, "inbox/talk.wav");
+    let removed = fact(&said, "removed");
+    assert!(removed["words"].as_str().unwrap().contains("its service `site` is not in jobs.toml any more"), "{said}");
+    assert!(removed["can"].as_str().unwrap().contains("write [services.site] again"), "{said}");
+}
+
+#[test]
+fn what_looks_unfinished_says_how_long_it_is_waited_for() {
+    let bed = Bed::new(QUICK);
+    let sound = crate::support::bed::speech(0);
+    fs::write(bed.path("inbox/half.wav"), &sound[..sound.len() / 2]).unwrap();
+    let running = bed.daemon();
+    let said = until(&bed, "inbox/half.wav", "hold");
+    let hold = fact(&said, "hold");
+    assert!(hold["until"].is_string() && hold["can"].as_str().unwrap().contains("scribed retry"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn what_a_person_put_in_an_outputs_place_is_not_called_ours() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    let words = |path: &str| explain(&bed, path)["words"].as_str().unwrap().to_owned();
+    assert!(words("inbox/talk.en.srt").ends_with("an output that scribed wrote"));
+    fs::write(bed.path("inbox/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nmine\n").unwrap();
+    assert!(words("inbox/talk.en.srt").contains("is another file now"), "{}", words("inbox/talk.en.srt"));
+    fs::write(bed.path("inbox/talk.en.new.srt"), "1\n").unwrap();
+    assert!(!words("inbox/talk.en.new.srt").contains("scribed wrote"), "{}", words("inbox/talk.en.new.srt"));
+    assert!(files(&bed.path("inbox")).len() > 4);
+}

@@ -1,0 +1,13 @@
+//! The commands: what they print, what they change, and their exit codes.
+
+mod check;
+mod commands;
+mod explain;
+mod forget;
+mod harvest;
+mod monitoring;
+mod once;
+mod plan;
+mod plan_manifests;
+mod presentation;
+mod reconcile;

@@ -1,0 +1,16 @@
+//! `scribed run` and `once` as a running program: it starts, watches the clock, is stopped, is killed, goes on.
+
+mod budget;
+mod callback_listener;
+mod crash_points;
+mod kill_and_stop;
+mod lanes;
+mod pauses;
+mod reload;
+mod run;
+mod scan_schedule;
+mod several_services;
+mod submit_windows;
+mod systemd;
+mod tight_budget;
+mod wrong_clock;

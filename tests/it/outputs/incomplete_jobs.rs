@@ -1,0 +1,274 @@
+//! Work that was requested and not done: it is named wherever a person looks, and what the embedded service does not
+//! do is told beforehand.
+
+use crate::support::bed::{Bed, QUICK};
+use crate::support::config::Config;
+use crate::support::manifests::{receipt, write};
+use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use serde_json::{Value, json};
+
+/// A list of two recordings, transcribed elsewhere with all that this template requests.
+fn bed(stub: &Stub) -> Bed {
+    let everything = "[template.all]\ndiarization = true\nsummarization = true\ntranslation = true\n\
+        translation_config = { target_languages = [\"de\", \"fr\"] }";
+    let manifests = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\ntemplate = \"all\"";
+    let bed = Config::of(stub).section(everything).source(manifests).bed();
+    write(&bed, "list.csv", "file\nbad.wav\ngood.wav\n");
+    write(&bed, "bad.wav", "the one");
+    write(&bed, "good.wav", "the other one");
+    bed
+}
+
+fn translated(language: &str) -> Value {
+    json!({ "error": null, "full_transcript": "words", "languages": [language], "utterances": [] })
+}
+
+fn all_done(record: &mut Value) {
+    let done = |results: Value| json!({ "success": true, "is_empty": false, "error": null, "results": results });
+    record["result"]["transcription"]["utterances"][0]["speaker"] = json!(0);
+    record["result"]["summarization"] = done(json!("in short"));
+    record["result"]["translation"] = done(json!([translated("de"), translated("fr")]));
+}
+
+fn some_failed(record: &mut Value) {
+    all_done(record);
+    let error = |message: &str| json!({ "status_code": 500, "exception": "Failure", "message": message });
+    record["result"]["diarization"] =
+        json!({ "success": false, "is_empty": true, "error": error("too many speakers"), "results": null });
+    record["result"]["translation"]["results"][1] =
+        json!({ "error": error("no such model"), "full_transcript": "", "languages": ["fr"], "utterances": [] });
+}
+
+fn some_of_bad(asked: &Asked<'_>, _book: &mut Book) -> Act {
+    match (asked.endpoint, asked.file) {
+        (Endpoint::Read, "bad.wav") => Act::Change(some_failed),
+        (Endpoint::Read, _) => Act::Change(all_done),
+        _ => Act::Well,
+    }
+}
+
+const WITHOUT: &str = "written, without: diarization, translation fr";
+
+#[test]
+fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    let summary = bed.run(["once", "--json"]).last_object();
+    assert_eq!((&summary["done"], &summary["failed"], &summary["incomplete"]), (&json!(2), &json!(0), &json!(1)));
+    assert_eq!(summary["missing"], json!({ "diarization": 1, "translation fr": 1 }));
+
+    let jobs = bed.jobs();
+    assert_eq!((&jobs["bad.wav"]["reason"], &jobs["good.wav"]["reason"]), (&json!(WITHOUT), &json!("done")));
+    let missing = json!([
+        { "enrichment": "diarization", "language": null, "words": "too many speakers" },
+        { "enrichment": "translation", "language": "fr", "words": "no such model" },
+    ]);
+    assert_eq!((&jobs["bad.wav"]["missing"], &jobs["good.wav"]["missing"]), (&missing, &json!([])));
+    let listed = bed.run(["jobs"]).stdout;
+    assert!(listed.lines().any(|line| line.contains("bad.wav") && line.ends_with(WITHOUT)), "{listed}");
+    let incomplete = bed.run(["jobs", "--incomplete", "--json"]).objects();
+    assert_eq!(incomplete, [jobs["bad.wav"].clone()]);
+    let table = bed.run(["jobs", "--csv"]).stdout;
+    let mut rows = csv::Reader::from_reader(table.as_bytes());
+    let at = rows.headers().unwrap().iter().position(|name| name == "missing").unwrap();
+    let cells: Vec<String> = rows.records().map(|row| row.unwrap()[at].to_owned()).collect();
+    assert_eq!(cells, ["diarization, translation fr", ""]);
+
+    let show = bed.run(["show", "1"]).stdout;
+    for line in [
+        "  reason   written, without: diarization, translation fr",
+        "  without  diarization: too many speakers",
+        "  without  translation fr: no such model",
+    ] {
+        assert!(show.lines().any(|said| said == line), "{line}: {show}");
+    }
+    assert!(show.lines().last().unwrap().ends_with("without: diarization, translation fr"), "its history: {show}");
+    let explained = bed.run(["explain", "inbox/bad.wav"]).stdout;
+    assert!(explained.lines().any(|line| line == format!("  why      {WITHOUT}")), "{explained}");
+    let status = bed.run(["status", "--json"]).last_object();
+    assert_eq!((&status["jobs"]["written"], &status["incomplete"]), (&json!(2), &json!(1)));
+    assert!(bed.run(["status"]).stdout.contains("1 of these are written without a part that was requested"));
+
+    let rows = receipt(&bed, "list.csv.receipt.csv");
+    assert_eq!((rows[0]["scribed_state"].as_str(), rows[0]["scribed_reason"].as_str()), ("written", WITHOUT));
+    assert_eq!(rows[0]["scribed_missing"], "diarization, translation fr");
+    assert_eq!((rows[1]["scribed_reason"].as_str(), rows[1]["scribed_missing"].as_str()), ("done", ""));
+
+    let later = bed.run(["once", "--json"]).last_object();
+    assert_eq!((&later["done"], &later["incomplete"]), (&json!(0), &json!(0)), "counted in its own pass");
+}
+
+#[test]
+fn the_summary_names_what_is_missing() {
+    let stub = Stub::start(some_of_bad);
+    let told = bed(&stub).run(["once"]).stdout;
+    let lines = [
+        "2 done, 0 failed",
+        "  1 of those done are incomplete:",
+        "    1 written, without: diarization",
+        "    1 written, without: translation fr",
+        "exit code 1:",
+        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
+    ];
+    for line in lines {
+        assert!(told.lines().any(|said| said.starts_with(line)), "{line}: {told}");
+    }
+}
+
+#[test]
+fn a_retry_of_what_lacks_something_pays_by_a_persons_word_only() {
+    let stub = Stub::start(some_of_bad);
+    let bed = bed(&stub);
+    bed.run(["once"]);
+    let creates = || stub.book().creates.len();
+    let declined = bed.run(["retry", "1"]);
+    assert!(declined.code != 0 && creates() == 2, "{declined:?}");
+    assert!(format!("{}{}", declined.stdout, declined.stderr).contains("--pay-again 1"), "{declined:?}");
+    assert_eq!(bed.run(["retry", "--fresh", "1"]).code, 0);
+    bed.run(["once"]);
+    assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (2, &json!(WITHOUT)), "what was bought serves again");
+
+    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    assert_eq!(bed.run(["retry", "--fresh", "--pay-again", "1"]).code, 0);
+    assert_eq!(bed.run(["once", "--json"]).last_object()["incomplete"], 0);
+    assert_eq!((creates(), &bed.jobs()["bad.wav"]["reason"]), (3, &json!("done")));
+    assert_eq!(bed.run(["status", "--json"]).last_object()["incomplete"], 0);
+}
+
+/// Under the embedded service.
+fn embedded(template: &str) -> Bed {
+    Bed::new(&format!("{QUICK}template = \"t\"\n[template.t]\n{template}\n"))
+}
+
+/// The verdicts of `check` that are not good.
+fn bad(bed: &Bed) -> Vec<String> {
+    let verdicts = bed.run(["check", "--json"]).objects();
+    let bad = verdicts.iter().filter(|verdict| verdict["good"] == false);
+    bad.map(|verdict| format!("{}: {}", verdict["what"].as_str().unwrap(), verdict["words"].as_str().unwrap()))
+        .collect()
+}
+
+#[test]
+fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
+    let bed = embedded(
+        "diarization = true\nsentences = true\nsummarization = \"{{ 'long' in stem }}\"\ntranslation = true\n\
+         translation_config = { target_languages = [\"en\", \"fr\"] }",
+    );
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(0, "copies/talk.wav");
+    bed.drop_in(1, "long.wav");
+    let told = bad(&bed);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let words =
+        "source inbox: [template.t] requests diarization, translation fr, which the embedded service does not do";
+    assert!(told[0].starts_with(words), "{told:?}");
+
+    let ran = bed.run(["plan", "--json"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let plan = ran.last_object();
+    let of =
+        |missing: &str, files: u64| json!({ "source": "inbox", "template": "t", "missing": missing, "files": files });
+    let missing = json!([of("diarization, summarization, translation fr", 1), of("diarization, translation fr", 2)]);
+    assert_eq!((&plan["files"], &plan["incomplete"], &plan["missing"]), (&json!(2), &json!(3), &missing));
+    let shown = bed.run(["plan"]).stdout;
+    assert!(shown.contains("would be written without a part that is requested"), "{shown}");
+    assert!(shown.lines().any(|line| line.ends_with("2  inbox (t): diarization, translation fr")), "{shown}");
+    let laid_out = bed.run(["plan", "--explain", "inbox/long.wav"]);
+    assert!(laid_out.stdout.contains("  without   diarization, summarization, translation fr"), "{laid_out:?}");
+
+    let summary = bed.run(["once", "--json"]).last_object();
+    assert_eq!(summary["missing"], json!({ "diarization": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
+    assert_eq!((bed.store().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
+    assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], WITHOUT);
+}
+
+/// What is accepted and changes nothing is a warning: nothing fails of it, and nobody is told that it was done.
+#[test]
+fn what_is_requested_without_effect_is_a_warning_beforehand() {
+    let bed = embedded(
+        "language_config = { languages = [\"en\"], code_switching = true }\naudio_enhancer = \"{{ 'noisy' in stem }}\"\n\
+         custom_spelling_config = { spelling_dictionary = { Anna = [\"Ana\"] } }\nsentences = true",
+    );
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(1, "noisy.wav");
+    assert_eq!(bad(&bed), Vec::<String>::new());
+    let ran = bed.run(["check", "--json"]);
+    let warnings: Vec<Value> = ran.objects().into_iter().filter(|verdict| verdict["warning"] == true).collect();
+    assert_eq!((ran.code, warnings.len()), (0, 1), "{ran:?}");
+    let switching = "language_config.code_switching (speech in another language than English is marked as not \
+                     understood, and not recognised)";
+    let spelling = "custom_spelling_config (`custom_spelling` is not on)";
+    let words = warnings[0]["words"].as_str().unwrap();
+    assert!(words.starts_with("[template.t] requests what has no effect") && words.contains(switching), "{words}");
+    assert!(
+        words.contains(spelling) && !words.contains("audio_enhancer"),
+        "what hangs on the file is not certain: {words}"
+    );
+    let shown = bed.run(["check"]).stdout;
+    assert!(shown.lines().any(|line| line.starts_with("WARN source inbox   [template.t] requests")), "{shown}");
+
+    let ran = bed.run(["plan", "--json"]);
+    let plan = ran.last_object();
+    assert_eq!((ran.code, &plan["incomplete"]), (0, &json!(0)), "{plan}");
+    let of = |parameters: String| json!({ "source": "inbox", "template": "t", "parameters": parameters, "files": 1 });
+    let enhancer = "audio_enhancer (the sound is recognised as it is)";
+    let both = json!([of(format!("{switching}; {spelling}")), of(format!("{switching}; {spelling}; {enhancer}"))]);
+    assert_eq!(plan["without_effect"], both, "{plan}");
+    let shown = bed.run(["plan"]).stdout;
+    assert!(shown.contains("warning: requested, with no effect in the embedded service"), "{shown}");
+    let laid_out = bed.run(["plan", "--explain", "inbox/noisy.wav"]);
+    assert!(laid_out.code == 0 && laid_out.stdout.contains(enhancer), "{laid_out:?}");
+    assert_eq!((&bed.once(0)["incomplete"], &bed.jobs()["noisy.wav"]["reason"]), (&json!(0), &json!("done")));
+}
+
+#[test]
+fn another_language_than_the_recognisers_is_told_beforehand() {
+    let by_template = embedded("language_config = { languages = [\"de\"] }");
+    let by_source = Bed::new(&format!("{QUICK}language = \"de\"\n"));
+    let each = [(by_template, "[template.t]", "[template.t]"), (by_source, "it", "the source inbox")];
+    for (bed, from, in_plan) in each {
+        bed.drop_in(0, "talk.wav");
+        let told = bad(&bed);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let words = format!("source inbox: {from} requests what the embedded service refuses, so that its files fail");
+        assert!(told[0].starts_with(&words) && told[0].contains("(requested: de)"), "{told:?}");
+        let why = "language_config.languages must only contain the following values: en";
+        assert!(told[0].contains(why), "{told:?}");
+        let ran = bed.run(["plan", "--json"]);
+        let plan = ran.last_object();
+        assert_eq!((ran.code, &plan["files"]), (1, &json!(0)), "{plan}");
+        let problem = plan["mended_first"].to_string();
+        assert!(problem.contains(why) && problem.contains(&format!("{in_plan} requests what")), "{plan}");
+        bed.run(["once"]);
+        let job = &bed.jobs()["talk.wav"];
+        assert!(job["stage"] == "failed" && job["reason"].as_str().unwrap().contains(why), "{job}");
+    }
+}
+
+#[test]
+fn of_a_service_elsewhere_nothing_is_foretold_and_what_is_done_is_no_fault() {
+    let stub = Stub::start(|asked, _| if asked.endpoint == Endpoint::Read { Act::Change(all_done) } else { Act::Well });
+    let elsewhere = bed(&stub);
+    assert_eq!(bad(&elsewhere), Vec::<String>::new());
+    let plan = elsewhere.run(["plan", "--json"]);
+    assert_eq!((plan.code, &plan.last_object()["incomplete"]), (0, &json!(0)), "{plan:?}");
+    let well = embedded("subtitles = true\nsentences = true\nlanguage_config = { languages = [\"{{ 'en' }}\"] }");
+    well.drop_in(0, "talk.wav");
+    assert_eq!(bad(&well), Vec::<String>::new());
+    assert_eq!(well.run(["plan"]).code, 0);
+    assert_eq!((&well.once(0)["incomplete"], &well.jobs()["talk.wav"]["reason"]), (&json!(0), &json!("done")));
+}
+
+#[test]
+fn templates_that_only_rows_may_name_are_told_of_without_being_a_fault() {
+    let bed = Bed::new(
+        "[template.rare]\nchapterization = true\n[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"50ms\"\n",
+    );
+    bed.drop_in(0, "talk.wav");
+    write(&bed, "list.csv", "file,template\ntalk.wav,rare\n");
+    assert_eq!(bad(&bed), Vec::<String>::new());
+    assert!(bed.run(["check"]).stdout.contains("[template.rare] requests chapterization"));
+    let plan = bed.run(["plan", "--json"]).last_object();
+    let row = json!([{ "source": "lists", "template": "rare", "missing": "chapterization", "files": 1 }]);
+    assert_eq!(plan["missing"], row, "{plan}");
+}

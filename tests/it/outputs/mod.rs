@@ -1,0 +1,7 @@
+//! Files beside recordings: nobody's work is overwritten, what is missing is named and written again.
+
+mod concurrent_saves;
+mod edited_outputs;
+mod incomplete_jobs;
+mod verify;
+mod writable_folders;

@@ -1,0 +1,11 @@
+//! Between scribed and a service: everything is bought once, whatever the service does.
+
+mod batch_poll;
+mod fault_mix;
+mod faults;
+mod http_client;
+mod list_scan;
+mod recovery;
+mod service_answers;
+mod state_machine;
+mod wire_samples;

@@ -1,0 +1,9 @@
+//! The repository itself: the map of the rooms, the documentation, the words, the crates, the snapshots.
+
+mod contributing;
+mod crates;
+mod docs;
+mod floors;
+mod generated_pages;
+mod snapshots;
+mod wording;

@@ -1,0 +1,200 @@
+//! Callbacks and the webhook: each receiver hears of each end at least once.
+
+use crate::support::bed::{Bed, Running, speech};
+use crate::support::receiver::{Heard, Mood, Receiver};
+use crate::support::test_service::{Canned, Mood as Hearing, TestService, eventually, options};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac as _};
+use reqwest::multipart::{Form, Part};
+use reqwest::{Client, Method, StatusCode};
+use scribed::server::fetch::ssrf_guard::AddressPolicy;
+use scribed::server::webhooks::dispatcher::ServiceWebhook;
+use scribed::server::webhooks::signature::SigningSecret;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+async fn service(data: &TempDir, canned: &std::sync::Arc<Canned>, webhook: Option<&Receiver>) -> TestService {
+    let mut options = options(data.path());
+    options.reach = AddressPolicy::unrestricted();
+    options.webhook = webhook.map(|hook| ServiceWebhook {
+        url: hook.url("/hook").parse().unwrap(),
+        secret: SigningSecret::new("whsec_c2VjcmV0"),
+    });
+    TestService::with(options, canned.clone()).await
+}
+
+async fn heard(receiver: &Receiver, count: usize) -> Vec<Heard> {
+    eventually("all calls come", async || Some(receiver.heard()).filter(|heard| heard.len() >= count)).await
+}
+
+#[tokio::test]
+async fn a_callback_carries_the_result_or_the_reason() {
+    let data = TempDir::new().unwrap();
+    let canned = Canned::new(Hearing::Hear);
+    let service = service(&data, &canned, None).await;
+    let receiver = Receiver::start(Mood::Status(204)).await;
+    let put = json!({ "callback": true, "callback_config": { "url": receiver.url("/a?b=c"), "method": "PUT" },
+        "custom_metadata": { "n": 1 } });
+    let id = service.created(put).await;
+    let call = heard(&receiver, 1).await.remove(0);
+    let record = service.ended(&id).await;
+    assert_eq!((call.method.clone(), call.path.as_str()), (Method::PUT, "/a?b=c"));
+    assert_eq!(call.header("content-type"), "application/json");
+    let told = json!({ "id": id, "event": "transcription.success", "payload": record["result"],
+        "custom_metadata": { "n": 1 } });
+    assert_eq!(call.json(), told);
+    assert_eq!(record["result"].get("callback"), None, "it is done, so nothing says that it is not");
+
+    canned.set(Hearing::Fail);
+    let id = service.created(json!({ "callback_url": receiver.url("/old") })).await;
+    let call = heard(&receiver, 2).await.remove(1);
+    let record = service.ended(&id).await;
+    let why = &record["post_session_metadata"]["error"];
+    let told = json!({ "id": id, "event": "transcription.error", "error": { "code": 500, "message": why },
+        "custom_metadata": null });
+    assert_eq!((call.method.clone(), call.json()), (Method::POST, told));
+    canned.set(Hearing::Hear);
+    service.ended(&service.created(json!({ "callback": false, "callback_url": receiver.url("/no") })).await).await;
+    service.ended(&service.created(json!({ "callback_url": receiver.url("/last") })).await).await;
+    let paths: Vec<String> = heard(&receiver, 3).await.into_iter().map(|call| call.path).collect();
+    assert_eq!(paths, ["/a?b=c", "/old", "/last"]);
+}
+
+#[tokio::test]
+async fn the_webhook_is_signed() {
+    let data = TempDir::new().unwrap();
+    let hook = Receiver::start(Mood::Status(200)).await;
+    let service = service(&data, &Canned::new(Hearing::Hear), Some(&hook)).await;
+    let id = service.created(json!({})).await;
+    let call = heard(&hook, 1).await.remove(0);
+    assert_eq!(call.json(), json!({ "event": "transcription.success", "payload": { "id": id } }));
+    assert_eq!(call.header("webhook-id"), format!("{id}.transcription.success"));
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(b"secret").unwrap();
+    mac.update(format!("{}.{}.", call.header("webhook-id"), call.header("webhook-timestamp")).as_bytes());
+    mac.update(&call.body);
+    assert_eq!(call.header("webhook-signature"), format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())));
+}
+
+#[tokio::test]
+async fn calls_are_tried_again_so_often_and_redirects_are_not_followed() {
+    let data = TempDir::new().unwrap();
+    let service = service(&data, &Canned::new(Hearing::Hear), None).await;
+    let elsewhere = Receiver::start(Mood::Status(200)).await;
+    let receiver = Receiver::start(Mood::Redirect(elsewhere.url("/"))).await;
+    let id = service.created(json!({ "callback_url": receiver.url("/") })).await;
+    heard(&receiver, 2).await;
+    receiver.set(Mood::Status(500));
+    let calls = heard(&receiver, 5).await;
+    let head = || -> Value {
+        let path = data.path().join(format!("transcriptions/{id}.json"));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    eventually("it is given up", async || (head()["calls"][0]["failed"] == 5).then_some(())).await;
+    assert_eq!(head()["calls"][0].get("due"), None);
+    let names: std::collections::HashSet<&str> = calls.iter().map(|call| call.header("webhook-id")).collect();
+    assert_eq!(names.len(), 1, "the same call by the same name");
+    assert!(elsewhere.heard().is_empty());
+    // Another one is not kept waiting by it, and is heard at its second attempt.
+    service.created(json!({ "callback_url": elsewhere.url("/second") })).await;
+    assert_eq!(heard(&elsewhere, 1).await[0].path, "/second");
+    assert_eq!(receiver.heard().len(), 5);
+}
+
+#[tokio::test]
+async fn nobody_inside_is_called() {
+    let data = TempDir::new().unwrap();
+    let mut options = options(data.path());
+    options.reach = AddressPolicy::public();
+    let service = TestService::with(options, Canned::new(Hearing::Hear)).await;
+    let inside = Receiver::start(Mood::Status(200)).await;
+    let id = service.created(json!({ "callback_url": inside.url("/") })).await;
+    assert_eq!(service.ended(&id).await["status"], "done");
+    eventually("it is given up", async || {
+        let head = std::fs::read(data.path().join(format!("transcriptions/{id}.json"))).unwrap();
+        let head: Value = serde_json::from_slice(&head).unwrap();
+        (head["calls"][0]["failed"] == 5).then_some(())
+    })
+    .await;
+    assert!(inside.heard().is_empty());
+}
+
+/// `scribed serve` with a callback receiver that takes the call and never says that it has it: then the
+/// result is there and the delivery is not.
+#[tokio::test]
+async fn a_call_outlives_kill_9_between_result_and_delivery() {
+    let receiver = Receiver::start(Mood::Silent).await;
+    let hook = Receiver::start(Mood::Silent).await;
+    let bed = Bed::new(&format!(
+        "[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\nfetch_private = true\n\
+         webhook = {{ url = \"{}\", secret = \"env:SERVE_KEY\" }}\n[[source]]\nfolder = \"inbox\"\n",
+        hook.url("/hook")
+    ));
+    let (running, base) = started(&bed);
+    let id = created(&base, &receiver.url("/called")).await;
+    heard(&receiver, 1).await;
+    heard(&hook, 1).await;
+    running.kill();
+    let (running, _) = started(&bed);
+    receiver.set(Mood::Status(200));
+    hook.set(Mood::Status(200));
+    let calls = heard(&receiver, 2).await;
+    heard(&hook, 2).await;
+    assert_eq!(calls[0].json(), calls[1].json());
+    assert_eq!((&calls[1].json()["id"], &calls[1].json()["event"]), (&json!(id), &json!("transcription.success")));
+    let path = bed.path(format!("service/transcriptions/{id}.json"));
+    eventually("both are written down as heard", async || {
+        let head: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        head["calls"].as_array().unwrap().iter().all(|call| call["due"].is_null()).then_some(())
+    })
+    .await;
+    running.kill();
+    let (_running, base) = started(&bed);
+    // What is called after the start comes in turn: nothing was called before it.
+    let last = created(&base, &receiver.url("/last")).await;
+    let calls = heard(&receiver, 3).await;
+    assert_eq!((calls.len(), &calls[2].json()["id"]), (3, &json!(last)), "what was heard is not told again");
+}
+
+/// Whoever runs the service hears of it, without the rest of the address.
+#[tokio::test]
+async fn that_an_address_may_not_be_called_is_said_once() {
+    let inside = Receiver::start(Mood::Status(200)).await;
+    let bed =
+        Bed::new("[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\n[[source]]\nfolder = \"inbox\"\n");
+    let (running, base) = started(&bed);
+    for _ in 0..2 {
+        let id = created(&base, &inside.url("/a-secret")).await;
+        let path = bed.path(format!("service/transcriptions/{id}.json"));
+        eventually("it is tried", async || {
+            let head: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            (head["calls"][0]["failed"].as_u64()? > 0).then_some(())
+        })
+        .await;
+    }
+    running.signal(rustix::process::Signal::TERM);
+    let said = running.wait().stderr;
+    assert_eq!(said.matches("`fetch_private = true` under [serve] allows it").count(), 1, "{said}");
+    assert!(said.contains("127.0.0.1") && !said.contains("a-secret"), "{said}");
+    assert!(inside.heard().is_empty());
+}
+
+/// `scribed serve` as the bed's file says, and its address.
+pub fn started(bed: &Bed) -> (Running, String) {
+    let mut command = bed.command(["serve", "--json"]);
+    command.env("SERVE_KEY", "a-key");
+    let running = Running::start(command);
+    let line: Value = serde_json::from_str(&running.first_line()).unwrap();
+    (running, format!("http://{}", line["listening"].as_str().unwrap()))
+}
+
+async fn created(base: &str, callback: &str) -> String {
+    let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let form = Form::new().part("audio", Part::bytes(speech(0)).file_name("talk.wav"));
+    let ask = |path: &str| client.post(format!("{base}{path}")).header("x-service-key", "a-key");
+    let uploaded: Value = ask("/v2/upload").multipart(form).send().await.unwrap().json().await.unwrap();
+    let body = json!({ "audio_url": uploaded["audio_url"], "callback_url": callback });
+    let created = ask("/v2/pre-recorded").json(&body).send().await.unwrap();
+    assert_eq!(created.status(), StatusCode::CREATED);
+    created.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+}

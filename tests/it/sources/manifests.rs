@@ -1,0 +1,303 @@
+//! Manifests: rows in, receipts out, by the real binary against a service that keeps books.
+
+use crate::support::bed::{Bed, Running, eventually};
+use crate::support::manifests::{bed, config, receipt, states, write};
+use crate::support::stub::{Act, Endpoint, Stub, refusal};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_row_comes_back_with_what_became_of_it() {
+    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+        (Endpoint::Create, "bad.wav") => Act::Say(refusal(422, "not this one")),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub, "");
+    for name in ["talks/a b.wav", "talks/c.wav", "bad.wav"] {
+        write(&bed, name, name);
+    }
+    // As a spreadsheet of a country with decimal commas saves it.
+    let table = "\u{feff}File;Titel;Language;Shelf mark;template;output\r\n\
+        talks/a b.wav;\"Über; alles\";de;AB 12;film;subs/\r\n\
+        talks/c.wav;;xx;;;\r\n\
+        bad.wav;;;;;\r\n\
+        missing.wav;;;;;\r\n\
+        ;nothing;;;;\r\n\
+        talks/a b.wav;\"Über; alles\";de;AB 12;film;subs/\r\n";
+    write(&bed, "2024.csv", table);
+    let sum = bed.once(1);
+    assert_eq!((&sum["done"], &sum["failed"], &sum["waiting_for"]["missing file"]), (&1.into(), &1.into(), &1.into()));
+    let text = fs::read_to_string(bed.path("inbox/2024.csv.receipt.csv")).unwrap();
+    assert!(text.starts_with("\u{feff}File;Titel;"), "{text}");
+    let rows = receipt(&bed, "2024.csv.receipt.csv");
+    assert_eq!(states(&rows), ["written", "wrong", "failed", "found", "wrong", "repeated"]);
+    let done = &rows[0];
+    assert_eq!((done["Titel"].as_str(), done["scribed_row"].as_str()), ("Über; alles", "2"));
+    assert_eq!(done["scribed_outputs"], "subs/a b.en.txt | subs/a b.en.srt");
+    assert_eq!((done["scribed_language"].as_str(), done["scribed_duration"].as_str()), ("en", "1.500"));
+    assert_eq!((done["scribed_billed"].as_str(), done["scribed_cost"].as_str()), ("1.500", "0.0150"));
+    assert!(done["scribed_transcription"].starts_with("t-"), "{done:?}");
+    assert!(rows[1]["scribed_reason"].contains("row 3, column `Language`: `xx` is no code"), "{:?}", rows[1]);
+    assert_eq!(rows[2]["scribed_fault"], "refused");
+    assert_eq!(
+        rows[3]["scribed_reason"],
+        "the file that row 5 of 2024.csv names is not there yet; it is taken up when it comes"
+    );
+    assert!(rows[4]["scribed_reason"].contains("names no recording"), "{:?}", rows[4]);
+    assert_eq!(rows[5]["scribed_reason"], "row 2 orders the same");
+    assert!(bed.path("inbox/subs/a b.en.srt").is_file());
+    let book = stub.book();
+    let create = book.creates.iter().find(|create| create.file == "a b.wav").unwrap();
+    assert_eq!(create.body["language_config"]["languages"][0], "de");
+    assert_eq!(
+        (&create.body["diarization"], &create.body["custom_metadata"]["shelf"]),
+        (&true.into(), &"AB 12".into())
+    );
+}
+
+#[test]
+fn only_changed_rows_are_ordered_anew_and_nothing_is_bought_twice() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    for name in ["a.wav", "b.wav", "c.wav"] {
+        write(&bed, name, name);
+    }
+    let creates = || stub.book().creates.len();
+    write(&bed, "list.csv", "file,language\na.wav,de\nb.wav,de\nc.wav,de\n");
+    assert_eq!((bed.once(0)["done"].clone(), creates()), (3.into(), 3));
+    // Sorted, with a new row between and nothing else said: nothing moves.
+    write(&bed, "list.csv", "language,file,note\nde,c.wav,\nde,b.wav,\nde,a.wav,\n");
+    assert_eq!((bed.once(0)["done"].clone(), creates()), (0.into(), 3));
+    // One in another language; one more place for another.
+    write(&bed, "list.csv", "file,language,output\nc.wav,fr,\nb.wav,de,out/\na.wav,de,\n");
+    assert_eq!((bed.once(0)["done"].clone(), creates()), (2.into(), 4));
+    assert!(bed.path("inbox/out/b.en.srt").is_file());
+    // Back again: that was bought.
+    write(&bed, "list.csv", "file,language\nc.wav,de\nb.wav,de\na.wav,de\n");
+    assert_eq!((bed.once(0)["done"].clone(), creates()), (2.into(), 4));
+    let rounds: Vec<Value> = bed.jobs().values().map(|job| job["round"].clone()).collect();
+    assert_eq!(rounds, [Value::from(0), 2.into(), 2.into()]);
+}
+
+#[test]
+fn one_file_in_two_rows_two_lists_and_a_folder_is_bought_once_for_each_order() {
+    let stub = Stub::well();
+    let bed = bed(
+        &stub,
+        "[[source]]\nname = \"folder\"\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\", \"srt\"]\n",
+    );
+    write(&bed, "a.wav", "a");
+    write(&bed, "one.csv", "file,language,output\na.wav,de,german\na.wav,fr,french\n");
+    write(&bed, "two.csv", "file,language,output\na.wav,de,again\n");
+    let sum = bed.once(0);
+    assert_eq!(sum["done"], 4, "{sum}");
+    // German once for two rows; French; and without a language for the folder.
+    assert_eq!(stub.book().creates.len(), 3);
+    for name in ["german", "french", "again", "a"] {
+        assert!(bed.path("inbox").join(format!("{name}.en.srt")).is_file(), "{name}");
+    }
+    assert_eq!(bed.once(0)["done"], 0);
+    assert_eq!(stub.book().creates.len(), 3);
+}
+
+#[test]
+fn what_is_not_what_was_listed_is_never_sent() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    write(&bed, "good.wav", "abc");
+    write(&bed, "bad.wav", "abd");
+    let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    write(&bed, "list.csv", format!("file,sha256\ngood.wav,{}\nbad.wav,{sum}\n", sum.to_uppercase()));
+    let ended = bed.once(1);
+    assert_eq!((&ended["done"], &ended["failed"]), (&1.into(), &1.into()), "{ended}");
+    let job = &bed.jobs()["bad.wav"];
+    assert_eq!(job["fault"]["kind"], "altered");
+    let reason = job["reason"].as_str().unwrap();
+    let found = "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9";
+    assert!(reason.contains(sum) && reason.contains(found) && reason.contains("row 3 of list.csv"), "{reason}");
+    assert!(!stub.book().contents.contains_key("bad.wav"), "nothing of it was sent");
+    // A good copy comes.
+    write(&bed, "bad.wav", "abc");
+    assert_eq!(bed.once(0)["done"], 1);
+}
+
+#[test]
+fn the_files_of_a_bag_are_held_against_it_and_its_payload_stays_as_it_is() {
+    let stub = Stub::well();
+    let bed = Bed::new(&config(&stub, "").to_string().replace("manifest = \"inbox/*.csv\"", "folder = \"inbox\""));
+    for (name, text) in [("good.wav", "abc"), ("bad.wav", "abd"), ("unlisted.wav", "abe")] {
+        write(&bed, &format!("bag/data/a/{name}"), text);
+    }
+    write(&bed, "bag/bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n");
+    let first = bed.once(0);
+    assert_eq!(first["waiting_for"]["missing file"], 3, "no manifest yet: {first}");
+    let sum = "900150983cd24fb0d6963f7d28e17f72";
+    write(&bed, "bag/manifest-md5.txt", format!("{sum}  data/a/good.wav\n{sum}  data/a/bad.wav\n"));
+    let ended = bed.once(1);
+    assert_eq!((&ended["done"], &ended["failed"]), (&1.into(), &2.into()), "{ended}");
+    assert_eq!(stub.book().contents.keys().collect::<Vec<_>>(), ["good.wav"]);
+    assert!(bed.path("inbox/bag/transcripts/a/good.en.srt").is_file());
+    let payload: Vec<_> = fs::read_dir(bed.path("inbox/bag/data/a")).unwrap().collect();
+    assert_eq!(payload.len(), 3, "{payload:?}");
+    assert!(bed.jobs()["bag/data/a/unlisted.wav"]["reason"].as_str().unwrap().contains("does not list it"));
+}
+
+#[test]
+fn half_a_list_and_what_is_no_list_order_nothing_and_are_told() {
+    let stub = Stub::well();
+    let bed = Bed::new(&config(&stub, "").to_string().replace("inbox/*.csv", "inbox/*"));
+    write(&bed, "a.wav", "a");
+    write(&bed, "b.wav", "b");
+    write(&bed, "half.json", r#"[{"file":"a.wav"},{"fi"#);
+    write(&bed, "none.csv", "title,year\nx,1\n");
+    write(&bed, "good.jsonl", "{\"file\":\"b.wav\",\"language\":[\"de\",\"fr\"]}\n{\"fi\n");
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("list of objects"), "{ran:?}");
+    assert_eq!(stub.book().contents.keys().collect::<Vec<_>>(), ["b.wav"]);
+    let rows = receipt(&bed, "good.jsonl.receipt.csv");
+    assert_eq!(states(&rows), ["written", "wrong"]);
+    assert_eq!(states(&receipt(&bed, "none.csv.receipt.csv")), ["wrong"]);
+    assert!(!bed.path("inbox/half.json.receipt.csv").exists());
+}
+
+#[test]
+fn a_receipt_that_a_person_changed_is_left_alone_and_none_is_taken_for_a_list() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    write(&bed, "a.wav", "a");
+    write(&bed, "list.csv", "file\na.wav\nlate.wav\n");
+    bed.once(0);
+    let path = bed.path("inbox/list.csv.receipt.csv");
+    let noted = format!("{}seen by me", fs::read_to_string(&path).unwrap());
+    fs::write(&path, &noted).unwrap();
+    write(&bed, "late.wav", "late");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(fs::read_to_string(&path).unwrap(), noted);
+    assert_eq!(states(&receipt(&bed, "list.csv.receipt.2.csv")), ["written", "written"]);
+    assert_eq!(bed.jobs().len(), 2);
+    assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn killed_around_a_receipt_there_is_a_whole_one_and_nothing_is_bought_twice() {
+    for place in ["receipt-begun", "receipt-named", "receipt-begun:2", "receipt-named:2"] {
+        let stub = Stub::well();
+        let bed = bed(&stub, "");
+        for name in ["a.wav", "b.wav"] {
+            write(&bed, name, name);
+        }
+        write(&bed, "list.csv", "file\na.wav\nb.wav\n");
+        let mut command = bed.command(["once"]);
+        command.env("SCRIBED_CRASH_AT", place);
+        let ran = Running::start(command).wait();
+        assert_eq!(ran.code, -9, "not killed at {place}: {ran:?}");
+        let there = bed.path("inbox/list.csv.receipt.csv");
+        if there.exists() {
+            assert_eq!(receipt(&bed, "list.csv.receipt.csv").len(), 2, "{place}");
+        }
+        bed.once(0);
+        assert_eq!(states(&receipt(&bed, "list.csv.receipt.csv")), ["written", "written"], "{place}");
+        assert!(!bed.path("inbox/list.csv.receipt.2.csv").exists(), "{place}");
+        assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new(), "{place}");
+        assert_eq!(stub.book().creates.iter().filter(|create| create.accepted).count(), 2, "{place}");
+    }
+}
+
+#[test]
+fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    write(&bed, "a.wav", "a");
+    let daemon = Running::start(bed.command(["run"]));
+    write(&bed, "list.csv", "file,language\na.wav,de\nlate.wav,de\n");
+    let done = |count: usize| {
+        let there = bed.path("inbox/list.csv.receipt.csv").exists();
+        there
+            && states(&receipt(&bed, "list.csv.receipt.csv")).iter().filter(|state| **state == "written").count()
+                == count
+    };
+    eventually("the first row is written", || done(1));
+    let status = bed.run(["status", "--json"]).last_object();
+    let list = &status["manifests"][0];
+    assert_eq!((&list["rows"], &list["awaited"], &list["problem"]), (&2.into(), &1.into(), &Value::Null), "{status}");
+    let late = bed.path("inbox/late.wav");
+    let explained = bed.run(["explain", late.to_str().unwrap(), "--json"]).last_object();
+    assert!(explained["job"]["reason"].as_str().unwrap().contains("row 3 of list.csv"), "{explained}");
+    write(&bed, "late.wav", "late");
+    eventually("the late one is written", || done(2));
+    write(&bed, "list.csv", "file,language\na.wav,fr\nlate.wav,de\n");
+    eventually("the changed row is bought", || stub.book().creates.len() == 3);
+    eventually("it is written", || done(2));
+    drop(daemon);
+}
+
+/// The commands that look at files know that a list's folder holds no recordings of its own.
+#[test]
+fn what_lies_beside_a_list_is_not_taken_for_itself() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    write(&bed, "a.wav", "a");
+    write(&bed, "list.csv", "file\nother.wav\n");
+    bed.once(0);
+    assert_eq!(bed.jobs().keys().collect::<Vec<_>>(), ["other.wav"]);
+    let explained = |path: &Path| bed.run(["explain".as_ref(), path.as_os_str(), "--json".as_ref()]).last_object();
+    let words = |path: &str| explained(&bed.path("inbox").join(path))["words"].as_str().unwrap().to_owned();
+    assert!(words("a.wav").contains("what its manifests name"), "{}", words("a.wav"));
+    assert!(words("list.csv").contains("a manifest"), "{}", words("list.csv"));
+}
+
+#[test]
+fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    for name in ["a.wav", "b.wav", "c.wav"] {
+        write(&bed, name, name);
+    }
+    write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\nc.wav;x\n");
+    for command in ["plan", "once"] {
+        let ran = bed.run([command]);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(ran.code == 1 && told.contains("a quote that is opened in its line 3 is never closed"), "{ran:?}");
+    }
+    assert_eq!(stub.book().creates.len(), 0);
+    write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\"\nc.wav;x\n");
+    assert_eq!(bed.once(0)["done"], 3);
+}
+
+#[test]
+fn outputs_beside_lists_of_objects_are_no_lists() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "");
+    let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    let lines =
+        config.lines().map(|line| if line.starts_with("manifest") { "manifest = \"inbox/*.json\"" } else { line });
+    let all = "outputs = [\"txt\", \"srt\", \"vtt\", \"json\"]";
+    let lines: Vec<&str> = lines.map(|line| if line.starts_with("outputs") { all } else { line }).collect();
+    bed.configure(&lines.join("\n"));
+    write(&bed, "a.wav", "a.wav");
+    write(&bed, "list.json", "[{\"file\": \"a.wav\"}]");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert!(bed.path("inbox/a.en.json").is_file());
+    let again = bed.run(["once"]);
+    assert!(again.code == 0 && !again.stderr.contains("a.en.json"), "{again:?}");
+}
+
+#[test]
+fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "[[source]]\nname = \"two\"\nmanifest = \"inbox/*.tsv\"\nsettle = \"50ms\"\n");
+    write(&bed, "a.wav", "a.wav");
+    write(&bed, "one.csv", "file,language\na.wav,de\n");
+    write(&bed, "two.tsv", "file\tlanguage\na.wav\tfr\n");
+    assert_eq!(bed.once(0)["done"], 2);
+    for command in ["show", "retry", "bump"] {
+        let ran = bed.run([command, "inbox/a.wav"]);
+        assert!(ran.code == 2 && ran.stderr.contains("2 jobs are of "), "{ran:?}");
+        for part in ["(lists, written)", "(two, written)", "; say which by its number"] {
+            assert!(ran.stderr.contains(part), "{part}: {ran:?}");
+        }
+    }
+    assert_eq!(bed.run(["show", "2"]).code, 0);
+}

@@ -1,0 +1,7 @@
+//! The queue on the disk: what every store promises, and what a killed process or an older release leaves.
+
+mod durability;
+mod large_records;
+mod model;
+mod old_data;
+mod power_loss;

@@ -1,0 +1,91 @@
+//! A `jobs.toml` for a test: a service at an address, short waits, and the sources that the test asks for.
+
+use super::bed::Bed;
+use super::stub::Stub;
+use std::fmt::{self, Display, Formatter};
+
+/// Built part by part; [`Display`] writes the file.
+#[derive(Clone)]
+pub struct Config {
+    url: String,
+    poll: String,
+    limits: (usize, usize),
+    service: String,
+    retry: String,
+    sections: String,
+    sources: String,
+}
+
+impl Config {
+    /// The stub is the service.
+    pub fn of(stub: &Stub) -> Self {
+        Self::at(&stub.url())
+    }
+
+    /// The service is at this address; its key is in the file `key`, as [`Bed`] has it.
+    pub fn at(url: &str) -> Self {
+        let [poll, retry] = ["min = \"20ms\", max = \"50ms\"", "first = \"50ms\"\nmax = \"100ms\""].map(String::from);
+        let [service, sections, sources] = [const { String::new() }; 3];
+        Self { url: url.to_owned(), poll, limits: (4, 20), service, retry, sections, sources }
+    }
+
+    /// What `[service]` says of polls, instead of short waits.
+    pub fn poll(mut self, values: &str) -> Self {
+        values.clone_into(&mut self.poll);
+        self
+    }
+
+    /// How many uploads and how many transcriptions at once.
+    pub fn limits(mut self, uploads: usize, running: usize) -> Self {
+        self.limits = (uploads, running);
+        self
+    }
+
+    /// More lines of `[service]`.
+    pub fn service(mut self, lines: &str) -> Self {
+        self.service += &format!("{lines}\n");
+        self
+    }
+
+    /// The lines of `[retry]`, instead of short waits.
+    pub fn retry(mut self, lines: &str) -> Self {
+        lines.clone_into(&mut self.retry);
+        self
+    }
+
+    /// Another section, whole.
+    pub fn section(mut self, text: &str) -> Self {
+        self.sections += &format!("{text}\n");
+        self
+    }
+
+    /// A source, with its lines.
+    pub fn source(mut self, lines: &str) -> Self {
+        self.sources += &format!("[[source]]\n{lines}\n");
+        self
+    }
+
+    /// A source of this folder, whose files settle at once, with more lines.
+    pub fn folder(self, folder: &str, lines: &str) -> Self {
+        self.source(&format!("folder = \"{folder}\"\nsettle = \"20ms\"\n{lines}"))
+    }
+
+    /// A source of the folder `inbox`, with more lines.
+    pub fn inbox(self, lines: &str) -> Self {
+        self.folder("inbox", lines)
+    }
+
+    /// A folder with this file.
+    pub fn bed(&self) -> Bed {
+        Bed::new(self)
+    }
+}
+
+impl Display for Config {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let Self { url, poll, limits: (uploads, running), service, retry, sections, sources } = self;
+        writeln!(to, "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ {poll} }}")?;
+        writeln!(to, "limits = {{ uploads = {uploads}, running = {running}, requests_per_second = 1000 }}\n{service}")?;
+        writeln!(to, "[retry]\n{retry}\n{sections}\n{sources}")
+    }
+}

@@ -1,0 +1,124 @@
+//! What must hold of any bytes that a stranger sends. `fuzz/` makes the bytes up; `tests/it/service/fuzz_seeds.rs`
+//! takes those that were interesting once (`fuzz/seeds`).
+
+use axum::http::Uri;
+use bytes::Bytes;
+use futures_util::{FutureExt, stream};
+use scribed::domain::names::{Hash, Timestamp};
+use scribed::server::http::multipart::{Multipart, MultipartError, PartHeader, boundary};
+use scribed::server::http::{records, validate_create};
+use scribed::wire::fields::Side;
+use scribed::wire::page::ListQuery;
+use scribed::wire::params::Params;
+use scribed::wire::record::Status;
+use scribed::wire::{live, published, v1_params};
+use serde::Serialize;
+use serde_json::Value;
+use std::convert::Infallible;
+
+/// A part, and what was in it.
+pub type Parts = Result<Vec<(PartHeader, Vec<u8>)>, MultipartError>;
+
+/// Reads a multipart body that comes in pieces of `size` bytes.
+pub fn parts(body: &[u8], boundary: &str, size: usize) -> Parts {
+    let pieces = body.chunks(size.max(1)).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
+    let mut multipart = Multipart::new(stream::iter(pieces), boundary);
+    let reading = async {
+        let mut parts = Vec::new();
+        while let Some(part) = multipart.next_part().await? {
+            let mut bytes = Vec::new();
+            while let Some(chunk) = multipart.chunk().await? {
+                assert!(!chunk.is_empty(), "an empty piece says nothing");
+                bytes.extend_from_slice(&chunk);
+            }
+            parts.push((part, bytes));
+        }
+        Ok(parts)
+    };
+    reading.now_or_never().expect("nothing is waited for: all bytes are there")
+}
+
+/// The first line is the `Content-Type`, the rest the body; its first byte says how it is cut.
+pub fn multipart(bytes: &[u8]) {
+    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+    let (kind, body) = bytes.split_at(at);
+    let kind = String::from_utf8_lossy(kind);
+    let boundary = boundary(&kind).unwrap_or("XX").to_owned();
+    let body = body.strip_prefix(b"\n").unwrap_or(body);
+    let Some((cut, body)) = body.split_first() else { return };
+    let whole = parts(body, &boundary, body.len());
+    let pieces = parts(body, &boundary, usize::from(*cut));
+    // Which of two faults is met first may depend on the cut; what is taken may not.
+    assert_eq!(whole.is_ok(), pieces.is_ok(), "{whole:?} {pieces:?}");
+    let (Ok(whole), Ok(pieces)) = (whole, pieces) else { return };
+    assert_eq!(whole, pieces, "the same however it is cut");
+    let taken: usize = whole.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(taken <= body.len(), "nothing is made up");
+    for (part, _) in whole {
+        assert!(part.name.len() + part.filename.len() <= 64 * 1024, "headers are bounded");
+    }
+}
+
+const OWNER: Hash = Hash([7; 32]);
+
+/// The body of a create, of an upload by its address, of a first-version form, or a live record.
+pub fn create(bytes: &[u8]) {
+    match validate_create::parse_create(bytes, OWNER, &["en"]) {
+        Ok(request) => {
+            // What was accepted is read again from the disk, by this release and by later ones.
+            let kept = plain(&request.params);
+            let again: Params = serde_json::from_value(kept.clone()).expect("what is kept is understood");
+            assert_eq!(plain(&again.into_stored().expect("it is kept")), kept, "and kept again as it was");
+            let shown = published::with_defaults(&kept);
+            assert_eq!(published::with_defaults(&shown), shown, "as are records with their defaults");
+            let read = Params::read(&shown, Side::Server);
+            assert!(read.is_ok(), "what was shown may be sent again: {read:?} {shown}");
+            assert!(request.metadata.is_none_or(|text| text.get().len() <= 64 * 1024));
+        }
+        Err(refusal) => assert!(refusal.status == 400 && !refusal.message.is_empty(), "{refusal:?}"),
+    }
+    if let Err(refusal) = validate_create::parse_upload(bytes) {
+        assert_eq!(refusal.status, 400);
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(read) = live::read(text) {
+        let again = live::read_stored(&read.text).expect("what was taken in is read again");
+        assert_eq!((again.id, again.created, again.status), (read.id, read.created, read.status));
+    }
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        if let Value::Object(map) = &value {
+            drop(v1_params::upgrade_params(map));
+        }
+        drop(v1_params::upgrade_result(&value));
+    }
+}
+
+/// As JSON, whether it is that already or its text.
+fn plain(value: &impl Serialize) -> Value {
+    match serde_json::to_value(value).expect("it is JSON") {
+        Value::String(text) => serde_json::from_str(&text).expect("it is JSON"),
+        value => value,
+    }
+}
+
+/// The query of a list.
+pub fn query(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(uri) = format!("http://x/v2/pre-recorded?{text}").parse::<Uri>() else { return };
+    let pairs = records::query_pairs(&uri);
+    let each =
+        |pairs: &[(String, String)]| ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    match each(&pairs) {
+        Ok(query) => {
+            assert!((1..=1000).contains(&query.limit));
+            // Links to the next page are made of it.
+            let again = each(&query.to_query_pairs());
+            assert_eq!(again.as_ref(), Ok(&query), "{:?}", query.to_query_pairs());
+            for now in [i64::MIN, -1, 0, 1_763_726_400_000, i64::MAX] {
+                let metadata = Value::Object(query.custom_metadata.clone());
+                query.matches(Timestamp(now), &Status::Done, Some(&metadata));
+            }
+        }
+        Err(wrong) => assert!(!wrong.is_empty() && wrong.iter().all(|words| words.contains(" must "))),
+    }
+}

@@ -1,0 +1,36 @@
+//! A clock that a test sets.
+
+use scribed::clock::{Clock, SystemClock, Uptime};
+use scribed::domain::names::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Its wall clock shows what was set; whoever sleeps by it sleeps for ever.
+#[derive(Clone, Default)]
+pub struct ManualClock(Arc<AtomicI64>);
+
+impl ManualClock {
+    pub fn at(now: Timestamp) -> Self {
+        Self(Arc::new(now.0.into()))
+    }
+
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+}
+
+#[async_trait::async_trait]
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn uptime(&self) -> Uptime {
+        SystemClock.uptime()
+    }
+
+    async fn sleep(&self, _: Duration) {
+        std::future::pending().await
+    }
+}

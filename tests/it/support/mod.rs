@@ -1,0 +1,20 @@
+//! What tests are made with: a folder with the real binary, stubs of a service, recorded speech.
+
+pub mod bed;
+pub mod certificates;
+pub mod config;
+pub mod fuzzing;
+pub mod jobs;
+pub mod leftovers;
+pub mod librivox;
+pub mod long_flac;
+pub mod manifests;
+pub mod manual_clock;
+pub mod proxy;
+pub mod receiver;
+pub mod s3;
+pub mod scripted;
+pub mod store_rules;
+pub mod storm;
+pub mod stub;
+pub mod test_service;

@@ -1,0 +1,25 @@
+//! Rules of the embedded service's store that keep nothing from a test.
+
+use scribed::domain::names::Hash;
+use scribed::server::storage::transcriptions::StoreRules;
+use scribed::server::storage::uploads::{UploadLimits, UploadRetention};
+use scribed::server::webhooks::policy::DeliveryRetries;
+use std::time::Duration;
+
+/// The first key's owner.
+pub const OWNER: Hash = Hash([7; 32]);
+
+/// Room for everything, for a year.
+pub fn store_rules() -> StoreRules {
+    StoreRules {
+        limits: UploadLimits { upload: 1 << 20, disk: 1 << 30 },
+        first_owner: OWNER,
+        running: 10,
+        queue: 10,
+        retention: Duration::from_secs(365 * 24 * 3600),
+        uploads: UploadRetention::UNTIL_TRANSCRIBED,
+        webhook: false,
+        patience: DeliveryRetries::default(),
+        volume: 4 << 20,
+    }
+}
