@@ -1,6 +1,7 @@
-//! What an outcome or a fault means for its job, and for the line.
+//! What an outcome or a fault means for its job, and for the service.
 
 use super::Engine;
+use crate::backpressure::service_gate::Observation;
 use crate::client::contract::Client;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
@@ -8,7 +9,6 @@ use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::retry::{RetryDecision, decide};
 use crate::domain::stage::{AudioAmount, JobEvent, Stage, StageKind};
-use crate::pipeline::recovery::list_scan::ScanFault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
@@ -33,7 +33,7 @@ impl Engine {
         let job = match outcome {
             StageOutcome::Sleep { until, reason } => {
                 if job.stage.kind() == StageKind::Submitted {
-                    self.heard_good(&job);
+                    self.observe_answer(&job);
                 }
                 job.resting(Some(until), reason)
             }
@@ -51,15 +51,7 @@ impl Engine {
     }
 
     pub(super) fn stepped(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
-        self.bore(&event);
-        // Other steps from there asked nobody: a twin was found, or the file has changed.
-        let is_heard = match &event {
-            JobEvent::Uploaded { upload, .. } => upload.is_upload(),
-            event => matches!(event, JobEvent::Fetched { .. }),
-        };
-        if is_heard {
-            self.heard_good(&job);
-        }
+        self.observe_event(&job, &event);
         match &event {
             JobEvent::Fetched { audio } => self.note_excess(&job, audio, now),
             JobEvent::Written { .. } => self.say_writable(&job),
@@ -81,42 +73,6 @@ impl Engine {
         if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, budget_gate.is_set()) {
             budget_gate.excess().note(job, charge, billed, now);
         }
-    }
-
-    /// A move that asked the service got its answer.
-    fn heard_good(&self, job: &Job) {
-        let over = self.line().heard_good(self.parts().clock.uptime());
-        self.say_over(over);
-        self.got_through(job.stage.kind());
-        self.forget(job.id);
-    }
-
-    pub(super) fn say_over(&self, over: bool) {
-        if over {
-            // At the level at which the outage was logged.
-            tracing::warn!(service = %self.service(), "the service answers again");
-        }
-    }
-
-    pub(super) fn heard_fault(&self, fault: &Fault) {
-        let jitter = self.memory().chance.f64();
-        let closed = self.line().heard_fault(fault, self.parts().clock.uptime(), jitter);
-        if closed {
-            tracing::warn!(service = %self.service(), reason = %fault.words, "nothing is sent to the service until it answers again");
-        }
-    }
-
-    /// As [`Engine::heard_fault`], unless it was met on a way to the service that is not gone any more: what a key
-    /// or an address met that was changed since says nothing of the new one.
-    pub(super) fn heard_fault_on(&self, way: &Arc<dyn Client>, fault: &Fault) {
-        if self.is_way(way) {
-            self.heard_fault(fault);
-        }
-    }
-
-    /// Whether the service is still reached by this.
-    pub(super) fn is_way(&self, way: &Arc<dyn Client>) -> bool {
-        Arc::ptr_eq(way, &self.parts().client)
     }
 
     /// Once for each source, until it can be written again.
@@ -144,14 +100,7 @@ impl Engine {
         }
     }
 
-    /// A list that changes while it is read is no fault of the service's.
-    pub(super) fn heard_cut(&self, way: &Arc<dyn Client>, cut: &ScanFault) {
-        if let ScanFault::CutShort(fault) = cut {
-            self.heard_fault_on(way, fault);
-        }
-    }
-
-    /// What a fault means for its job, and for the line.
+    /// What a fault means for its job, and for the service.
     pub(super) async fn commit_fault(
         &self,
         lease: &Lease,
@@ -159,16 +108,16 @@ impl Engine {
         (fault, way): (Fault, &Arc<dyn Client>),
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
-        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_way(way) {
+        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(way) {
             return self.commit(lease, &job.resting(Some(now), None)).await;
         }
-        self.heard_fault(&fault);
-        self.pushed_back(job.stage.kind(), &fault).await?;
+        self.observe(Observation::Failed(&fault));
+        self.observe_push_back(job.stage.kind(), &fault).await?;
         self.say_unwritable(&job, &fault);
-        let row = self.count(&job, blames_the_service(&fault));
-        let jitter = self.memory().chance.f64();
-        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, row.faults, now, jitter);
-        if row.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
+        let failures = self.count_failure(&job, blames_the_service(&fault));
+        let next = now.after(self.gate.job_wait(&fault, failures.earlier));
+        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, next);
+        if failures.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
             verdict = RetryDecision::Fail; // others get through: it is this job's own fault after all
         }
         if let RetryDecision::Again { at, .. } = &mut verdict

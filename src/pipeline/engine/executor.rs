@@ -1,6 +1,7 @@
 //! One claim, one move, one commit.
 
 use super::{Engine, EngineParts, LEASE};
+use crate::backpressure::service_gate::Observation;
 use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -113,7 +114,7 @@ impl Engine {
                     let fetched = remote_audio::run(store, clock, self.service(), job, known, reserving).await?;
                     return Ok(StageRun::Outcome(fetched.into()));
                 }
-                let _under_way = self.uploading();
+                let _under_way = self.gate.uploading();
                 self.in_folder(mount, self.uploaded(parts, mount, lease, job, known)).await?
             }
             Stage::Uploaded { order, upload, .. } => {
@@ -145,7 +146,7 @@ impl Engine {
                     }
                     looked => {
                         self.say_elsewhere(job, looked.as_ref().err());
-                        self.bore_end(looked?)
+                        self.observe_poll(looked?)
                     }
                 }
             }
@@ -171,7 +172,7 @@ impl Engine {
     pub(super) fn wait_doors<'d>(&'d self, parts: &'d EngineParts) -> wait::WaitContext<'d> {
         let EngineParts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
-        let (asking, begun, log_limit) = (&self.asking, &self.begun, &self.log_limit);
+        let (asking, begun, log_limit) = (self.gate.polls(), &self.begun, &self.log_limit);
         wait::WaitContext { client, clock, results, terms, asking, begun, calls, log_limit }
     }
 
@@ -314,18 +315,16 @@ impl Engine {
                 self.commit(lease, &job).await.map_err(StageStop::Store)?;
             }
             Submission::Accepted(job, transcription) => {
-                let over = self.line().accepted(self.parts().clock.uptime());
-                self.say_over(over);
-                self.got_through(StageKind::Uploaded);
+                self.observe(Observation::Created);
                 self.forget(job.id);
                 let (date, at, lag) = (way.last_date(), self.parts().clock.uptime(), self.parts().terms.lag);
-                if self.is_way(way) {
+                if self.is_current(way) {
                     self.list_view().accepted(transcription.clone(), date, at, lag);
                 }
                 let due = self.first_look(&job, &transcription, now).await.map_err(StageStop::Store)?;
                 let job = self.step(*job, JobEvent::Created { transcription }, now)?.resting(Some(due), None);
                 self.commit(lease, &job).await.map_err(StageStop::Store)?;
-                self.bore_create(self.running().await.map_err(StageStop::Store)?);
+                self.observe(Observation::Running(self.running().await.map_err(StageStop::Store)?));
                 self.forget_create(job.id);
                 self.hinted_early(&job);
             }
@@ -336,8 +335,8 @@ impl Engine {
                 self.forget_create(id);
             }
             Submission::Unknown(job, fault) => {
-                self.heard_fault_on(way, &fault);
-                self.pushed_back(StageKind::Uploaded, &fault).await.map_err(StageStop::Store)?;
+                self.observe_fault(way, &fault);
+                self.observe_push_back(StageKind::Uploaded, &fault).await.map_err(StageStop::Store)?;
                 let due = now.after(self.parts().terms.lag);
                 self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(StageStop::Store)?;
             }
