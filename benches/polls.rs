@@ -1,12 +1,12 @@
 //! Questions for each job, and how late its end is noticed: as scribed asks, beside a poller that asks every
-//! 3 seconds. A deterministic simulation of the rule in `pipeline/backpressure/poll_schedule.rs`: no clock, no network.
+//! 3 seconds. A deterministic simulation of the rule in `backpressure/poll_schedule.rs`: no clock, no network.
 //!
 //! `cargo bench --bench polls`
 
-use scribed::config::model::{Poll, ServiceTerms};
+use scribed::backpressure::poll_schedule::{Poll, PollSchedule};
+use scribed::config::model::ServiceTerms;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::AudioAmount;
-use scribed::pipeline::backpressure::poll_schedule::PollSchedule;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

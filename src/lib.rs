@@ -13,11 +13,12 @@
 //! server/              floor 4   the embedded transcription service
 //! web/                 floor 4   the receiver of callbacks
 //! harvest/             floor 4   what a service's lists hold, written into a folder
-//! pipeline/            floor 3   stages, requests, recovery, backpressure, budget
+//! pipeline/            floor 3   stages, requests, recovery, budget
 //! manifests/passes/    floor 3   jobs of the rows of manifests, and receipts; beside pipeline/
 //! manifests/format/    floor 2   reading manifests; beside source/
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ tls/           floor 1   the service's interface; certificates
+//! backpressure/        floor 1   when something may be sent to a service, `Retry-After`, and how waits grow
 //! store/contract client/contract clock crash beneath permission durable_file   floor 1   interfaces and helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
@@ -34,11 +35,12 @@
 //!
 //! 1. Nothing in `domain/` knows time, disk, network or async.
 //! 2. Only `clock.rs` asks the time, except what shows progress to a person.
-//! 3. Only `store/sled.rs` knows sled, and only `client/retry.rs` the `backoff` crate.
+//! 3. Only `store/sled.rs` knows sled, and only `backpressure/backoff.rs` the `backoff` crate.
 //! 4. `server/` knows nothing of the queue: it could run alone.
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes what others wrote (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
 
+pub mod backpressure;
 pub mod beneath;
 pub mod cli;
 pub mod client;

@@ -192,7 +192,7 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 
 /// From the answer to a read of `id`. A word that the interface does not have, and `done` without a
 /// transcription, are [`RecordState::Pending`], named: looked at again, never trusted into an end, and
-/// no reason to stop the line.
+/// no reason to stop all requests.
 ///
 /// # Errors
 /// Why it cannot be used, in words.

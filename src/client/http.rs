@@ -1,15 +1,17 @@
 //! A service over HTTP. Every request goes through one function, to an address built from the
 //! configured one: nothing that a service answers says where the key is sent.
 
+use crate::backpressure::backoff::Growth;
+use crate::backpressure::rate_limiter::{RateLimit, RateLimiter, RequestAnswer};
+use crate::backpressure::retry::{RequestRetries, Retryability, retry};
+use crate::backpressure::{Permit, retry_after};
 use crate::client::answer::{self, ServiceAnswer};
 use crate::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Deletion, FullListItem, FullListPage, Identity,
     ListFault, ListKind, ListPage, PageFault, RecordState, RequestAudio, UploadFile,
 };
-use crate::client::rate_limiter::{RateLimit, RateLimiter};
-use crate::client::retry::{RequestRetries, Retryability, again};
 use crate::client::stall_detector::StallDetector;
-use crate::client::status_class::{StatusClass, date, meaning, retry_after};
+use crate::client::status_class::{StatusClass, meaning};
 use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
 use crate::crash::{self, Point};
@@ -125,11 +127,15 @@ impl Limits {
     const RESULT: usize = 256 << 20;
 }
 
-/// Reads are few and small: tried a little before the line is stopped.
-const READ_TRIES: RequestRetries =
-    RequestRetries { count: 4, first: Duration::from_millis(500), within: Duration::from_secs(10) };
+/// Reads are few and small: tried a little before the service is taken to be out.
+const READ_TRIES: RequestRetries = RequestRetries {
+    count: 4,
+    growth: Growth { first: Duration::from_millis(500), factor: 1.5, max: Duration::from_secs(10) },
+    jitter: (0.5, 1.5),
+    within: Duration::from_secs(10),
+};
 
-/// Uploads cost bandwidth: an outage that lasted longer than this is left to the line.
+/// Uploads cost bandwidth: an outage that lasted longer than this is left to the circuit breaker.
 const UPLOAD_TRIES: RequestRetries = RequestRetries { count: 3, ..READ_TRIES };
 
 /// What a client is made of.
@@ -221,7 +227,7 @@ pub struct HttpClient {
     key_value: HeaderValue,
     clock: Arc<dyn Clock>,
     timeouts: Timeouts,
-    pacer: RateLimiter,
+    rate_limiter: RateLimiter,
     hearing: Arc<StallDetector>,
     /// For everything but creates: connections are kept.
     usual: reqwest::Client,
@@ -252,7 +258,7 @@ impl HttpClient {
         let ClientOptions { requests_per_second: rate, clock, timeouts, plain_http, .. } = options;
         let service = identity.service.to_string();
         check(&base, plain_http).map_err(|why| ClientError::Address { service: service.clone(), why })?;
-        let pace = RateLimit::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
+        let limit = RateLimit::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
         let key_value = key_value(&key).ok_or_else(|| ClientError::Key { service: service.clone() })?;
         let name = HeaderName::from_bytes(key_header.as_bytes());
         let key_header =
@@ -261,7 +267,7 @@ impl HttpClient {
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
-            pacer: RateLimiter::new(clock.clone(), pace),
+            rate_limiter: RateLimiter::new(clock.clone(), limit),
             hearing: Arc::new(StallDetector::new(clock.clone())),
             date: AtomicI64::new(NEVER),
             identity,
@@ -279,12 +285,12 @@ impl HttpClient {
 impl HttpClient {
     /// How long the service still wants nothing at all.
     pub fn held(&self) -> Duration {
-        self.pacer.held()
+        self.rate_limiter.held()
     }
 
     /// Sends nothing for so long: it was asked of the one that this one takes the place of.
     pub fn leave_alone(&self, span: Duration) {
-        self.pacer.leave_alone(span);
+        self.rate_limiter.hold(span);
     }
 }
 
@@ -433,26 +439,26 @@ impl HttpClient {
     /// # Errors
     /// [`FaultKind::Throttled`] where the service wants nothing for longer than can be waited for here.
     async fn turn_to_ask(&self) -> Result<(), Fault> {
-        match self.pacer.turn().await {
-            Duration::ZERO => Ok(()),
-            held => Err(left_alone(held, self.clock.now())),
+        match self.rate_limiter.permit().await {
+            Permit::WaitUntil(until) => Err(left_alone(until.since(self.clock.uptime()), self.clock.now())),
+            Permit::Granted | Permit::Withheld => Ok(()),
         }
     }
 
     /// How it was answered says how often it may be asked.
-    fn feel(&self, answer: &ServiceAnswer) {
-        let asks = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
-        match asks {
-            true => self.pacer.pushed_back(answer.retry_after.unwrap_or_default()),
-            false => self.pacer.got_through(),
-        }
+    fn observe(&self, answer: &ServiceAnswer) {
+        let is_pushed_back = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
+        self.rate_limiter.observe(match is_pushed_back {
+            true => RequestAnswer::PushedBack { retry_after: answer.retry_after },
+            false => RequestAnswer::Taken,
+        });
     }
 
     /// The answer with its body, as far as it comes and is wanted.
     async fn whole(&self, response: Response, most: usize) -> ServiceAnswer {
         let status = response.status().as_u16();
         let headers = response.headers();
-        let heard = header(headers, "date").and_then(|value| date(&value));
+        let heard = header(headers, "date").and_then(|value| retry_after::http_date(&value));
         if let Some(heard) = heard {
             self.date.store(heard.0, Ordering::Relaxed);
         }
@@ -460,13 +466,13 @@ impl HttpClient {
         let mut answer = ServiceAnswer {
             status,
             content_type: header(headers, "content-type").unwrap_or_default().to_ascii_lowercase(),
-            retry_after: header(headers, "retry-after").and_then(|value| retry_after(&value, now)),
+            retry_after: header(headers, "retry-after").and_then(|value| retry_after::parsed(&value, now)),
             location: header(headers, "location"),
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
             ..ServiceAnswer::default()
         };
         self.hearing.heard();
-        self.feel(&answer);
+        self.observe(&answer);
         let most = if meaning(status) == StatusClass::Accepted { most } else { most.min(Limits::FAULT) };
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
@@ -527,12 +533,12 @@ impl HttpClient {
         }
     }
 
-    async fn again<T, F: Future<Output = Result<T, Fault>>>(
+    async fn retried<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         tries: RequestRetries,
         attempt: impl FnMut() -> F,
     ) -> Result<T, Fault> {
-        again(&*self.clock, tries, worth_another, attempt).await.map_err(|fault| self.named(fault))
+        retry(&*self.clock, tries, retryability, |_| {}, attempt).await.map_err(|fault| self.named(fault))
     }
 
     /// A fault as it leaves: it names the service, and holds no key even if the service's words do.
@@ -560,10 +566,11 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-fn worth_another(fault: &Fault) -> Retryability {
+fn retryability(fault: &Fault) -> Retryability {
     match fault.kind {
-        FaultKind::Broken | FaultKind::Unreachable => Retryability::Soon,
-        FaultKind::Throttled { .. } => fault.retry_after().map_or(Retryability::Soon, Retryability::After),
+        FaultKind::Broken | FaultKind::Unreachable | FaultKind::Throttled { .. } => {
+            Retryability::After(fault.retry_after())
+        }
         _ => Retryability::No,
     }
 }
@@ -828,7 +835,7 @@ impl Client for HttpClient {
     }
 
     fn rate(&self) -> f64 {
-        self.pacer.rate()
+        self.rate_limiter.rate()
     }
 
     fn silent_for(&self) -> Option<Duration> {
@@ -840,17 +847,17 @@ impl Client for HttpClient {
     }
 
     async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault> {
-        self.again(UPLOAD_TRIES, || self.upload_once(&file)).await
+        self.retried(UPLOAD_TRIES, || self.upload_once(&file)).await
     }
 
     async fn turn(&self) -> CreatePermit {
         // Where nothing may leave for long, `create` says so.
-        self.pacer.turn().await;
+        self.rate_limiter.permit().await;
         CreatePermit::come()
     }
 
     async fn create(&self, _turn: CreatePermit, request: CreateRequest) -> Creation {
-        let held = self.pacer.held();
+        let held = self.rate_limiter.held();
         if !held.is_zero() {
             return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
         }
@@ -863,25 +870,25 @@ impl Client for HttpClient {
     }
 
     async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
-        self.again(READ_TRIES, || self.read_once(id)).await
+        self.retried(READ_TRIES, || self.read_once(id)).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
-        let page = self.again(READ_TRIES, || self.list_once(query)).await;
+        let page = self.retried(READ_TRIES, || self.list_once(query)).await;
         page.map_err(ListFault::Now)?.map_err(ListFault::None)
     }
 
     async fn whole_page(&self, kind: ListKind, query: &ListQuery) -> Result<FullListPage, PageFault> {
-        let page = self.again(READ_TRIES, || self.whole_page_once(kind, query)).await;
+        let page = self.retried(READ_TRIES, || self.whole_page_once(kind, query)).await;
         page.map_err(|fault| PageFault::List(ListFault::Now(fault)))?
     }
 
     async fn whole(&self, kind: ListKind, id: &TranscriptionId) -> Result<FullListItem, Fault> {
-        self.again(READ_TRIES, || self.whole_once(kind, id)).await
+        self.retried(READ_TRIES, || self.whole_once(kind, id)).await
     }
 
     async fn delete(&self, id: &TranscriptionId) -> Result<Deletion, Fault> {
-        self.again(READ_TRIES, || self.delete_once(id)).await
+        self.retried(READ_TRIES, || self.delete_once(id)).await
     }
 }
 

@@ -4,8 +4,6 @@
 pub mod answer;
 pub mod contract;
 pub mod http;
-mod rate_limiter;
-mod retry;
 mod stall_detector;
 mod status_class;
 mod upload_body;

@@ -1,8 +1,4 @@
-//! What an HTTP answer means before its body is looked at: its status and its `Retry-After`.
-
-use crate::domain::names::Timestamp;
-use crate::domain::retry::LONGEST_RETRY_AFTER;
-use std::time::{Duration, UNIX_EPOCH};
+//! What the status of an HTTP answer means before its body is looked at.
 
 /// What a status means for every call alike (design, sections 5 and 7). What 404 means besides is
 /// for the call to say.
@@ -39,28 +35,9 @@ pub fn meaning(status: u16) -> StatusClass {
     }
 }
 
-/// How long a `Retry-After` (RFC 9110, 10.2.3) asks to wait: seconds, or a date, which is measured
-/// from `answered`, the answer's own date if it had one, so that our clock may be wrong. A date that
-/// has passed is no wait. `None` for what is neither, and for more than [`LONGEST_RETRY_AFTER`]:
-/// a service that asks for that is taken to be wrong.
-pub fn retry_after(value: &str, answered: Timestamp) -> Option<Duration> {
-    let value = value.trim();
-    let digits = !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
-    let wait = if digits { Duration::from_secs(value.parse().ok()?) } else { date(value)?.since(answered) };
-    (wait <= LONGEST_RETRY_AFTER).then_some(wait)
-}
-
-/// An HTTP date (RFC 9110, 5.6.7: any of its three forms); `None` for anything else.
-pub fn date(value: &str) -> Option<Timestamp> {
-    let time = httpdate::parse_http_date(value.trim()).ok()?;
-    let millis = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
-    i64::try_from(millis).ok().map(Timestamp)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const REFUSED: [u16; 6] = [400, 404, 405, 413, 415, 422];
     const BARRED: [u16; 3] = [401, 402, 403];
@@ -84,40 +61,6 @@ mod tests {
         let ten = [400, 401, 402, 403, 404, 405, 413, 415, 422, 429];
         for status in 100..=599 {
             assert_eq!(meaning(status).certainly_not_accepted(), ten.contains(&status), "{status}");
-        }
-    }
-
-    #[test]
-    fn retry_after_in_both_forms() {
-        let answered = date("Fri, 20 Nov 2026 19:00:00 GMT").unwrap();
-        let cases = [
-            ("0", Some(0)),
-            ("7", Some(7)),
-            (" 120 ", Some(120)),
-            ("86400", Some(86_400)),
-            ("86401", None),
-            ("99999999999999999999999", None),
-            ("-1", None),
-            ("1.5", None),
-            ("+5", None),
-            ("", None),
-            ("soon", None),
-            ("Fri, 20 Nov 2026 19:00:30 GMT", Some(30)),
-            ("Friday, 20-Nov-26 19:00:30 GMT", Some(30)),
-            ("Fri Nov 20 19:00:30 2026", Some(30)),
-            ("Fri, 20 Nov 2026 18:00:00 GMT", Some(0)),
-            ("Fri, 20 Nov 2099 19:00:00 GMT", None),
-            ("Fri, 32 Nov 2026 19:00:30 GMT", None),
-        ];
-        for (value, seconds) in cases {
-            assert_eq!(retry_after(value, answered), seconds.map(Duration::from_secs), "{value:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_retry_after_is_longer_than_the_longest(value in ".{0,40}", at in any::<i64>()) {
-            prop_assert!(retry_after(&value, Timestamp(at)).is_none_or(|wait| wait <= LONGEST_RETRY_AFTER));
         }
     }
 }

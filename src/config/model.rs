@@ -8,6 +8,7 @@ pub use super::source_kind::{Manifests, SourceKind};
 use super::template::capture::Capture;
 use super::template::name_as::NameTemplate;
 use super::template::text::{Template, Templates};
+use crate::backpressure::poll_schedule::Poll;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, SourceName};
@@ -167,17 +168,6 @@ pub struct ServiceLimits {
     pub running: usize,
     /// Requests of all kinds.
     pub requests_per_second: u32,
-}
-
-/// How often a running transcription is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Poll {
-    /// The first wait; more than zero, at most `max`.
-    pub min: Duration,
-    /// No wait is longer.
-    pub max: Duration,
-    /// After so long it is a fault and an alarm.
-    pub give_up: Duration,
 }
 
 impl ServiceTerms {

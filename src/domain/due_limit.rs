@@ -9,7 +9,6 @@
 use super::fault::FaultKind;
 use super::job::Job;
 use super::names::Timestamp;
-use super::retry::LONGEST_RETRY_AFTER;
 use super::stage::StageKind;
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ pub fn longest_wait(job: &Job, waits: &LongestWaits) -> Duration {
         _ => waits.settle,
     };
     let of_fault = job.fault.as_ref().map(|fault| match fault.kind {
-        FaultKind::Throttled { .. } => fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER),
+        FaultKind::Throttled { .. } => fault.retry_after().unwrap_or_default(),
         FaultKind::FolderAway | FaultKind::Awaited => HOUR,
         FaultKind::Held => waits.hold.max(10 * MINUTE),
         FaultKind::Budget => LONGEST_MONTH,

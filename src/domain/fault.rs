@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The longest words of a fault, in bytes.
 pub const LONGEST_WORDS: usize = 1_000;
 
+/// A service that asks for more than this is taken to be wrong (an absurd `Retry-After`).
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
 /// What went wrong with a job, or what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -198,10 +201,12 @@ impl Fault {
         }
     }
 
-    /// How long the service asked us to wait.
+    /// How long the service asked us to wait, at most [`LONGEST_RETRY_AFTER`].
     pub fn retry_after(&self) -> Option<Duration> {
         match self.kind {
-            FaultKind::Throttled { retry_after_ms } => retry_after_ms.map(Duration::from_millis),
+            FaultKind::Throttled { retry_after_ms } => {
+                retry_after_ms.map(|millis| Duration::from_millis(millis).min(LONGEST_RETRY_AFTER))
+            }
             _ => None,
         }
     }

@@ -1,4 +1,5 @@
-//! What to do about a fault: a pure decision of policy, fault, attempts, time and jitter.
+//! What to do about a fault: a pure decision of policy, fault and attempts. How long the wait is says
+//! `backpressure/backoff.rs`.
 
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
@@ -21,9 +22,6 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A service that asks for more than this is taken to be wrong (an absurd `Retry-After`).
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
-
 /// What becomes of a job that met a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -40,21 +38,10 @@ pub enum RetryDecision {
     Ask,
 }
 
-/// Decides. `attempts` are those used before this fault; `in_a_row` is how many faults of any kind
-/// this job met since it last got on, and only stretches the wait; `jitter` is from 0 to 1.
+/// Decides. `attempts` are those used before this fault, `at` is when the next attempt would be made.
 ///
-/// Laws: never before half of the wait; never after it, unless `Retry-After` says so, and never
-/// before that; the job's own faults end after `policy.attempts`; the service's never do.
-pub fn decide(
-    policy: &RetryPolicy,
-    fault: &Fault,
-    attempts: u32,
-    in_a_row: u32,
-    now: Timestamp,
-    jitter: f64,
-) -> RetryDecision {
-    let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
-    let at = now.after(wait(policy, in_a_row, jitter).max(asked));
+/// Laws: the job's own faults end after `policy.attempts`; the service's never do.
+pub fn decide(policy: &RetryPolicy, fault: &Fault, attempts: u32, at: Timestamp) -> RetryDecision {
     match fault.blame() {
         Blame::Job => RetryDecision::Fail,
         Blame::Person => RetryDecision::Ask,
@@ -62,15 +49,6 @@ pub fn decide(
         Blame::Passing => RetryDecision::Again { at, attempts: attempts + 1 },
         Blame::Service | Blame::Key | Blame::World => RetryDecision::Again { at, attempts },
     }
-}
-
-/// The wait after `earlier` failures in a row: `first` doubled each time up to `max`, of which the
-/// upper half is left to chance so that jobs that failed together do not come back together.
-pub fn wait(policy: &RetryPolicy, earlier: u32, jitter: f64) -> Duration {
-    let doubled = policy.first.saturating_mul(2_u32.saturating_pow(earlier.min(31)));
-    let whole = doubled.min(policy.max);
-    let half = whole / 2;
-    half + half.mul_f64(jitter.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]
@@ -112,40 +90,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_wait_is_between_half_and_whole(policy in policies(), earlier in 0_u32..100, jitter in -1.0..2.0_f64) {
-            let waited = wait(&policy, earlier, jitter);
-            let whole = policy.first.saturating_mul(2_u32.saturating_pow(earlier.min(31))).min(policy.max);
-            prop_assert!(waited >= whole / 2);
-            prop_assert!(waited <= whole + Duration::from_nanos(1));
-        }
-
-        #[test]
-        fn the_wait_never_shrinks(policy in policies(), earlier in 0_u32..60, jitter in 0.0..1.0_f64) {
-            prop_assert!(wait(&policy, earlier + 1, jitter) >= wait(&policy, earlier, jitter));
-        }
-
-        #[test]
-        fn a_verdict_keeps_the_laws(
-            policy in policies(), kind in kinds(), attempts in 0_u32..30, row in 0_u32..30, jitter in 0.0..1.0_f64,
-        ) {
-            let now = Timestamp(1_000_000);
-            let fault = Fault::new(kind, "words", now);
-            let verdict = decide(&policy, &fault, attempts, row, now, jitter);
-            match (fault.blame(), verdict) {
-                (Blame::Job, verdict) => prop_assert_eq!(verdict, RetryDecision::Fail),
-                (Blame::Person, verdict) => prop_assert_eq!(verdict, RetryDecision::Ask),
+        fn a_decision_keeps_the_laws(policy in policies(), kind in kinds(), attempts in 0_u32..30) {
+            let at = Timestamp(1_000_000);
+            let fault = Fault::new(kind, "words", at);
+            let decision = decide(&policy, &fault, attempts, at);
+            match (fault.blame(), decision) {
+                (Blame::Job, decision) => prop_assert_eq!(decision, RetryDecision::Fail),
+                (Blame::Person, decision) => prop_assert_eq!(decision, RetryDecision::Ask),
                 (Blame::Passing, RetryDecision::Fail) => prop_assert!(attempts + 1 >= policy.attempts),
                 (Blame::Passing, RetryDecision::Again { attempts: used, .. }) => {
                     prop_assert_eq!(used, attempts + 1);
                     prop_assert!(used < policy.attempts);
                 }
-                (_, RetryDecision::Again { at, attempts: used }) => {
+                (_, RetryDecision::Again { attempts: used, .. }) => {
                     prop_assert_eq!(used, attempts, "an outage uses no attempt");
-                    let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
-                    prop_assert!(at.since(now) >= Duration::from_millis(u64::try_from(asked.as_millis()).unwrap()));
-                    prop_assert!(at.since(now) <= asked.max(policy.max));
                 }
-                (blame, verdict) => prop_assert!(false, "{blame:?} gave {verdict:?}"),
+                (blame, decision) => prop_assert!(false, "{blame:?} gave {decision:?}"),
             }
         }
     }

@@ -1,11 +1,12 @@
 //! Gathers what one list of a service holds: page by page, one result at a time.
 
+use crate::backpressure::backoff::Growth;
+use crate::backpressure::retry::{RequestRetries, Retryability, retry};
 use crate::beneath::RootedPath;
 use crate::client::contract::{Client, FullListItem, FullListPage, ListFault, PageFault};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
-use crate::domain::retry::LONGEST_RETRY_AFTER;
 use crate::harvest::folder::{HarvestFolder, PutError};
 use crate::harvest::pages::{NextPage, PageCursor};
 use crate::output::publish;
@@ -20,8 +21,8 @@ const PAGE: u32 = 20;
 /// A list that shifts more than pages overlap is begun again, so many times.
 const RESTARTS: u32 = 5;
 
-/// The first wait for a service that is out, doubled up to the second.
-const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// The waits for a service that is out.
+const WAITS: Growth = Growth::doubling(Duration::from_secs(1), Duration::from_secs(60));
 
 /// What is gathered, and how.
 pub struct Harvester<'a> {
@@ -124,9 +125,11 @@ impl Harvester<'_> {
     /// `None` where it was too long, and fewer are asked for next.
     async fn page(&self, pages: &mut PageCursor, tell: OnRecord<'_>) -> Result<Option<FullListPage>, HarvestError> {
         let query = pages.query(&self.query);
-        let asked = self.patiently(async || match self.client.whole_page(self.folder.kind, &query).await {
-            Err(PageFault::List(ListFault::Now(fault))) => Err(fault),
-            other => Ok(other),
+        let asked = self.patiently(|| async {
+            match self.client.whole_page(self.folder.kind, &query).await {
+                Err(PageFault::List(ListFault::Now(fault))) => Err(fault),
+                other => Ok(other),
+            }
         });
         match asked.await? {
             Ok(page) => Ok(Some(page)),
@@ -198,9 +201,11 @@ impl Harvester<'_> {
         if whole.has_result || whole.status != Status::Done {
             return Ok(Ok(whole));
         }
-        let read = self.patiently(async || match self.client.whole(self.folder.kind, &whole.id).await {
-            Err(fault) if matches!(fault.kind, FaultKind::Refused { .. }) => Ok(Err(fault.words)),
-            read => read.map(Ok),
+        let read = self.patiently(|| async {
+            match self.client.whole(self.folder.kind, &whole.id).await {
+                Err(fault) if matches!(fault.kind, FaultKind::Refused { .. }) => Ok(Err(fault.words)),
+                read => read.map(Ok),
+            }
         });
         Ok(read.await?.and_then(|whole| match whole.has_result {
             true => Ok(whole),
@@ -218,24 +223,22 @@ impl Harvester<'_> {
     }
 
     /// Asks again while the service is out, up to the patience.
-    async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Result<T, HarvestError> {
-        let begun = self.clock.uptime();
-        let mut wait = WAITS.0;
-        loop {
-            let fault = match ask().await {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => fault,
-            };
-            // The service may ask for a longer wait, not for a shorter one.
-            let pause = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER).max(wait);
-            let is_over = self.clock.uptime().since(begun).saturating_add(pause) > self.patience;
-            if is_over || matches!(fault.kind, FaultKind::Barred { .. } | FaultKind::Refused { .. }) {
-                return Err(HarvestError::Service(fault.words));
-            }
-            tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
-            self.clock.sleep(pause).await;
-            wait = (wait * 2).min(WAITS.1);
-        }
+    async fn patiently<T, F>(&self, ask: impl FnMut() -> F) -> Result<T, HarvestError>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let tries = RequestRetries { count: u32::MAX, growth: WAITS, jitter: (1.0, 1.0), within: self.patience };
+        let waiting =
+            |fault: &Fault| tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
+        let asked = retry(self.clock, tries, retryability, waiting, ask).await;
+        asked.map_err(|fault| HarvestError::Service(fault.words))
+    }
+}
+
+fn retryability(fault: &Fault) -> Retryability {
+    match fault.kind {
+        FaultKind::Barred { .. } | FaultKind::Refused { .. } => Retryability::No,
+        _ => Retryability::After(fault.retry_after()),
     }
 }
 

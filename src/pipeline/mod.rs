@@ -1,8 +1,7 @@
 //! A job from its source to the disk. `engine/` claims jobs and commits what comes of them; `stages/` has one file for
-//! each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `backpressure/` limits what is
-//! sent to a service; `budget/` limits what is bought. Start reading at `engine/mod.rs`.
+//! each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `budget/` limits what is
+//! bought. Start reading at `engine/mod.rs`.
 
-pub mod backpressure;
 pub(crate) mod blocking;
 pub mod budget;
 pub mod engine;

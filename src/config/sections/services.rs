@@ -1,12 +1,13 @@
 //! `[service]` and `[services.NAME]`.
 
+use crate::backpressure::poll_schedule::Poll;
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{
     Section, Spot, ValueError, duration, refusal, some_time_in, text, whole, wrong_type,
 };
 use crate::config::load::values::{base_url, header, or, ordered, plain_http};
-use crate::config::model::{Hosted, Poll, ServiceConfig, ServiceLimits, ServiceTerms, Source, UploadMode};
+use crate::config::model::{Hosted, ServiceConfig, ServiceLimits, ServiceTerms, Source, UploadMode};
 use crate::domain::names::ServiceName;
 use reqwest::Url;
 use reqwest::header::HeaderName;

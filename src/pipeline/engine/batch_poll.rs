@@ -4,11 +4,11 @@
 
 use super::Engine;
 use super::unknown_creates::still_ours;
+use crate::backpressure::Permit;
+use crate::backpressure::service_gate::{Observation, RequestKind};
 use crate::client::contract::ListFault;
-use crate::clock::Uptime;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, TranscriptionId};
-use crate::pipeline::backpressure::circuit_breaker::CircuitState;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::wait;
 use crate::store::contract::{Claimed, StoreError};
@@ -41,9 +41,6 @@ const COMMITS: usize = 64;
 /// them once or twice more, so that they are not all asked for at once.
 const BELIEVED: u32 = 3;
 
-/// Glances that did not pay are taken ever more rarely: up to 2 to this, times `poll.max`.
-const DOUBLINGS: u32 = 6;
-
 /// Jobs that are remembered at most.
 const MOST: usize = 50_000;
 
@@ -54,8 +51,6 @@ pub(super) struct BatchPolls(Mutex<Seen>);
 struct Seen {
     /// How often the list was believed about a job since it was last read.
     believed: HashMap<JobId, u32>,
-    in_vain: u32,
-    not_before: Option<Uptime>,
 }
 
 type Shown = HashMap<TranscriptionId, Status>;
@@ -63,11 +58,6 @@ type Shown = HashMap<TranscriptionId, Status>;
 impl BatchPolls {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the list is worth a glance now.
-    pub(super) fn may(&self, now: Uptime) -> bool {
-        self.seen().not_before.is_none_or(|from| from <= now)
     }
 
     /// What the list shows as on its way, unless that was believed often enough.
@@ -127,21 +117,20 @@ impl Engine {
         let saved = pending.len();
         self.put(pending).await?;
         let honoured = shown.values().all(|status| matches!(status, Status::Queued | Status::Processing));
-        self.glance_paid(honoured && useful >= pages * 2);
+        self.batch_polled(honoured && useful >= pages * 2);
         tracing::debug!(saved, asked = rest.len(), "one look at the list instead of many questions");
         let reads = stream::iter(rest.into_iter().map(Ok::<_, StoreError>));
         reads.try_for_each_concurrent(READS, |claim| Arc::clone(&self).read_or_rest(claim)).await
     }
 
     async fn read_or_rest(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
-        let gate = self.line().gate(self.parts().clock.uptime());
-        match gate {
-            CircuitState::Open | CircuitState::Asks => still_ours(self.run_claim(claim).await),
-            CircuitState::Look | CircuitState::Closed(_) => self.put(vec![claim]).await,
+        match self.gate.permit(RequestKind::Read) {
+            Permit::Granted => still_ours(self.run_claim(claim).await),
+            Permit::WaitUntil(_) | Permit::Withheld => self.put(vec![claim]).await,
         }
     }
 
-    /// As they are. What is still due waits for the line.
+    /// As they are. What is still due waits for the end of the outage.
     async fn put(&self, claims: Vec<Claimed>) -> Result<(), StoreError> {
         let claims = stream::iter(claims.into_iter().map(Ok::<_, StoreError>));
         let put = async |claim: Claimed| still_ours(self.commit(&claim.lease, &claim.job).await);
@@ -161,8 +150,8 @@ impl Engine {
                 Ok(page) => page,
                 Err(ListFault::None(_)) => break,
                 Err(ListFault::Now(fault)) => {
-                    self.heard_fault_on(&way, &fault);
-                    self.glance_paid(false);
+                    self.observe_fault(&way, &fault);
+                    self.batch_polled(false);
                     return None;
                 }
             };
@@ -179,10 +168,8 @@ impl Engine {
         Some(shown)
     }
 
-    fn glance_paid(&self, paid: bool) {
-        let (now, max) = (self.parts().clock.uptime(), self.parts().terms.poll.max);
-        let mut seen = self.batch_polls.seen();
-        seen.in_vain = if paid { 0 } else { (seen.in_vain + 1).min(DOUBLINGS) };
-        seen.not_before = (!paid).then(|| now.after(max * 2_u32.pow(seen.in_vain)));
+    fn batch_polled(&self, paid: bool) {
+        let poll_max = self.parts().terms.poll.max;
+        self.observe(Observation::BatchPolled { paid, poll_max });
     }
 }

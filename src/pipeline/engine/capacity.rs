@@ -4,6 +4,7 @@
 use super::batch_poll::READS;
 use super::scheduler::{Busy, WorkKind};
 use super::{Engine, EngineParts};
+use crate::backpressure::service_gate::AtOnce;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::routing::RouteKey;
@@ -51,17 +52,14 @@ impl Engine {
         goes_on: GroupFilter<'_>,
     ) -> Result<ClaimLimit, StoreError> {
         let kept = |limit| if self.has_both_lanes() { kept(limit) } else { 0 };
-        let (uploads, running) = {
-            let found = self.found();
-            (found.uploads.now(), found.running.now())
-        };
+        let AtOnce { uploads, running } = self.gate.at_once();
         // How much at once, and how much of that may be of the backlog.
         let (all, backlog) = match work {
             WorkKind::Settle => more(64, kept(64)),
             WorkKind::Probe => more(self.cores, kept(self.cores).max(usize::from(self.has_both_lanes()))),
             WorkKind::Write => more(32, kept(32)),
             WorkKind::Follow => more(8, kept(8)),
-            WorkKind::Resolve | WorkKind::Trust | WorkKind::Look => (1, 1),
+            WorkKind::Resolve | WorkKind::Trust | WorkKind::Trial => (1, 1),
             WorkKind::Wait => (READS, READS),
             WorkKind::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run. What rests there
@@ -78,7 +76,8 @@ impl Engine {
                 let (all, of_backlog) = self.both(&|group| self.owns(group), JobCounts::running).await?;
                 // A walk that submits is counted from its intent on, and below all the while.
                 let room = running.saturating_sub(all);
-                let room = if self.line().is_careful() || !self.list_view().has_shown { room.min(1) } else { room };
+                let room =
+                    if self.gate.creates_one_by_one() || !self.list_view().has_shown { room.min(1) } else { room };
                 (room, running.saturating_sub(kept(running)).saturating_sub(of_backlog))
             }
         };

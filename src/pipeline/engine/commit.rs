@@ -1,7 +1,8 @@
-//! What an outcome or a fault means for its job, and for the line.
+//! What an outcome or a fault means for its job, and for the service.
 
 use super::Engine;
 use super::executor::StageRun;
+use crate::backpressure::service_gate::Observation;
 use crate::client::contract::Client;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
@@ -9,7 +10,6 @@ use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::retry::{RetryDecision, decide};
 use crate::domain::stage::{JobEvent, Stage, StageKind};
-use crate::pipeline::recovery::list_scan::ScanFault;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::remote_audio;
 use crate::pipeline::stages::submit::Submission;
@@ -94,8 +94,8 @@ impl Engine {
                 Ok(())
             }
             Submission::Unknown(intended, fault) => {
-                self.heard_fault_on(client, &fault);
-                self.pushed_back(StageKind::Uploaded, &fault).await?;
+                self.observe_fault(client, &fault);
+                self.observe_push_back(StageKind::Uploaded, &fault).await?;
                 let due = now.after(self.parts().terms.lag);
                 self.commit_outcome(lease, *intended, StageOutcome::Rest(Some(due), fault)).await
             }
@@ -109,18 +109,16 @@ impl Engine {
         (transcription, client): (TranscriptionId, &Arc<dyn Client>),
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
-        let over = self.line().accepted(self.parts().clock.uptime());
-        self.say_over(over);
-        self.got_through(StageKind::Uploaded);
+        self.observe(Observation::Created);
         self.forget_faults(job.id);
         let (date, at, lag) = (client.last_date(), self.parts().clock.uptime(), self.parts().terms.lag);
-        if self.is_way(client) {
+        if self.is_current(client) {
             self.list_view().accepted(transcription.clone(), date, at, lag);
         }
         let due = self.first_poll_at(&job, &transcription, now).await?;
         let created = JobEvent::Created { transcription: transcription.clone() };
         self.commit_outcome(lease, job.clone(), StageOutcome::StepThen(created, due)).await?;
-        self.bore_create(self.running().await?);
+        self.observe(Observation::Running(self.running().await?));
         self.forget_create(job.id);
         self.hinted_early(&job, &transcription);
         Ok(())
@@ -136,7 +134,7 @@ impl Engine {
         let job = match outcome {
             StageOutcome::Sleep { until, reason } => {
                 if job.stage.kind() == StageKind::Submitted {
-                    self.heard_good(&job);
+                    self.observe_answer(&job);
                 }
                 job.resting(Some(until), reason)
             }
@@ -157,15 +155,7 @@ impl Engine {
     }
 
     pub(super) fn apply_event(&self, job: Job, event: JobEvent, due: Option<Timestamp>, now: Timestamp) -> Job {
-        self.bore(&event);
-        // Other steps from there asked nobody: a twin was found, or the file has changed.
-        let is_heard = match &event {
-            JobEvent::Uploaded { upload, .. } => upload.is_upload(),
-            event => matches!(event, JobEvent::Fetched { .. }),
-        };
-        if is_heard {
-            self.heard_good(&job);
-        }
+        self.observe_event(&job, &event);
         match &event {
             JobEvent::Fetched { audio } => self.parts().budget_gate.record_bill(&job, audio, now),
             JobEvent::Written { .. } => self.log_writable(&job),
@@ -178,42 +168,6 @@ impl Engine {
             Some(due) => job.resting(Some(due), None),
             None => job,
         }
-    }
-
-    /// A move that asked the service got its answer.
-    fn heard_good(&self, job: &Job) {
-        let over = self.line().heard_good(self.parts().clock.uptime());
-        self.say_over(over);
-        self.got_through(job.stage.kind());
-        self.forget_faults(job.id);
-    }
-
-    pub(super) fn say_over(&self, over: bool) {
-        if over {
-            // At the level at which the outage was logged.
-            tracing::warn!(service = %self.service(), "the service answers again");
-        }
-    }
-
-    pub(super) fn heard_fault(&self, fault: &Fault) {
-        let jitter = self.memory().chance.f64();
-        let closed = self.line().heard_fault(fault, self.parts().clock.uptime(), jitter);
-        if closed {
-            tracing::warn!(service = %self.service(), reason = %fault.words, "nothing is sent to the service until it answers again");
-        }
-    }
-
-    /// As [`Engine::heard_fault`], unless it was met on a way to the service that is not gone any more: what a key
-    /// or an address met that was changed since says nothing of the new one.
-    pub(super) fn heard_fault_on(&self, way: &Arc<dyn Client>, fault: &Fault) {
-        if self.is_way(way) {
-            self.heard_fault(fault);
-        }
-    }
-
-    /// Whether the service is still reached by this.
-    pub(super) fn is_way(&self, way: &Arc<dyn Client>) -> bool {
-        Arc::ptr_eq(way, &self.parts().client)
     }
 
     /// Once for each source, until it can be written again.
@@ -241,14 +195,7 @@ impl Engine {
         }
     }
 
-    /// A list that changes while it is read is no fault of the service's.
-    pub(super) fn heard_cut(&self, way: &Arc<dyn Client>, cut: &ScanFault) {
-        if let ScanFault::CutShort(fault) = cut {
-            self.heard_fault_on(way, fault);
-        }
-    }
-
-    /// What a fault means for its job, and for the line.
+    /// What a fault means for its job, and for the service.
     pub(super) async fn commit_fault(
         &self,
         lease: &Lease,
@@ -256,16 +203,16 @@ impl Engine {
         (fault, way): (Fault, &Arc<dyn Client>),
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
-        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_way(way) {
+        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(way) {
             return self.commit(lease, &job.resting(Some(now), None)).await;
         }
-        self.heard_fault(&fault);
-        self.pushed_back(job.stage.kind(), &fault).await?;
+        self.observe(Observation::Failed(&fault));
+        self.observe_push_back(job.stage.kind(), &fault).await?;
         self.log_unwritable(&job, &fault);
-        let row = self.count_fault(&job, blames_the_service(&fault));
-        let jitter = self.memory().chance.f64();
-        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, row.faults, now, jitter);
-        if row.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
+        let failures = self.count_failure(&job, blames_the_service(&fault));
+        let next = now.after(self.gate.job_wait(&fault, failures.earlier));
+        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, next);
+        if failures.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
             verdict = RetryDecision::Fail; // others get through: it is this job's own fault after all
         }
         if let RetryDecision::Again { at, .. } = &mut verdict

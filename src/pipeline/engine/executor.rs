@@ -111,7 +111,7 @@ impl Engine {
             let known = (params, content);
             return upload::by_address::run(&*parts.store, &*parts.clock, self.service(), job, known, reserving).await;
         }
-        let _under_way = self.uploading();
+        let _under_way = self.gate.uploading();
         self.run_in_folder(mount, self.upload_file(parts, mount, lease, job, (params, content))).await
     }
 
@@ -154,7 +154,7 @@ impl Engine {
             Err(gone) if gone.kind == FaultKind::Gone => self.find_lost(parts, job, (order, transcription), gone).await,
             looked => {
                 self.log_moved_service(job, looked.as_ref().err());
-                Ok(self.bore_end(looked?))
+                Ok(self.observe_poll(looked?))
             }
         }
     }
@@ -176,7 +176,7 @@ impl Engine {
     pub(super) fn wait_context<'d>(&'d self, parts: &'d EngineParts) -> wait::WaitContext<'d> {
         let EngineParts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
-        let (asking, begun, log_limit) = (&self.asking, &self.begun, &self.log_limit);
+        let (asking, begun, log_limit) = (self.gate.polls(), &self.begun, &self.log_limit);
         wait::WaitContext { client, clock, results, terms, asking, begun, calls, log_limit }
     }
 

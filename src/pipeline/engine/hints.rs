@@ -95,7 +95,7 @@ impl Engine {
 
     /// Whether callbacks are seen to come: then little is asked.
     pub fn callbacks_work(&self) -> bool {
-        self.asking.callbacks_work()
+        self.gate.polls().callbacks_work()
     }
 
     /// Brings the looks forward that are hinted at.
@@ -129,7 +129,7 @@ impl Engine {
                 self.bring_forward(id, &transcription).await.map(drop)
             }
             _ => {
-                self.asking.hinted_late(id);
+                self.gate.polls().hinted_late(id);
                 Ok(())
             }
         }
@@ -147,7 +147,7 @@ impl Engine {
     }
 
     async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {
-        let at = self.asking.hinted(job, self.parts().clock.now());
+        let at = self.gate.polls().hinted(job, self.parts().clock.now());
         self.parts().store.hasten(transcription, at).await
     }
 
@@ -161,9 +161,9 @@ impl Engine {
         let poll = &self.parts().terms.poll.clone();
         let audio = job.stage.audio().unwrap_or_default();
         let beside = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
-        let wait = self.asking.accepted(job.id, audio, beside, poll);
+        let wait = self.gate.polls().accepted(job.id, audio, beside, poll);
         let early = self.hints.take_early(&early_hints(job, transcription));
-        Ok(if early { self.asking.hinted(job.id, now) } else { self.asking.moment(now, wait) })
+        Ok(if early { self.gate.polls().hinted(job.id, now) } else { self.gate.polls().moment(now, wait) })
     }
 
     /// What came while the answer to a create was being written down.

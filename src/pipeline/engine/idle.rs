@@ -31,7 +31,7 @@ impl Engine {
             return Ok(Some(EngineEnd::Idle)); // whatever the service does: nobody asks anything of it
         }
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
-        let (out, closed) = (self.outage(), self.line().is_closed());
+        let (out, closed) = (self.outage(), self.gate.is_out());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
         let idle = nothing_soon || (!closed && !self.is_worth_waiting(patience.wait, began).await?);
         // However rarely it is asked: what runs at the service is waited for, until it is given up.
@@ -86,7 +86,7 @@ impl Engine {
 
     /// How long nothing has got through to the service, if so.
     pub(super) fn outage(&self) -> Option<Duration> {
-        self.line().trouble(self.parts().clock.uptime()).map(|(_, lasted)| lasted)
+        self.gate.outage().map(|(_, lasted)| lasted)
     }
 
     /// Whether a pass has given up on a service that is out.

@@ -1,6 +1,7 @@
 //! What this process knows of a service's list: whether it was scanned since the start, and whether it shows what is
 //! known to be accepted. Losing it costs a scan, never money.
 
+use crate::backpressure::backoff::Growth;
 use crate::clock::Uptime;
 use crate::domain::fault::Fault;
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
@@ -134,7 +135,7 @@ impl ListView {
     /// It was not shown.
     pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> ListLook {
         self.looks += 1;
-        let wait = (lag / 4).max(Duration::from_secs(1)) * 2_u32.pow(self.looks.min(LOOKS) - 1);
+        let wait = Growth::doubling((lag / 4).max(Duration::from_secs(1)), Duration::MAX).wait(self.looks - 1);
         self.look_from = (self.looks < LOOKS).then(|| now.after(wait));
         let first = self.accepted.back().map_or(now, |accepted| accepted.at);
         let is_late = self.notice.is_none() && now.since(first) >= lag.max(LATE);

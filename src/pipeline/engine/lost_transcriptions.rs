@@ -1,14 +1,15 @@
 //! Transcriptions that are not there any more: looked for by token, in one walk for all that are missed
 //! at the same time.
 
-use super::{Engine, EngineParts, LEASE, wait_before};
+use super::{Engine, EngineParts, LEASE};
+use crate::backpressure::Permit;
+use crate::backpressure::service_gate::RequestKind;
 use crate::client::contract::{Identity, ListItem};
 use crate::clock::Uptime;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::TranscriptionId;
 use crate::domain::token::{PurchaseKey, Token};
-use crate::pipeline::backpressure::circuit_breaker::CircuitState;
 use crate::pipeline::recovery::list_scan::ScanFault;
 use crate::pipeline::recovery::lost_transcription::{LostTranscription, selection_hash};
 use crate::pipeline::recovery::unknown_create::by_token;
@@ -37,8 +38,7 @@ impl Engine {
         let (missed, lag) = (self.missing_for(job.id), self.parts().terms.lag);
         // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
         // service wants nothing it is asked nothing.
-        let gate = self.line().gate(self.parts().clock.uptime());
-        if missed < lag || !matches!(gate, CircuitState::Open | CircuitState::Asks) {
+        if missed < lag || self.gate.permit(RequestKind::Read) != Permit::Granted {
             let at = self.parts().clock.now().after(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
             let words = format!("{}; it is looked for in the service's list", gone.words);
             return Ok(StageOutcome::Rest(Some(at), Fault { kind: FaultKind::Broken, words, ..gone }));
@@ -54,8 +54,8 @@ impl Engine {
             }
             Err(LostTranscription::Fault(fault)) => Err(StageStop::Fault(fault)),
             Err(LostTranscription::Unread(fault)) => {
-                self.heard_fault_on(&parts.client, &fault);
-                let at = now.after(wait_before(&self.parts().retry, self.count_fault(job, false).faults));
+                self.observe_fault(&parts.client, &fault);
+                let at = now.after(self.gate.longest_wait(self.count_failure(job, false).earlier));
                 Ok(StageOutcome::Rest(Some(at), fault))
             }
         }

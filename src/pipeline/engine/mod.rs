@@ -2,6 +2,7 @@
 //! nudge (`scheduler.rs`). One claim, one stage, one commit, but for the one stage that spends money, whose intent is a
 //! commit of its own. There is one engine for each service, so that one that is out holds up no other (see `engines`).
 
+use crate::backpressure::service_gate::{AtOnce, ServiceGate};
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::config::model;
@@ -9,15 +10,12 @@ use crate::config::model::{ServiceLimits, ServiceTerms};
 use crate::domain::fault::Blame;
 use crate::domain::health::OutageKind;
 use crate::domain::names::{ServiceName, SourceName};
-use crate::domain::retry::{self, RetryPolicy};
+use crate::domain::retry::RetryPolicy;
 use crate::domain::routing::{RouteKey, ServiceRouting};
 use crate::domain::turnaround::UsualDuration;
 use crate::output::group_fsync::Syncs;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
-use crate::pipeline::backpressure::aimd::{LearnedLimit, Slowness};
-use crate::pipeline::backpressure::circuit_breaker::CircuitBreaker;
-use crate::pipeline::backpressure::poll_schedule::PollSchedule;
 use crate::pipeline::budget::BudgetGate;
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::request::callback_address::CallbackAddresses;
@@ -32,8 +30,8 @@ use list_view::ListView;
 use scheduler::{Busy, Task};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -144,14 +142,11 @@ pub enum EngineEnd {
 pub struct Engine {
     service: ServiceName,
     parts: Mutex<Arc<EngineParts>>,
-    line: Mutex<CircuitBreaker>,
-    found: Mutex<Found>,
-    uploading: AtomicUsize,
+    gate: ServiceGate,
     memory: Mutex<VolatileState>,
     list_view: Mutex<ListView>,
     listing: lost_transcriptions::ScannedList,
     begun: SeenProcessing,
-    asking: PollSchedule,
     hints: hints::EngineHints,
     /// Room for the reads of what has been submitted.
     reads: Semaphore,
@@ -173,21 +168,6 @@ pub struct Engine {
     recalled: Notify,
     /// Times that the loop of [`Engine::run`] has gone round.
     turns: watch::Sender<u64>,
-}
-
-/// What the service was found to bear at once.
-#[derive(Debug)]
-struct Found {
-    uploads: LearnedLimit,
-    running: LearnedLimit,
-    slowness: Slowness,
-}
-
-impl Found {
-    fn new(agreed: ServiceLimits) -> Self {
-        let (uploads, running) = (LearnedLimit::new(agreed.uploads), LearnedLimit::new(agreed.running));
-        Self { uploads, running, slowness: Slowness::default() }
-    }
 }
 
 /// What is agreed with the service, and what it was found to bear.
@@ -249,18 +229,15 @@ impl Engine {
     /// An engine at rest.
     pub fn new(parts: EngineParts) -> Self {
         let started = parts.clock.uptime();
-        let memory = VolatileState::new(parts.seed);
+        let memory = VolatileState::default();
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             service: parts.client.identity().service.clone(),
-            line: Mutex::new(CircuitBreaker::new(parts.retry)),
-            found: Mutex::new(Found::new(parts.terms.limits)),
-            uploading: AtomicUsize::new(0),
+            gate: ServiceGate::new(Arc::clone(&parts.clock), parts.retry, at_once(parts.terms.limits), parts.seed),
             memory: Mutex::new(memory),
             list_view: Mutex::default(),
             listing: lost_transcriptions::ScannedList::default(),
             begun: SeenProcessing::default(),
-            asking: PollSchedule::new(parts.seed),
             hints: hints::EngineHints::default(),
             reads: Semaphore::new(batch_poll::READS),
             batch_polls: batch_poll::BatchPolls::default(),
@@ -301,12 +278,8 @@ impl Engine {
         if (old.terms.upload, old.terms.limits) != (parts.terms.upload, parts.terms.limits) {
             *self.extractor.lock().unwrap_or_else(PoisonError::into_inner) = extractor(&parts, self.cores);
         }
-        if old.terms.limits != parts.terms.limits {
-            *self.found() = Found::new(parts.terms.limits);
-        }
-        // What another key or address meets is not known yet.
-        let is_same_way = Arc::ptr_eq(&old.client, &parts.client);
-        self.line().configured_anew(parts.retry, is_same_way);
+        let agreed = (old.terms.limits != parts.terms.limits).then(|| at_once(parts.terms.limits));
+        self.gate.configured_anew(parts.retry, agreed, Arc::ptr_eq(&old.client, &parts.client));
         {
             let mut view = self.list_view();
             match old.client.identity() == parts.client.identity() {
@@ -371,19 +344,17 @@ impl Engine {
 
     /// Why nothing, or nothing new, is sent to the service now. In words.
     pub fn trouble(&self) -> Option<String> {
-        let line = self.line();
-        if let Some((fault, _)) = line.trouble(self.parts().clock.uptime()) {
-            return Some(fault.words.clone());
+        if let Some((fault, _)) = self.gate.outage() {
+            return Some(fault.words);
         }
-        let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
+        let asks = self.gate.question().map(|words| format!("it refuses one file after the other: {words}"));
         asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
     }
 
     /// The same as [`Engine::trouble`], with its kind, and for how long nothing has got through.
     pub fn outage_now(&self) -> Option<(OutageKind, String, Duration)> {
         let words = self.trouble()?;
-        let line = self.line();
-        Some(match line.trouble(self.parts().clock.uptime()) {
+        Some(match self.gate.outage() {
             Some((fault, lasted)) if fault.blame() == Blame::Key => (OutageKind::Key, words, lasted),
             Some((_, lasted)) => (OutageKind::Out, words, lasted),
             None => (OutageKind::Question, words, Duration::ZERO),
@@ -494,10 +465,10 @@ impl Engine {
 
     /// What the service was found to bear.
     pub fn learned_limits(&self) -> LearnedLimits {
-        let (agreed, found) = (self.parts().terms.limits, self.found());
+        let (agreed, found) = (self.parts().terms.limits, self.gate.at_once());
         LearnedLimits {
-            uploads: (agreed.uploads, found.uploads.now()),
-            running: (agreed.running, found.running.now()),
+            uploads: (agreed.uploads, found.uploads),
+            running: (agreed.running, found.running),
             requests_per_second: Some(self.parts().client.rate())
                 .filter(|rate| rate.is_finite())
                 .map(|rate| (f64::from(agreed.requests_per_second), rate)),
@@ -506,15 +477,7 @@ impl Engine {
 
     /// How long its service takes, as far as that was learned.
     pub fn usual(&self) -> Option<UsualDuration> {
-        self.asking.usual()
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn line(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gate.polls().usual()
     }
 }
 
@@ -523,9 +486,8 @@ fn extractor(parts: &EngineParts, cores: usize) -> Arc<Extractor> {
     Arc::new(Extractor::new(Arc::clone(&parts.spool), of_all, cores, parts.terms.limits.uploads))
 }
 
-/// The whole wait after so many earlier failures.
-fn wait_before(policy: &RetryPolicy, earlier: u32) -> Duration {
-    retry::wait(policy, earlier, 1.0)
+fn at_once(agreed: ServiceLimits) -> AtOnce {
+    AtOnce { uploads: agreed.uploads, running: agreed.running }
 }
 
 fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {

@@ -2,6 +2,8 @@
 
 use super::batch_poll::{GLANCED_AT_ONCE, WORTH_A_PAGE};
 use super::{Engine, Until, Walked, earlier};
+use crate::backpressure::Permit;
+use crate::backpressure::service_gate::{Observation, RequestKind};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::job::Job;
@@ -9,7 +11,6 @@ use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
-use crate::pipeline::backpressure::circuit_breaker::CircuitState;
 use crate::pipeline::stages::upload::extract_audio::ROOM_LOOKED_FOR;
 use crate::pipeline::windows::{self, ClosedWindows};
 use crate::store::contract::{ClaimLimit, GroupFilter, InLine, StoreError};
@@ -42,7 +43,7 @@ pub(super) enum WorkKind {
     Wait,
     Write,
     Follow,
-    Look,
+    Trial,
 }
 
 impl WorkKind {
@@ -76,7 +77,7 @@ impl WorkKind {
     /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
     /// reads, or sends what is sent again.
     fn lasts(self) -> bool {
-        matches!(self, Self::Probe | Self::Upload | Self::Resolve | Self::Trust | Self::Wait | Self::Look)
+        matches!(self, Self::Probe | Self::Upload | Self::Resolve | Self::Trust | Self::Wait | Self::Trial)
     }
 }
 
@@ -118,7 +119,7 @@ impl Busy {
     /// Whether something is under way, and all of it at the service.
     pub(super) fn only_at_service(&self) -> bool {
         let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
-        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == WorkKind::Look)
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == WorkKind::Trial)
     }
 
     pub(super) fn begin(&mut self, task: impl Into<Task>, walk: AbortHandle) {
@@ -152,12 +153,14 @@ impl Engine {
     ) -> Result<Option<Duration>, StoreError> {
         self.take_hints().await?;
         let now = self.parts().clock.now();
-        let gate = self.line().gate(self.parts().clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
-        let gate = if self.is_patience_over(until) { CircuitState::Closed(Uptime(Duration::MAX)) } else { gate };
-        self.parts().budget_gate.set_served(self.service(), gate == CircuitState::Open);
-        let mut wake = self.look_or_wait(&gate, running, busy);
-        let trusted = self.may_buy(&gate, running, busy, &mut wake).await?;
+        let is_over = self.is_patience_over(until);
+        let [trial, read, submit] = [RequestKind::Trial, RequestKind::Read, RequestKind::Submit]
+            .map(|kind| if is_over { Permit::WaitUntil(Uptime(Duration::MAX)) } else { self.gate.permit(kind) });
+        let may_submit = submit == Permit::Granted;
+        self.parts().budget_gate.set_served(self.service(), may_submit);
+        let mut wake = self.try_or_wait(trial, running, busy);
+        let trusted = self.may_buy(may_submit, running, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
         let parts = self.parts();
@@ -172,9 +175,9 @@ impl Engine {
         }
         let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
         for (lane, kind) in WorkKind::CLAIMING {
-            let closed = lane.needs_service() && !matches!(gate, CircuitState::Open | CircuitState::Asks);
-            let asks = lane.submits() && gate == CircuitState::Asks;
-            if closed || asks || (lane == WorkKind::Submit && !trusted) {
+            let is_out = lane.needs_service() && read != Permit::Granted;
+            let may_not_submit = lane.submits() && !may_submit;
+            if is_out || may_not_submit || (lane == WorkKind::Submit && !trusted) {
                 continue;
             }
             let room = self.room(lane, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
@@ -220,7 +223,7 @@ impl Engine {
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
         let batch_polls =
-            lane == WorkKind::Wait && busy.of(lane) == 0 && self.batch_polls.may(self.parts().clock.uptime());
+            lane == WorkKind::Wait && busy.of(lane) == 0 && self.gate.permit(RequestKind::BatchPoll) == Permit::Granted;
         let room = match lane {
             WorkKind::Resolve => ClaimLimit { all: RESOLVED_AT_ONCE, backlog: RESOLVED_AT_ONCE },
             WorkKind::Wait if batch_polls => ClaimLimit { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
@@ -246,37 +249,33 @@ impl Engine {
         Ok(begun)
     }
 
-    /// A closed line is looked at by a list of one, never by a create.
-    fn look_or_wait(
+    /// Whether an outage is over is found out by a list of one, never by a create.
+    fn try_or_wait(
         self: &Arc<Self>,
-        gate: &CircuitState,
+        permit: Permit,
         running: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Option<Duration> {
-        match gate {
-            CircuitState::Open | CircuitState::Asks => None,
-            CircuitState::Closed(until) => Some(until.since(self.parts().clock.uptime())),
-            CircuitState::Look => {
-                if busy.of(WorkKind::Look) == 0 {
+        match permit {
+            Permit::Withheld => None,
+            Permit::WaitUntil(until) => Some(until.since(self.parts().clock.uptime())),
+            Permit::Granted => {
+                if busy.of(WorkKind::Trial) == 0 {
                     let engine = Arc::clone(self);
-                    busy.begin(
-                        WorkKind::Look,
-                        running.spawn(async move { (WorkKind::Look.into(), engine.look().await) }),
-                    );
+                    let trial = async move { (WorkKind::Trial.into(), engine.trial().await) };
+                    busy.begin(WorkKind::Trial, running.spawn(trial));
                 }
                 None
             }
         }
     }
 
-    pub(super) async fn look(&self) -> Result<(), StoreError> {
+    async fn trial(&self) -> Result<(), StoreError> {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
         let way = Arc::clone(&self.parts().client);
         match way.list(&query).await {
-            Ok(_) | Err(ListFault::None(_)) => {
-                self.line().looked_good(self.parts().clock.uptime());
-            }
-            Err(ListFault::Now(fault)) => self.heard_fault_on(&way, &fault),
+            Ok(_) | Err(ListFault::None(_)) => self.observe(Observation::Listed),
+            Err(ListFault::Now(fault)) => self.observe_fault(&way, &fault),
         }
         Ok(())
     }

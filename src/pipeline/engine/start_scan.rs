@@ -4,7 +4,8 @@
 
 use super::list_view::ListLook;
 use super::scheduler::{Busy, WorkKind};
-use super::{Engine, EngineParts, Walked, earlier, wait_before};
+use super::{Engine, EngineParts, Walked, earlier};
+use crate::backpressure::service_gate::Observation;
 use crate::client::contract::{ListItem, ListKind};
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault};
@@ -12,7 +13,6 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::token::Token;
 use crate::domain::zone::Zone;
-use crate::pipeline::backpressure::circuit_breaker::CircuitState;
 use crate::pipeline::recovery::absence::Witness;
 use crate::pipeline::recovery::list_scan::{ListScan, ScanFault, ScanProgress};
 use crate::pipeline::recovery::unknown_create::{by_order, by_token, unproven};
@@ -31,18 +31,18 @@ impl Engine {
     /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
     pub(super) async fn may_buy(
         self: &Arc<Self>,
-        gate: &CircuitState,
+        may_submit: bool,
         running: &mut JoinSet<Walked>,
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) -> Result<bool, StoreError> {
         let is_suspect = self.parts().store.suspect(self.service()).await?;
         if !is_suspect && self.list_view().is_scanned {
-            self.look_for_accepted(gate, running, busy, wake);
+            self.look_for_accepted(may_submit, running, busy, wake);
             return Ok(true);
         }
         let is_asked = self.list_view().question.is_some();
-        if *gate != CircuitState::Open || is_asked || busy.of(WorkKind::Trust) > 0 {
+        if !may_submit || is_asked || busy.of(WorkKind::Trust) > 0 {
             return Ok(false);
         }
         if !is_suspect && !self.wants_to_buy().await? {
@@ -127,7 +127,7 @@ impl Engine {
             Err(ScanFault::TooLong) => self.scan_list(parts, since, true).await,
             scanned => scanned,
         };
-        if !self.is_way(&parts.client) {
+        if !self.is_current(&parts.client) {
             // What was at another key or address says nothing of the new one, whose list is scanned next.
             self.nudge();
             return Ok(());
@@ -161,7 +161,7 @@ impl Engine {
             store.sight(order, bought).await?;
             crash::point(Point::Sighted);
         }
-        if !self.is_way(&parts.client) {
+        if !self.is_current(&parts.client) {
             self.nudge(); // the new way's list is another one
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Engine {
             tracing::warn!(service = %self.service(), "the service's list was scanned; purchases go on");
         }
         self.list_view().scanned(witness, has_shown);
-        self.line().looked_good(self.parts().clock.uptime());
+        self.observe(Observation::Listed);
         Ok(())
     }
 
@@ -271,7 +271,7 @@ impl Engine {
         if is_suspect && !parts.store.suspect(self.service()).await? {
             return Ok(()); // a person has said meanwhile that it need not be scanned
         }
-        self.heard_cut(&parts.client, &cut);
+        self.observe_scan_fault(&parts.client, &cut);
         let service = self.service();
         let passes = matches!(cut, ScanFault::CutShort(_) | ScanFault::Shifting);
         if !is_suspect && !passes {
@@ -298,7 +298,7 @@ impl Engine {
             tracing::error!(%service, reason = %words, "nothing is submitted");
             view.question = Some(Fault { words, ..fault });
         } else {
-            let wait = wait_before(&self.parts().retry, view.cuts);
+            let wait = self.gate.longest_wait(view.cuts);
             tracing::warn!(%service, reason = %fault.words, "the service's list could not be scanned; nothing is submitted before it is");
             view.scan_from = Some(self.parts().clock.uptime().after(wait));
             view.cut = Some(fault);
@@ -310,7 +310,7 @@ impl Engine {
     /// Until the list has shown an accepted create, it is looked at for the newest one.
     fn look_for_accepted(
         self: &Arc<Self>,
-        gate: &CircuitState,
+        may_submit: bool,
         running: &mut JoinSet<Walked>,
         busy: &mut Busy,
         wake: &mut Option<Duration>,
@@ -318,7 +318,7 @@ impl Engine {
         let now = self.parts().clock.uptime();
         let looked_for = self.list_view().to_look_for(now);
         match looked_for {
-            Ok(witness) if *gate == CircuitState::Open && busy.of(WorkKind::Trust) == 0 => {
+            Ok(witness) if may_submit && busy.of(WorkKind::Trust) == 0 => {
                 let engine = Arc::clone(self);
                 let look = async move {
                     engine.look_for(&witness).await;
@@ -334,11 +334,11 @@ impl Engine {
     async fn look_for(&self, witness: &Witness) {
         let parts = &*self.parts();
         let scanned = self.scan_list(parts, witness.date, false).await;
-        if !self.is_way(&parts.client) {
+        if !self.is_current(&parts.client) {
             return;
         }
         if let Err(cut) = &scanned {
-            self.heard_cut(&parts.client, cut);
+            self.observe_scan_fault(&parts.client, cut);
         }
         if scanned.as_ref().is_ok_and(|scan| witness.is_in(scan)) {
             self.list_view().shown();

@@ -1,13 +1,15 @@
 //! Creates of which nobody knows what became: the service's list is scanned for their tokens (design, section 5).
 
 use super::list_view::ListView;
-use super::{Engine, EngineParts, LEASE, wait_before};
+use super::{Engine, EngineParts, LEASE};
+use crate::backpressure::Permit;
+use crate::backpressure::backoff::Growth;
+use crate::backpressure::service_gate::{Observation, RequestKind};
 use crate::client::contract::{ListFault, RecordState};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
-use crate::domain::stage::{JobEvent, StageKind};
-use crate::pipeline::backpressure::circuit_breaker::CircuitState;
+use crate::domain::stage::JobEvent;
 use crate::pipeline::recovery::absence::{Witness, WitnessSight};
 use crate::pipeline::recovery::list_scan;
 use crate::pipeline::recovery::list_scan::{ListScan, ScanContext, ScanFault, ScanScope};
@@ -16,6 +18,9 @@ use crate::store::contract::{Claimed, Lease, StoreError};
 use crate::wire::page::ListQuery;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Between two scans that prove nothing are so many times `lag` at most.
+const MOST_LAGS: u32 = 1 << 16;
 
 impl Engine {
     /// All unknown creates in one scan.
@@ -38,7 +43,7 @@ impl Engine {
         };
         match scanned {
             Ok((scan, sight)) => {
-                self.line().looked_good(self.parts().clock.uptime());
+                self.observe(Observation::Listed);
                 let (found, doubles) = by_token(scan.ours.clone());
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for claim in ripe {
@@ -49,7 +54,7 @@ impl Engine {
                 }
             }
             Err(cut) => {
-                self.heard_cut(&parts.client, &cut);
+                self.observe_scan_fault(&parts.client, &cut);
                 let fault = unproven(cut, self.parts().clock.now());
                 for claim in ripe {
                     still_ours(self.unresolved(claim, fault.clone()).await)?;
@@ -123,7 +128,7 @@ impl Engine {
         since: Option<Timestamp>,
         filter: bool,
     ) -> Result<ListScan, ScanFault> {
-        let may = || matches!(self.line().gate(parts.clock.uptime()), CircuitState::Open | CircuitState::Asks);
+        let may = || self.gate.permit(RequestKind::Read) == Permit::Granted;
         let _progress = Shown(&self.list_view);
         let progress = |progress| self.list_view().progress = Some(progress);
         // By the service's own clock: ours may be ahead.
@@ -179,17 +184,15 @@ impl Engine {
                 let event = JobEvent::Adopted { order, transcription: item.id, round, origin };
                 self.forget_create(job.id);
                 self.list_view().shown();
-                let over = self.line().accepted(self.parts().clock.uptime());
-                self.say_over(over);
-                self.got_through(StageKind::Uploaded);
+                self.observe(Observation::Created);
                 self.commit(&lease, &self.apply_event(job, event, None, now)).await
             }
             Finding::Absent => {
                 self.forget_create(job.id);
                 let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
                 let Ok(back) = self.transition(job, JobEvent::NotAccepted, now) else { return Ok(()) };
-                let row = self.count_fault(&back, true);
-                if row.alone >= self.parts().retry.attempts {
+                let failures = self.count_failure(&back, true);
+                if failures.alone >= self.parts().retry.attempts {
                     let words = format!(
                         "its creates go wrong again and again while those of other files are accepted, and the \
                          service's list has none of them; at last: {met}"
@@ -198,7 +201,7 @@ impl Engine {
                 }
                 let words = "the create was not accepted: the service's list does not have it; it is sent again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
-                let at = now.after(wait_before(&self.parts().retry, row.faults));
+                let at = now.after(self.gate.longest_wait(failures.earlier));
                 self.commit(&lease, &back.resting(Some(at), Some(fault))).await
             }
             Finding::Unproven(why) => self.unproven(&lease, job, why, now).await,
@@ -212,8 +215,9 @@ impl Engine {
         if before + 1 >= self.parts().retry.attempts {
             return self.commit(lease, &job.resting(None, Some(unproven_for_good(why, now)))).await;
         }
-        let lag = self.parts().terms.lag.saturating_mul(2_u32.saturating_pow(before.min(16)));
-        let wait = lag.max(wait_before(&self.parts().retry, before));
+        let lag = self.parts().terms.lag;
+        let growth = Growth::doubling(lag, lag.saturating_mul(MOST_LAGS));
+        let wait = growth.wait(before).max(self.gate.longest_wait(before));
         let words =
             format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
         let fault = Fault::new(FaultKind::Unknown, words, now);
@@ -225,8 +229,7 @@ impl Engine {
         if fault.blame() == Blame::Person {
             return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
         }
-        let row = self.count_fault(&claim.job, false);
-        let wait = wait_before(&self.parts().retry, row.faults);
+        let wait = self.gate.longest_wait(self.count_failure(&claim.job, false).earlier);
         let words =
             format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
         let fault = Fault { words, ..fault };

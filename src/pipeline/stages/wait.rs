@@ -1,5 +1,6 @@
 //! Submitted ▷ Fetched: asks whether it has ended. The read that answers `done` is the fetch.
 
+use crate::backpressure::poll_schedule::PollSchedule;
 use crate::client::contract::{Client, Identity, RecordState};
 use crate::clock::Clock;
 use crate::config::model::ServiceTerms;
@@ -8,7 +9,6 @@ use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::output::results::{RESULT_LIMIT, Results};
-use crate::pipeline::backpressure::poll_schedule::PollSchedule;
 use crate::pipeline::blocking::{aside_unless, blocking};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;

@@ -5,6 +5,7 @@
 //! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
 //! lists hold it.
 
+use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
 use crate::domain::names::Hash;
 use crate::server::http::multipart;
@@ -224,7 +225,8 @@ impl V1Call {
 
     /// The result, and what is held until a long one is sent.
     async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
-        let mut pause = Duration::from_millis(50);
+        const PAUSES: Growth = Growth::doubling(Duration::from_millis(50), Duration::from_secs(1));
+        let mut earlier = 0;
         loop {
             let target = format!("{}/{id}", record::PATH);
             let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
@@ -235,9 +237,9 @@ impl V1Call {
             match record.status {
                 Status::Done => return Ok((record.result.unwrap_or_default(), long)),
                 Status::Error => return Err(failed(&record)),
-                _ => self.clock.sleep(pause).await,
+                _ => self.clock.sleep(PAUSES.wait(earlier)).await,
             }
-            pause = (pause * 2).min(Duration::from_secs(1));
+            earlier += 1;
         }
     }
 

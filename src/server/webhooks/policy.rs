@@ -4,6 +4,7 @@
 //! Choices where the interface is silent: the webhook hears of ends only, good and bad; a callback
 //! carries the result; `callback_url` counts unless `callback` is false, and `callback_config` wins.
 
+use crate::backpressure::backoff::Growth;
 use crate::domain::names::Timestamp;
 use crate::server::storage::record_meta::{Callee, DeliveryState, TranscriptionEnd};
 use crate::wire::params::{CallbackMethod, Params};
@@ -37,8 +38,8 @@ impl DeliveryRetries {
         if failed >= self.attempts {
             return None;
         }
-        let times = 3_u32.saturating_pow(failed.saturating_sub(1));
-        Some(self.first.saturating_mul(times).min(self.longest))
+        let growth = Growth { first: self.first, factor: 3.0, max: self.longest };
+        Some(growth.wait(failed.saturating_sub(1)))
     }
 }
 

@@ -18,8 +18,8 @@ use scribed::wire::page::ListQuery;
 use scribed::wire::timestamps;
 use serde_json::{Map, Value, json as value};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const KEY: &str = "the-key-0xC0FFEE";
@@ -622,6 +622,39 @@ async fn retry_after_is_obeyed_and_carried_out() {
         let fault = client(&service.url()).read(&TranscriptionId::new(ID)).await.unwrap_err();
         assert_eq!(fault.kind, FaultKind::Throttled { retry_after_ms: Some(millis) });
         assert_eq!(service.seen().len(), 1, "too long to be waited for here");
+    }
+}
+
+/// Notes the waits between tries, and makes none of them. Time-outs are longer.
+struct Noting(Mutex<Vec<Duration>>);
+
+#[async_trait::async_trait]
+impl Clock for Noting {
+    fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+    fn uptime(&self) -> Uptime {
+        SystemClock.uptime()
+    }
+    async fn sleep(&self, span: Duration) {
+        match span < Duration::from_secs(10) {
+            true => self.0.lock().unwrap().push(span),
+            false => SystemClock.sleep(span).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_retry_after_of_zero_takes_away_no_backoff() {
+    let service = Scripted::start(vec![Step::Answer(http(429, "retry-after: 0\r\n", "")); 4]).await;
+    let clock = Arc::new(Noting(Mutex::default()));
+    let noting: Arc<dyn Clock> = Arc::<Noting>::clone(&clock);
+    let options = ClientOptions { clock: noting, timeouts: Timeouts::default(), ..options(&service.url()) };
+    HttpClient::new(options).unwrap().list(&ListQuery::default()).await.unwrap_err();
+    let waits = clock.0.lock().unwrap().clone();
+    assert_eq!(waits.len(), 3);
+    for (wait, least) in waits.into_iter().zip([250, 375, 562].map(Duration::from_millis)) {
+        assert!(wait >= least, "{wait:?} instead of {least:?}");
     }
 }
 

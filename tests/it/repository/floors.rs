@@ -89,7 +89,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
         ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file", _)
-        | (_, "wire" | "tls") => 1,
+        | (_, "wire" | "tls" | "backpressure") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),
@@ -182,7 +182,7 @@ fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
     // The composition root means the file, not the crate.
     let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
     assert_eq!(knows, ["store/sled"], "only store/sled.rs knows sled");
-    assert_eq!(naming(&["backoff::"]), ["client/retry"], "only client/retry.rs repeats");
+    assert_eq!(naming(&["backoff::"]), ["backpressure/backoff"], "waits grow in one place");
 }
 
 /// All that is printed passes one file, which escapes it. (Log lines and the bar of progress lead there too.)

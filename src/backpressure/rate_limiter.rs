@@ -1,6 +1,7 @@
 //! How often requests may leave: evenly spaced, first come, first served; less often after the service has
 //! asked for that, and not at all before the time it named.
 
+use super::{Permit, retry_after};
 use crate::clock::{Clock, Uptime};
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,9 +43,9 @@ impl RateLimit {
         self.held.since(now)
     }
 
-    /// The service asked us to be slower, and wants nothing for so long: half as often from now on.
-    pub fn pushed_back(&mut self, now: Uptime, nothing_for: Duration) {
-        self.held = self.held.max(now.after(nothing_for));
+    /// The service asked us to be slower, and perhaps for how long it wants nothing: half as often from now on.
+    pub fn pushed_back(&mut self, now: Uptime, asked: Option<Duration>) {
+        self.held = self.held.max(now.after(retry_after::obeyed(Duration::ZERO, asked)));
         if now >= self.settled {
             self.set(self.found / 2.0);
         }
@@ -88,7 +89,7 @@ const SLOWEST: f64 = 0.1;
 /// Seconds after which the agreed rate is reached again, if all gets through.
 const RECOVERY: f64 = 60.0;
 
-/// A longer `Retry-After` is not waited for in the line.
+/// A longer `Retry-After` is not waited for by the limiter.
 const HELD_AT_MOST: Duration = Duration::from_secs(5);
 
 /// Requests that left together are answered within this.
@@ -106,58 +107,72 @@ pub struct RateLimiter {
     /// Fair: tokio's mutex is handed on in the order of asking, and the one whose turn is next holds
     /// it while it waits. Who goes away while waiting costs the others nothing.
     next: Mutex<()>,
-    pace: Lock<RateLimit>,
+    limit: Lock<RateLimit>,
+}
+
+/// How a request was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestAnswer {
+    /// By whatever says nothing of how often we ask.
+    Taken,
+    /// By a word to be slower.
+    PushedBack {
+        /// For how long the service wants nothing, where it said so.
+        retry_after: Option<Duration>,
+    },
 }
 
 impl RateLimiter {
     /// A queue under this rule.
-    pub fn new(clock: Arc<dyn Clock>, pace: RateLimit) -> Self {
-        Self { clock, next: Mutex::new(()), pace: Lock::new(pace) }
+    pub fn new(clock: Arc<dyn Clock>, limit: RateLimit) -> Self {
+        Self { clock, next: Mutex::new(()), limit: Lock::new(limit) }
     }
 
-    /// Returns zero when one request may leave. Where nothing may leave for longer than [`HELD_AT_MOST`],
-    /// returns at once how long that is: whoever waits must be free to do something else.
-    pub async fn turn(&self) -> Duration {
+    /// Returns when one request may leave. Where nothing may leave for longer than [`HELD_AT_MOST`],
+    /// says so at once: whoever waits must be free to do something else.
+    pub async fn permit(&self) -> Permit {
         let _first = self.next.lock().await;
         loop {
-            let wait = self.pace().take(self.clock.uptime());
-            let held = self.held();
-            if wait.is_zero() || held > HELD_AT_MOST {
-                return held;
+            let now = self.clock.uptime();
+            let wait = self.limit().take(now);
+            if wait.is_zero() {
+                return Permit::Granted;
+            }
+            let held = self.limit().held;
+            if held.since(now) > HELD_AT_MOST {
+                return Permit::WaitUntil(held);
             }
             self.clock.sleep(wait).await;
         }
     }
 
-    /// See [`RateLimit::pushed_back`].
-    pub fn pushed_back(&self, nothing_for: Duration) {
-        self.pace().pushed_back(self.clock.uptime(), nothing_for);
+    /// How a request was answered says how often the next ones may leave.
+    pub fn observe(&self, answer: RequestAnswer) {
+        match answer {
+            RequestAnswer::Taken => self.limit().got_through(),
+            RequestAnswer::PushedBack { retry_after } => self.limit().pushed_back(self.clock.uptime(), retry_after),
+        }
     }
 
     /// Nothing leaves for so long.
-    pub fn leave_alone(&self, span: Duration) {
+    pub fn hold(&self, span: Duration) {
         let until = self.clock.uptime().after(span);
-        let mut pace = self.pace();
-        pace.held = pace.held.max(until);
-    }
-
-    /// See [`RateLimit::got_through`].
-    pub fn got_through(&self) {
-        self.pace().got_through();
+        let mut limit = self.limit();
+        limit.held = limit.held.max(until);
     }
 
     /// See [`RateLimit::held`].
     pub fn held(&self) -> Duration {
-        self.pace().held(self.clock.uptime())
+        self.limit().held(self.clock.uptime())
     }
 
     /// See [`RateLimit::rate`].
     pub fn rate(&self) -> f64 {
-        self.pace().rate()
+        self.limit().rate()
     }
 
-    fn pace(&self) -> MutexGuard<'_, RateLimit> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limit(&self) -> MutexGuard<'_, RateLimit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,10 +193,10 @@ mod tests {
 
     #[test]
     fn ten_a_second_are_a_tenth_apart() {
-        let mut pace = RateLimit::new(10.0).unwrap();
-        assert!(pace.take(Uptime(Duration::from_secs(5))).is_zero());
-        assert_eq!(pace.take(Uptime(Duration::from_secs(5))), Duration::from_millis(100));
-        assert!(pace.take(Uptime(Duration::from_millis(5100))).is_zero());
+        let mut limit = RateLimit::new(10.0).unwrap();
+        assert!(limit.take(Uptime(Duration::from_secs(5))).is_zero());
+        assert_eq!(limit.take(Uptime(Duration::from_secs(5))), Duration::from_millis(100));
+        assert!(limit.take(Uptime(Duration::from_millis(5100))).is_zero());
     }
 
     proptest! {
@@ -191,11 +206,11 @@ mod tests {
             pauses in proptest::collection::vec(0_u64..200_000, 1..200),
             window in 1_u64..5_000_000,
         ) {
-            let mut pace = RateLimit::new(rate).unwrap();
+            let mut limit = RateLimit::new(rate).unwrap();
             let (mut now, mut left) = (0_u64, Vec::new());
             for pause in pauses {
                 now += pause; // microseconds
-                while pace.take(Uptime(Duration::from_micros(now))).is_zero() {
+                while limit.take(Uptime(Duration::from_micros(now))).is_zero() {
                     left.push(now);
                 }
             }
@@ -211,47 +226,47 @@ mod tests {
             rate in 0.1..2000.0_f64,
             heard in proptest::collection::vec((0_u64..3_000, proptest::option::of(0_u64..20_000)), 1..100),
         ) {
-            let mut pace = RateLimit::new(rate).unwrap();
+            let mut limit = RateLimit::new(rate).unwrap();
             let (mut now, mut held) = (Uptime(Duration::ZERO), Uptime(Duration::ZERO));
             for (pause, pushed_back) in heard {
                 now = now.after(Duration::from_millis(pause));
                 match pushed_back {
                     Some(millis) => {
-                        pace.pushed_back(now, Duration::from_millis(millis));
+                        limit.pushed_back(now, Some(Duration::from_millis(millis)));
                         held = held.max(now.after(Duration::from_millis(millis)));
                     }
-                    None => pace.got_through(),
+                    None => limit.got_through(),
                 }
-                prop_assert!(pace.rate() <= rate && pace.rate() >= rate.min(SLOWEST));
-                prop_assert!(!(pace.take(now).is_zero() && now < held), "it left {:?} too early", held.since(now));
+                prop_assert!(limit.rate() <= rate && limit.rate() >= rate.min(SLOWEST));
+                prop_assert!(!(limit.take(now).is_zero() && now < held), "it left {:?} too early", held.since(now));
             }
         }
 
         #[test]
         fn the_wait_it_names_is_enough(rate in 0.1..2000.0_f64, asks in 1..100_usize) {
-            let mut pace = RateLimit::new(rate).unwrap();
+            let mut limit = RateLimit::new(rate).unwrap();
             let mut now = Uptime(Duration::from_secs(1));
             for _ in 0..asks {
-                now = now.after(pace.take(now));
-                prop_assert!(pace.take(now) <= Duration::from_secs_f64(1.0 / rate));
+                now = now.after(limit.take(now));
+                prop_assert!(limit.take(now) <= Duration::from_secs_f64(1.0 / rate));
             }
         }
     }
 
     #[test]
     fn pushed_back_it_halves_once_for_what_left_together_and_finds_back_in_a_minute() {
-        let (mut pace, at) = (RateLimit::new(10.0).unwrap(), |millis| Uptime(Duration::from_millis(millis)));
-        pace.pushed_back(at(0), Duration::from_secs(5));
-        pace.pushed_back(at(100), Duration::ZERO);
-        assert_eq!(pace.rate(), 5.0);
-        assert_eq!(pace.take(at(1000)), Duration::from_secs(4));
-        pace.pushed_back(at(5100), Duration::ZERO);
-        assert_eq!(pace.rate(), 2.5);
+        let (mut limit, at) = (RateLimit::new(10.0).unwrap(), |millis| Uptime(Duration::from_millis(millis)));
+        limit.pushed_back(at(0), Some(Duration::from_secs(5)));
+        limit.pushed_back(at(100), Some(Duration::ZERO));
+        assert_eq!(limit.rate(), 5.0);
+        assert_eq!(limit.take(at(1000)), Duration::from_secs(4));
+        limit.pushed_back(at(5100), None);
+        assert_eq!(limit.rate(), 2.5);
         let mut now = at(5100);
         let begun = now;
-        while pace.rate() < 10.0 {
-            match pace.take(now) {
-                Duration::ZERO => pace.got_through(),
+        while limit.rate() < 10.0 {
+            match limit.take(now) {
+                Duration::ZERO => limit.got_through(),
                 wait => now = now.after(wait),
             }
         }
@@ -279,12 +294,12 @@ mod tests {
     #[tokio::test]
     async fn first_come_first_served() {
         let clock = Arc::new(Still(Lock::new(Duration::ZERO)));
-        let pacer = Arc::new(RateLimiter::new(clock.clone(), RateLimit::new(10.0).unwrap()));
+        let limiter = Arc::new(RateLimiter::new(clock.clone(), RateLimit::new(10.0).unwrap()));
         let order = Arc::new(Lock::new(Vec::new()));
         let tasks = (0..20).map(|n| {
-            let (pacer, order) = (pacer.clone(), order.clone());
+            let (limiter, order) = (limiter.clone(), order.clone());
             tokio::spawn(async move {
-                pacer.turn().await;
+                limiter.permit().await;
                 order.lock().unwrap().push(n);
             })
         });

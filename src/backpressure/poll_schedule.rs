@@ -2,7 +2,7 @@
 //! rarely; and more rarely still while callbacks are seen to come. Only while the process lives: what is
 //! lost with it costs a few questions more.
 
-use crate::config::model::Poll;
+use super::backoff::Growth;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::stage::AudioAmount;
 use crate::domain::turnaround::{Load, Turnaround, UsualDuration};
@@ -24,8 +24,8 @@ const NET_MAXIMA: u32 = 10;
 /// that. An address that leaked cannot be used to keep the service busy.
 const BETWEEN_HINTED: Duration = Duration::from_secs(1);
 
-/// Doublings of [`BETWEEN_HINTED`] at most.
-const DOUBLINGS: u32 = 6;
+/// And so on, up to this.
+const BETWEEN_HINTED_MOST: Duration = Duration::from_secs(64);
 
 /// With so many on their way looks are made to come together.
 const MANY: usize = 40;
@@ -35,6 +35,17 @@ const MOST: usize = 50_000;
 
 /// Ends that were seen before their callback came, remembered in case that it still comes.
 const MOST_MISSED: usize = 256;
+
+/// How often a running transcription is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Poll {
+    /// The first wait; more than zero, at most `max`.
+    pub min: Duration,
+    /// No wait is longer.
+    pub max: Duration,
+    /// After so long it is a fault and an alarm.
+    pub give_up: Duration,
+}
 
 /// What is known of everything that is on its way.
 #[derive(Debug, Default)]
@@ -161,7 +172,8 @@ impl PollSchedule {
         if flight.last_hint > now {
             return flight.last_hint; // the look that is to come is this hint's too
         }
-        let spacing = BETWEEN_HINTED * 2_u32.pow(flight.hinted.saturating_sub(1).min(DOUBLINGS));
+        let growth = Growth::doubling(BETWEEN_HINTED, BETWEEN_HINTED_MOST);
+        let spacing = growth.wait(flight.hinted.saturating_sub(1));
         let at = if flight.hinted == 0 { now } else { now.max(flight.last_hint.after(spacing)) };
         flight.hinted += 1;
         flight.last_hint = at;

@@ -1,17 +1,19 @@
-//! Trying again: the only file that names the `backoff` crate, which is unmaintained.
+//! Repeats a request that may be repeated, while it fails.
 
+use super::backoff::Growth;
+use super::retry_after;
 use crate::clock::Clock;
-use backoff::ExponentialBackoff;
-use backoff::backoff::Backoff;
 use std::time::Duration;
 
 /// How often, how soon and how long something is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct RequestRetries {
     /// In all, at least 1.
     pub count: u32,
-    /// The wait after the first failure, grown by half after each further one; a half more or less by chance.
-    pub first: Duration,
+    /// The waits between them.
+    pub growth: Growth,
+    /// The least and the most of a wait that is waited, as a part of it: chance says what.
+    pub jitter: (f64, f64),
     /// No wait begins that would end later than this after the first try began.
     pub within: Duration,
 }
@@ -21,55 +23,43 @@ pub struct RequestRetries {
 pub enum Retryability {
     /// Of no use.
     No,
-    /// After the usual wait.
-    Soon,
-    /// Not before this has gone by: the service's `Retry-After`, which wins over a shorter wait.
-    After(Duration),
+    /// After the usual wait, or after the service's `Retry-After` where that is longer.
+    After(Option<Duration>),
 }
 
-/// Runs `attempt` until it succeeds, `judge` says no, or `tries` are used up; then gives the last failure.
+/// Runs `attempt` until it succeeds, `judge` says no, or `tries` are used up; then gives the last failure. `waiting` is
+/// told before each wait.
 ///
 /// # Errors
 /// Those of `attempt`.
-pub async fn again<T, E, F: Future<Output = Result<T, E>>>(
+pub async fn retry<T, E, F: Future<Output = Result<T, E>>>(
     clock: &dyn Clock,
     tries: RequestRetries,
     judge: impl Fn(&E) -> Retryability,
+    waiting: impl Fn(&E),
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, E> {
     let begun = clock.uptime();
-    let mut waits = waits(tries);
-    for _ in 1..tries.count {
+    for earlier in 0..tries.count.saturating_sub(1) {
         let fault = match attempt().await {
             Ok(value) => return Ok(value),
             Err(fault) => fault,
         };
-        let Some(wait) = next(&mut waits, judge(&fault)) else { return Err(fault) };
+        let Retryability::After(asked) = judge(&fault) else { return Err(fault) };
+        let wait = retry_after::obeyed(tries.own_wait(earlier), asked);
         if clock.uptime().since(begun).saturating_add(wait) > tries.within {
             return Err(fault);
         }
+        waiting(&fault);
         clock.sleep(wait).await;
     }
     attempt().await
 }
 
-fn next(waits: &mut ExponentialBackoff, again: Retryability) -> Option<Duration> {
-    match again {
-        Retryability::No => None,
-        Retryability::Soon => waits.next_backoff(),
-        Retryability::After(asked) => waits.next_backoff().map(|wait| wait.max(asked)),
-    }
-}
-
-fn waits(tries: RequestRetries) -> ExponentialBackoff {
-    ExponentialBackoff {
-        current_interval: tries.first,
-        initial_interval: tries.first,
-        max_interval: tries.within,
-        // Its default would give up by a clock of its own after 15 minutes. The limit is kept above,
-        // by ours.
-        max_elapsed_time: None,
-        ..ExponentialBackoff::default()
+impl RequestRetries {
+    fn own_wait(self, earlier: u32) -> Duration {
+        let (least, most) = self.jitter;
+        self.growth.wait(earlier).mul_f64(least + (most - least) * fastrand::f64())
     }
 }
 
@@ -103,15 +93,20 @@ mod tests {
         }
     }
 
-    const TRIES: RequestRetries =
-        RequestRetries { count: 4, first: Duration::from_secs(1), within: Duration::from_secs(10) };
+    const TRIES: RequestRetries = RequestRetries {
+        count: 4,
+        growth: Growth { first: Duration::from_secs(1), factor: 1.5, max: Duration::from_secs(10) },
+        jitter: (0.5, 1.5),
+        within: Duration::from_secs(10),
+    };
 
     async fn run(clock: &Slept, tries: RequestRetries, verdict: Retryability, good_at: u32) -> (u32, Result<(), u32>) {
         let done = Cell::new(0);
-        let result = again(
+        let result = retry(
             clock,
             tries,
             |_: &u32| verdict,
+            |_| {},
             || async {
                 done.set(done.get() + 1);
                 if done.get() == good_at { Ok(()) } else { Err(done.get()) }
@@ -124,14 +119,14 @@ mod tests {
     #[tokio::test]
     async fn until_it_succeeds() {
         let clock = Slept::default();
-        assert_eq!(run(&clock, TRIES, Retryability::Soon, 3).await, (3, Ok(())));
+        assert_eq!(run(&clock, TRIES, Retryability::After(None), 3).await, (3, Ok(())));
         assert_eq!(clock.all().len(), 2);
     }
 
     #[tokio::test]
     async fn the_count_is_the_end_and_the_last_failure_is_given() {
         let clock = Slept::default();
-        assert_eq!(run(&clock, TRIES, Retryability::Soon, 99).await, (4, Err(4)));
+        assert_eq!(run(&clock, TRIES, Retryability::After(None), 99).await, (4, Err(4)));
         for (wait, whole) in clock.all().into_iter().zip([1.0, 1.5, 2.25]) {
             assert!(wait.as_secs_f64() >= whole * 0.49 && wait.as_secs_f64() <= whole * 1.51, "{wait:?}");
         }
@@ -147,15 +142,23 @@ mod tests {
     #[tokio::test]
     async fn what_the_service_asks_for_wins() {
         let clock = Slept::default();
-        let asked = Retryability::After(Duration::from_secs(4));
+        let asked = Retryability::After(Some(Duration::from_secs(4)));
         assert_eq!(run(&clock, TRIES, asked, 99).await, (3, Err(3)), "a third wait would end after 12 s");
         assert_eq!(clock.all(), [Duration::from_secs(4); 2]);
     }
 
     #[tokio::test]
+    async fn a_retry_after_of_zero_takes_away_no_backoff() {
+        let clock = Slept::default();
+        let tries = RequestRetries { jitter: (1.0, 1.0), ..TRIES };
+        run(&clock, tries, Retryability::After(Some(Duration::ZERO)), 99).await.1.unwrap_err();
+        assert_eq!(clock.all(), [1_000, 1_500, 2_250].map(Duration::from_millis));
+    }
+
+    #[tokio::test]
     async fn what_does_not_fit_is_not_begun() {
         let clock = Slept::default();
-        let asked = Retryability::After(Duration::from_secs(11));
+        let asked = Retryability::After(Some(Duration::from_secs(11)));
         assert_eq!(run(&clock, TRIES, asked, 99).await, (1, Err(1)));
         assert!(clock.all().is_empty());
     }
@@ -163,6 +166,6 @@ mod tests {
     #[tokio::test]
     async fn one_try_is_one_try() {
         let one = RequestRetries { count: 1, ..TRIES };
-        assert_eq!(run(&Slept::default(), one, Retryability::Soon, 99).await, (1, Err(1)));
+        assert_eq!(run(&Slept::default(), one, Retryability::After(None), 99).await, (1, Err(1)));
     }
 }
