@@ -1,6 +1,7 @@
 //! Gathers what one list of a service holds: page by page, one result at a time.
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::client::contract::{Client, FullListItem, FullListPage, ListFault, PageFault};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
@@ -9,7 +10,6 @@ use crate::domain::retry::LONGEST_RETRY_AFTER;
 use crate::harvest::folder::{HarvestFolder, PutError};
 use crate::harvest::pages::{NextPage, PageCursor};
 use crate::output::publish;
-use crate::pipeline::blocking::blocking;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use std::time::Duration;

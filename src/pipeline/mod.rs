@@ -3,7 +3,6 @@
 //! sent to a service; `budget/` limits what is bought. Start reading at `engine/mod.rs`.
 
 pub mod backpressure;
-pub(crate) mod blocking;
 pub mod budget;
 pub mod engine;
 pub(crate) mod engines;

@@ -1,6 +1,7 @@
 //! `scribed reload`, and what the daemon does then: the configuration is read anew, and checked whole before it
 //! counts.
 
+use crate::blocking::blocking;
 use crate::cli::commands::serve_reload;
 use crate::cli::runtime::entry::{Context, tell};
 use crate::cli::runtime::exit::CommandError;
@@ -12,7 +13,6 @@ use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::daemon::Daemon;
 use crate::domain::escape;
-use crate::pipeline::blocking::blocking;
 use serde_json::json;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};

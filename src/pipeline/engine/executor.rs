@@ -1,13 +1,13 @@
 //! One claim, one move, one commit.
 
 use super::{Engine, EngineParts, LEASE};
+use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::stage::{JobEvent, Stage, StageKind};
 use crate::domain::track_selection::TrackSelection;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::gate::Deferral;
 use crate::pipeline::request::refresh;
 use crate::pipeline::stages::in_progress::ContentWork;

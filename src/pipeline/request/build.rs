@@ -2,6 +2,7 @@
 //! before the upload, and once more right before the first create: until then every change counts.
 
 use crate::beneath::{RootedPath, access_of};
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::template::name_as::NameProblem;
@@ -21,7 +22,6 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
 use crate::media::tags::describe;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::row_overrides;
 use crate::pipeline::request::template_vars;

@@ -3,6 +3,7 @@
 //! whatever `upload` says. No move of its own: a part of the upload.
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -16,7 +17,6 @@ use crate::media::extract::{
     ExtractError, ExtractionMethod, Sound, SoundTracks, extract, look, measure, plainly_nothing, reopened,
 };
 use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::{Passage, opened};
 use crate::source::bucket::bucket_view::Bucket;

@@ -2,6 +2,7 @@
 //! another job may have the same.
 
 use crate::beneath::{LinkInPath, RootedPath};
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::{Existing, Source};
 use crate::config::template::text::RenderedTemplate;
@@ -13,7 +14,6 @@ use crate::domain::request_record::RequestRecord;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
 use crate::permission::said;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::{MediaFile, say_they_are_ours, subtitles};
 use crate::pipeline::request::build;
 use crate::pipeline::request::build::BesideSettings;

@@ -3,6 +3,7 @@
 //! cases.
 
 use crate::beneath::RootedPath;
+use crate::blocking::started;
 use crate::client::contract::{AcceptedUpload as Answer, Client, UploadFile};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
@@ -15,7 +16,6 @@ use crate::domain::stage::{AudioAmount, AudioAt, JobEvent, UploadedAudio};
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::extract::reopened;
-use crate::pipeline::blocking::begin;
 use crate::pipeline::budget::gate::Deferral;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::extract_audio::{ExtractedAudio, Extractor, UploadInput};
@@ -347,7 +347,7 @@ type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
 
 /// Begins to read the next piece.
 fn ahead(reading: Reading) -> Ahead {
-    begin(move || reading.next()).boxed()
+    started(move || reading.next()).boxed()
 }
 
 /// A file that is being read, and hashed as far as it was.

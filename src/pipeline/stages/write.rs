@@ -1,6 +1,7 @@
 //! Fetched ▷ Written: the outputs appear beside the source, whole or not at all.
 
 use crate::beneath::{RootedPath, access_of};
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::crash::{self, Point};
@@ -23,7 +24,6 @@ use crate::output::results::{ResultError, Results};
 use crate::output::subtitles::Layout;
 use crate::output::time_offset::in_time;
 use crate::permission::{explained, said};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::bucket_output;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};

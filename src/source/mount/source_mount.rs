@@ -1,6 +1,7 @@
 //! Whether a source's folder is there: a mount that is away is not a deletion (design, promise 6).
 
 use crate::beneath::{RootedPath, access_of};
+use crate::blocking;
 use crate::clock::{Clock, Uptime};
 use crate::config::model::Source;
 use crate::config::sections::schedule::Schedule;
@@ -506,7 +507,7 @@ impl Mount {
             return Err(hangs());
         }
         let hangs_flag = Arc::clone(&self.hangs);
-        let asking = tokio::task::spawn_blocking(move || {
+        let asking = blocking::spawn(move || {
             let said = ask();
             hangs_flag.store(false, Ordering::Release);
             said

@@ -2,6 +2,7 @@
 //! look at each file are enough.
 
 use crate::beneath::RootedPath;
+use crate::blocking::{blocking, spawn};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
@@ -111,7 +112,7 @@ impl FolderScan<'_> {
         match self.mount.bucket().cloned() {
             Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
             None => {
-                drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
+                drop(spawn(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
             }
         }
         let (mut has_files, mut is_marked) = (false, false);
@@ -157,7 +158,7 @@ impl FolderScan<'_> {
     async fn mark(&self) {
         let mount = Arc::clone(self.mount);
         // What it has to say it says itself.
-        tokio::task::spawn_blocking(move || mount.mark()).await.ok();
+        blocking(move || mount.mark()).await;
     }
 
     async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {

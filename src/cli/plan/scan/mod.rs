@@ -2,6 +2,7 @@
 //! a manifest is held but the sizes of its files, and which rows name one recording.
 
 use crate::beneath::{LinkInPath, RootedPath};
+use crate::blocking::{blocking, spawn};
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::plan::duplicates::{Candidate, Duplicates, ReadContent, Sizes, read};
 use crate::cli::plan::manifests::ManifestTotals;
@@ -23,7 +24,6 @@ use crate::domain::track_selection::TrackSelection;
 use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length_cache::LengthCache;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::media_file::{say_they_are_ours, subtitles};
 use crate::pipeline::stages::probe::{beside, named_beside};
@@ -464,7 +464,7 @@ fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinH
     let looked = Arc::clone(mount);
     let surveyor = match mount.bucket().cloned() {
         Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
-        None => tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to)),
+        None => spawn(move || survey(looked.source(), &looked.disks(), &to)),
     };
     (sightings, surveyor)
 }
