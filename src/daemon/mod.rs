@@ -20,7 +20,7 @@ use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::routing::ServiceRouting;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
-use crate::media::length_cache::LengthCache;
+use crate::media::length::cache::LengthCache;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;

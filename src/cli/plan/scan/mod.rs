@@ -23,7 +23,7 @@ use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
 use crate::domain::track_selection::TrackSelection;
 use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
-use crate::media::length_cache::LengthCache;
+use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::media_file::{say_they_are_ours, subtitles};
 use crate::pipeline::stages::probe::{beside, named_beside};

@@ -6,11 +6,11 @@
 //! them places of one size, each with a checksum. Who reads a place that is being written finds nothing there. It
 //! begins small: where a page is full, what does not fit goes to a larger level behind.
 
-use super::decode::{DecodeError, Media, probe_open};
-use super::length::length;
+use super::length;
 use crate::beneath::RootedPath;
 use crate::blocking::{blocking, spawn};
 use crate::domain::job::{JobKey, Stamp};
+use crate::media::decode::{DecodeError, Media, probe_open};
 use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -134,7 +134,7 @@ impl LengthCache {
     /// How long the file at `path` is: as it was measured before, else by its header, else by ffprobe.
     ///
     /// # Errors
-    /// As [`super::decode::probe`]; that it is no recording is kept too.
+    /// As [`crate::media::decode::probe`]; that it is no recording is kept too.
     pub async fn measure(self: &Arc<Self>, path: RootedPath, key: JobKey, stamp: Stamp) -> Result<Media, DecodeError> {
         let (own, by_header) = (Arc::clone(self), path.clone());
         let (file, of) = (key.clone(), stamp);
