@@ -19,7 +19,8 @@
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ tls/           floor 1   the service's interface; certificates
 //! backpressure/        floor 1   when something may be sent to a service, `Retry-After`, and how waits grow
-//! store/contract client/contract clock crash beneath permission durable_file   floor 1   interfaces and helpers
+//! store/contract client/contract   floor 1   interfaces
+//! clock crash permission beneath durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
 //!
@@ -35,13 +36,15 @@
 //!
 //! 1. Nothing in `domain/` knows time, disk, network or async.
 //! 2. Only `clock.rs` asks the time, except what shows progress to a person.
-//! 3. Only `store/sled.rs` knows sled, and only `backpressure/backoff.rs` the `backoff` crate.
+//! 3. Only `store/sled.rs` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
+//!    for work that blocks.
 //! 4. `server/` knows nothing of the queue: it could run alone.
 //! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes what others wrote (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
 
 pub mod backpressure;
 pub mod beneath;
+pub(crate) mod blocking;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -2,6 +2,7 @@
 //! service where no other is configured, and puts the engine together.
 
 use crate::beneath::RootedPath;
+use crate::blocking::{blocking, spawn};
 use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
@@ -19,7 +20,7 @@ use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::routing::ServiceRouting;
 use crate::manifests::passes;
 use crate::manifests::passes::SourceManifests;
-use crate::media::length_cache::LengthCache;
+use crate::media::length::cache::LengthCache;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;
@@ -226,11 +227,11 @@ impl Daemon {
         let ways = ways(config, &system, calls.as_ref(), &mut embedded, None).await?;
         let setup = Setup::new(config, ways, &clock);
         let state = config.state.clone();
-        drop(tokio::task::spawn_blocking(move || snapshot::sweep(&state)));
+        drop(spawn(move || snapshot::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
-        tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        blocking(move || half.sweep().ok()).await;
         let now = clock.now();
         let ahead = store.limit_waits(now, &waits(config)).await?;
         if ahead > 0 {
@@ -242,15 +243,14 @@ impl Daemon {
         store.begin_run(now).await?;
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
-        tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
+        blocking(move || unsent.sweep().ok()).await;
         let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.place.clone()).collect();
-        drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
+        drop(spawn(move || sweep_places(&places)));
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Handover>::default());
         let engines_pass = Arc::clone(&passing);
         let dir = config.state.join("in-progress");
         let started = clock.uptime();
-        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir, started)).await;
-        let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
+        let in_progress = blocking(move || InProgress::open(&dir, started)).await;
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
         let ground = Ground {
             store: of_ground,
@@ -586,10 +586,8 @@ fn sweep_places(places: &[PathBuf]) {
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.
 async fn sweep(folders: BTreeSet<RootedPath>) {
-    let swept = tokio::task::spawn_blocking(move || {
-        folders.iter().filter_map(|folder| publish::sweep(folder).ok()).sum::<usize>()
-    });
-    if let Ok(removed @ 1..) = swept.await {
+    let swept = blocking(move || folders.iter().filter_map(|folder| publish::sweep(folder).ok()).sum::<usize>());
+    if let removed @ 1.. = swept.await {
         tracing::info!(removed, "removed unfinished outputs; they are written again");
     }
 }
@@ -630,6 +628,6 @@ fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
     let results = Arc::new(kept(config)(service));
     let leftovers = Arc::clone(&results);
     // Beside the work: there may be many folders. What cannot be removed does no harm.
-    drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+    drop(spawn(move || leftovers.sweep().ok()));
     results
 }

@@ -4,12 +4,12 @@
 //! their names), nothing is carried over and nothing is begun: jobs would be taken for those of other files.
 
 use super::{Daemon, DaemonError, Setup};
+use crate::blocking::within;
 use crate::clock::Clock;
 use crate::config::model::{Config, Source};
 use crate::crash::{self, Point};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::pipeline::blocking::within;
 use crate::source::mount::marker;
 use crate::source::mount::marker::{FolderIdentity, FolderMemory};
 use crate::source::ownership::source_folders;

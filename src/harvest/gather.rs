@@ -3,6 +3,7 @@
 use crate::backpressure::backoff::Growth;
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::client::contract::{Client, FullListItem, FullListPage, ListFault, PageFault};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
@@ -10,7 +11,6 @@ use crate::domain::format::Format;
 use crate::harvest::folder::{HarvestFolder, PutError};
 use crate::harvest::pages::{NextPage, PageCursor};
 use crate::output::publish;
-use crate::pipeline::blocking::blocking;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use std::time::Duration;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::ffmpeg::{Ffmpeg, answer, command, last_line, on, spawn_error, timed};
 use super::native::Native;
 use super::sandbox::{self, FfmpegUse};
+use crate::blocking;
 use crate::domain::stage::AudioAmount;
 use serde::Deserialize;
 use tokio::process::Child;
@@ -243,7 +244,7 @@ async fn native(path: &Path) -> Option<Native> {
 }
 
 async fn within(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
-    tokio::time::timeout(OPENING, tokio::task::spawn_blocking(open)).await.ok()?.ok().flatten()
+    tokio::time::timeout(OPENING, blocking::spawn(open)).await.ok()?.ok().flatten()
 }
 
 /// How long it may take to find out what is in a file.
@@ -252,7 +253,7 @@ const OPENING: Duration = Duration::from_secs(60);
 /// Decodes on a thread of its own, a little ahead of who listens.
 fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
     let (sender, receiver) = mpsc::channel(4);
-    tokio::task::spawn_blocking(move || {
+    blocking::spawn(move || {
         let mut held: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
         // Nobody listens any more: also where a file gives packets without any sound.
         while !sender.is_closed() {

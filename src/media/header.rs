@@ -4,45 +4,15 @@
 //! A size of 0 or of all ones means that the writer did not know it (a stream, a recorder at work): no
 //! promise. Formats that promise nothing (Ogg, FLAC, MP3, MPEG streams) are taken as they are.
 
+use super::container::matroska::MatroskaSegment;
+use super::container::mp4::Boxes;
+use super::container::riff::{Chunk, Chunks};
+use super::container::{ReadAt, matroska, read, riff};
 use std::io;
-
-/// Boxes, chunks or elements looked at in one file; each costs one read of a few bytes.
-const LOOKS: usize = 2_000;
 
 const RIFF: [u8; 4] = *b"RIFF";
 const DATA: [u8; 4] = *b"data";
 const DS64: [u8; 4] = *b"ds64";
-
-/// Something to read from.
-pub trait ReadAt {
-    /// Fills the front of `into` from this offset and says how much; less only at the end.
-    ///
-    /// # Errors
-    /// What the file system says.
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
-}
-
-impl ReadAt for std::fs::File {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < into.len() {
-            match std::os::unix::fs::FileExt::read_at(self, &mut into[filled..], offset + filled as u64)? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        Ok(filled)
-    }
-}
-
-impl ReadAt for [u8] {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let from = usize::try_from(offset).map_or(self.len(), |from| from.min(self.len()));
-        let n = into.len().min(self.len() - from);
-        into[..n].copy_from_slice(&self[from..from + n]);
-        Ok(n)
-    }
-}
 
 /// What a header says of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +44,7 @@ pub fn promise<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
             rf64(file, size)
         }
         [b'F', b'O', b'R', b'M', a, b, c, d, b'A', b'I', b'F', b'F' | b'C'] => {
-            Ok(kept(chunk_end(0, u64::from(u32::from_be_bytes([*a, *b, *c, *d]))), size))
+            Ok(kept(riff::known_size(u32::from_be_bytes([*a, *b, *c, *d])).map(|size| 8 + size), size))
         }
         [0x1A, 0x45, 0xDF, 0xA3, ..] => matroska(file, size),
         [_, _, _, _, kind @ ..] if kind.get(..4).is_some_and(starts_mp4) => mp4(file, size),
@@ -92,50 +62,31 @@ fn kept(end: Option<u64>, size: u64) -> Promise {
     }
 }
 
-/// Where a chunk ends whose 8 bytes of header are at `at`; `None` where its writer did not know.
-fn chunk_end(at: u64, length: u64) -> Option<u64> {
-    let known = length != 0 && length != u64::from(u32::MAX);
-    known.then(|| at.saturating_add(8).saturating_add(length))
-}
-
-fn read<const N: usize, R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<[u8; N]>> {
-    let mut bytes = [0; N];
-    Ok((file.read_at(at, &mut bytes)? == N).then_some(bytes))
-}
-
-/// A chunk's name and length.
-fn chunk<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<([u8; 4], u64)>> {
-    let bytes: Option<[u8; 8]> = read(file, at)?;
-    Ok(bytes.map(|[a, b, c, d, w, x, y, z]| ([a, b, c, d], u64::from(u32::from_le_bytes([w, x, y, z])))))
-}
-
 /// WAVE: the whole, or where that is not known its `data`. AVI: one after the other, since a long one
 /// has several.
 fn riff<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let mut at = 0;
     let mut seen = Promise::None;
-    for _ in 0..LOOKS {
-        let Some((RIFF, length)) = chunk(file, at)? else { return Ok(seen) };
-        let Some(end) = chunk_end(at, length) else {
-            return if at == 0 { data(file, size) } else { Ok(seen) };
-        };
-        seen = kept(Some(end), size);
-        if seen != Promise::Kept {
-            return Ok(seen);
+    for (n, list) in Chunks::starting_at(file, 0).enumerate() {
+        let list = list?;
+        match list.end() {
+            _ if list.id != RIFF => break,
+            None if n == 0 => return data(file, size),
+            None => break,
+            Some(end) => seen = kept(Some(end), size),
         }
-        at = end + end % 2;
+        if seen != Promise::Kept {
+            break;
+        }
     }
     Ok(seen)
 }
 
 /// The chunk with the samples.
 fn data<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let mut at: u64 = 12;
-    for _ in 0..LOOKS {
-        match chunk(file, at)? {
-            Some((DATA, length)) => return Ok(kept(chunk_end(at, length), size)),
-            Some((_, length)) => at = at.saturating_add(8).saturating_add(length).saturating_add(length % 2),
-            None => return Ok(Promise::None),
+    for chunk in Chunks::starting_at(file, 12) {
+        let chunk = chunk?;
+        if chunk.id == DATA {
+            return Ok(kept(chunk.end(), size));
         }
     }
     Ok(Promise::None)
@@ -143,10 +94,11 @@ fn data<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
 
 /// A WAVE of more than 4 GiB: its lengths are in a chunk of their own, right at the start.
 fn rf64<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let Some((DS64, _)) = chunk(file, 12)? else { return Ok(Promise::None) };
-    let Some(bytes) = read::<8, R>(file, 20)? else { return Ok(Promise::Longer(28)) };
-    let length = u64::from_le_bytes(bytes);
-    Ok(kept(if length == u64::MAX { None } else { chunk_end(0, length) }, size))
+    let first = Chunks::starting_at(file, 12).next().transpose()?;
+    let Some(Chunk { id: DS64, content, .. }) = first else { return Ok(Promise::None) };
+    let Some(bytes) = read::<8, R>(file, content)? else { return Ok(Promise::Longer(content + 8)) };
+    let length = Some(u64::from_le_bytes(bytes)).filter(|length| *length != 0 && *length != u64::MAX);
+    Ok(kept(length.map(|length| length.saturating_add(8)), size))
 }
 
 fn starts_mp4(kind: &[u8]) -> bool {
@@ -156,67 +108,40 @@ fn starts_mp4(kind: &[u8]) -> bool {
 /// MP4 and QuickTime: boxes up to the end. Without its index (`moov`) nobody can play it; it is often
 /// written last.
 fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let (mut at, mut has_index, mut has_data) = (0, false, false);
-    for _ in 0..LOOKS {
-        if at >= size {
-            return Ok(match (has_index, has_data) {
-                (false, _) => Promise::NoIndex,
-                // Cut between the two: an index without anything that it could stand for.
-                (true, false) => Promise::Longer(size.saturating_add(8)),
-                (true, true) => Promise::Kept,
-            });
-        }
-        let Some((kind, length)) = mp4_box(file, at)? else { break };
-        has_index |= matches!(&kind, b"moov");
-        has_data |= matches!(&kind, b"mdat" | b"moof");
-        match length {
+    let (mut has_index, mut has_data) = (false, false);
+    let unknown = |has_index: bool| if has_index { Promise::None } else { Promise::NoIndex };
+    let mut boxes = Boxes::within(file, 0..size);
+    for found in &mut boxes {
+        let found = found?;
+        has_index |= matches!(&found.kind, b"moov");
+        has_data |= matches!(&found.kind, b"mdat" | b"moof");
+        match found.end {
             // To the end of the file: it promises nothing.
-            None => return Ok(if has_index { Promise::None } else { Promise::NoIndex }),
-            Some(length) if at.saturating_add(length) > size => return Ok(Promise::Longer(at.saturating_add(length))),
-            Some(length) => at += length,
+            None => return Ok(unknown(has_index)),
+            Some(end) if end > size => return Ok(Promise::Longer(end)),
+            Some(_) => {}
         }
     }
-    // What follows is no box, or there are more of them than we look at.
-    Ok(if has_index { Promise::None } else { Promise::NoIndex })
-}
-
-/// A box's kind and whole length, `None` for "to the end". Nothing where no box is.
-pub(super) fn mp4_box<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<([u8; 4], Option<u64>)>> {
-    let Some([a, b, c, d, kind @ ..]) = read::<8, R>(file, at)? else { return Ok(None) };
-    if !kind.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xA9) {
-        return Ok(None);
-    }
-    let length = match u32::from_be_bytes([a, b, c, d]) {
-        0 | u32::MAX => None,
-        1 => match read::<8, R>(file, at + 8)?.map(u64::from_be_bytes) {
-            Some(0 | u64::MAX) => None,
-            Some(length @ 16..) => Some(length),
-            Some(_) => return Ok(None),
-            None => Some(16),
-        },
-        length @ 8.. => Some(u64::from(length)),
-        _ => return Ok(None),
-    };
-    Ok(Some((kind, length)))
+    Ok(match (has_index, has_data) {
+        // What follows is no box, or there are more of them than we look at.
+        _ if !boxes.is_at_end() => unknown(has_index),
+        (false, _) => Promise::NoIndex,
+        // Cut between the two: an index without anything that it could stand for.
+        (true, false) => Promise::Longer(size.saturating_add(8)),
+        (true, true) => Promise::Kept,
+    })
 }
 
 /// Matroska and WebM: the head, then one segment with everything.
 fn matroska<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    const SEGMENT: [u8; 4] = [0x18, 0x53, 0x80, 0x67];
-    let Some((head, width)) = vint(file, 4)? else { return Ok(Promise::None) };
-    let Some(mut at) = head.map(|head| 4 + width + head) else { return Ok(Promise::None) };
-    for _ in 0..LOOKS {
-        let Some(id) = read::<4, R>(file, at)? else { return Ok(exact(Some(at + 12), size)) };
-        if id == SEGMENT {
-            let Some((length, width)) = vint(file, at + 4)? else { return Ok(Promise::None) };
-            let end = length.filter(|length| *length != 0).map(|length| (at + 4 + width).saturating_add(length));
-            return Ok(exact(end, size));
+    Ok(match matroska::segment(file)? {
+        MatroskaSegment::None => Promise::None,
+        MatroskaSegment::Missing(end) => exact(Some(end), size),
+        MatroskaSegment::Found { content, size: length } => {
+            let length = length.filter(|length| *length != 0);
+            exact(length.map(|length| content.saturating_add(length)), size)
         }
-        // Only a Void may stand between.
-        let (0xEC, Some((Some(length), width))) = (id[0], vint(file, at + 1)?) else { return Ok(Promise::None) };
-        at = (at + 1 + width).saturating_add(length);
-    }
-    Ok(Promise::None)
+    })
 }
 
 /// As [`kept`], where nothing evens lengths: not a byte may be missing.
@@ -226,20 +151,6 @@ fn exact(end: Option<u64>, size: u64) -> Promise {
         Some(end) if end > size => Promise::Longer(end),
         Some(_) => Promise::Kept,
     }
-}
-
-/// A number of variable length and its width in bytes; `None` in it for "unknown" (all ones).
-pub(super) fn vint<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<(Option<u64>, u64)>> {
-    let mut bytes = [0; 8];
-    let n = file.read_at(at, &mut bytes)?;
-    let width = bytes[0].leading_zeros() as usize + 1;
-    if width > n.min(8) {
-        return Ok(None);
-    }
-    let marked = bytes[..width].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    let ones = (1_u64 << (7 * width)) - 1;
-    let number = marked & ones;
-    Ok(Some(((number != ones).then_some(number), width as u64)))
 }
 
 #[cfg(test)]

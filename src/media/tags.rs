@@ -4,6 +4,7 @@ use super::decode::{DecodeError, INACTIVITY, probe_open};
 use super::ffmpeg::{answer, on, timed};
 use super::sandbox::{self, FfmpegUse};
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::domain::request_record::MediaTags;
 use serde::Deserialize;
 use std::fs::File;
@@ -32,8 +33,7 @@ struct Tags {
 /// As [`super::decode::probe`].
 pub async fn describe(path: &RootedPath) -> Result<MediaTags, DecodeError> {
     let path = path.clone();
-    let opened = tokio::task::spawn_blocking(move || path.open()).await;
-    let file = opened.unwrap_or_else(|error| Err(error.into()))?;
+    let file = blocking(move || path.open()).await?;
     let media = probe_open(file.try_clone()?).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
     let millis = |seconds: f64| (seconds * 1e3).round() as u64;

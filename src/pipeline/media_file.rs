@@ -2,11 +2,11 @@
 //! in a bucket.
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::permission::said;
-use crate::pipeline::blocking::blocking;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::metadata::stamp::{FileLook, hash, look};

@@ -2,7 +2,6 @@
 //! each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `budget/` limits what is
 //! bought. Start reading at `engine/mod.rs`.
 
-pub(crate) mod blocking;
 pub mod budget;
 pub mod engine;
 pub(crate) mod engines;

@@ -1,5 +1,6 @@
 //! The transcription service as one thing that is started and shut down.
 
+use crate::blocking::{elsewhere, spawn};
 use crate::clock::Clock;
 use crate::domain::names::Hash;
 use crate::domain::zone::Zone;
@@ -333,13 +334,13 @@ impl RunningService {
             }
             Ok(())
         };
-        tokio::task::spawn_blocking(changed).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        elsewhere(changed).await
     }
 
     /// Looks at the files of its certificate now; `None` where it has none.
     pub async fn check_certificate(&self) -> Option<CertificateCheck> {
         let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
-        tokio::task::spawn_blocking(move || tls.check_files(now, true)).await.ok()
+        Some(elsewhere(move || tls.check_files(now, true)).await)
     }
 
     /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
@@ -416,7 +417,7 @@ async fn open(
         volume: VOLUME,
     };
     let sharing = UploadRules { keys: clients(&options.keys), length_limit: options.length_limit };
-    let opened = tokio::task::spawn_blocking(move || {
+    let opened = elsewhere(move || {
         let (store, assigned) = TranscriptionStore::open_with_keys(&root, rules, (&keys, &names), clock)?;
         let store = Arc::new(store);
         store.upload_store.set_rules(sharing);
@@ -424,8 +425,7 @@ async fn open(
         let live = live.map_err(|error| StoreOpenError::Io { path: root.clone(), error })?;
         Ok((store, Arc::new(live), assigned))
     });
-    let failed = |error| StoreOpenError::Io { path: options.data.clone(), error: io::Error::other(error) };
-    opened.await.unwrap_or_else(|error| Err(failed(error)))
+    opened.await
 }
 
 /// What has been kept long enough goes, also when nothing new comes.
@@ -433,7 +433,7 @@ async fn sweep(store: Arc<TranscriptionStore>, live: Arc<LiveRecords>, clock: Ar
     loop {
         clock.sleep(every).await;
         let (store, live) = (Arc::clone(&store), Arc::clone(&live));
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = spawn(move || {
             // What was imported meanwhile counts, also where nobody looks at a list.
             if let Err(error) = live.refresh() {
                 tracing::error!(%error, "imported live transcriptions cannot be read; trying again later");

@@ -1,5 +1,6 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
+use crate::blocking::blocking;
 use crate::crash::{self, Point};
 use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
@@ -997,8 +998,7 @@ impl Store for QueueStore {
 
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let journal = Arc::clone(&self.journal);
-        let read = tokio::task::spawn_blocking(move || journal.history(job));
-        read.await.map_err(|error| StoreError::Damaged(format!("the history could not be read: {error}")))?
+        blocking(move || journal.history(job)).await
     }
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {

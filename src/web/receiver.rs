@@ -5,6 +5,7 @@
 //! 404, before a byte of its body is read. The callback's body, which may hold a whole result, is not kept:
 //! its address says all that is needed. Of a webhook's only the id is read.
 
+use crate::blocking::elsewhere;
 use crate::clock::Clock;
 use crate::domain::hint::{AddressSeal, Hint};
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -114,7 +115,7 @@ impl CallbackListener {
     /// Looks at the files of its certificate now; `None` where it has none.
     pub async fn look(&self, now: Timestamp) -> Option<CertificateCheck> {
         let tls = Arc::clone(self.tls.as_ref()?);
-        tokio::task::spawn_blocking(move || tls.check_files(now, true)).await.ok()
+        Some(elsewhere(move || tls.check_files(now, true)).await)
     }
 
     /// Takes no more, and lets those end that are being served.

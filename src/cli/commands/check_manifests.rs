@@ -1,5 +1,6 @@
 //! What `scribed check` says of manifests: how each is read, how many rows it has, and which are wrong.
 
+use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::escape;
 use crate::domain::job::Stamp;
@@ -7,7 +8,6 @@ use crate::domain::path::RelPath;
 use crate::manifests::format::find::{find, taken_words};
 use crate::manifests::format::text::Encoding;
 use crate::manifests::passes::rows::{ReadRow, items};
-use crate::pipeline::blocking::blocking;
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use std::ops::ControlFlow;

@@ -1,5 +1,6 @@
 //! `scribed once`: one pass.
 
+use crate::blocking::{blocking, joined};
 use crate::cli::args::OnceArgs;
 use crate::cli::commands::pause::tell_pauses;
 use crate::cli::render::progress::PassProgress;
@@ -23,7 +24,6 @@ use crate::domain::names::SourceName;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
-use crate::pipeline::blocking::{blocking, joined};
 pub use crate::pipeline::budget::hours as length;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::pipeline::engine::{EngineEnd, PassPatience, Tally, Until};

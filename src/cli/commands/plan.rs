@@ -1,5 +1,6 @@
 //! `scribed plan`: what `once` would do. Submits nothing, and changes nothing but what it keeps of lengths.
 
+use crate::blocking::blocking;
 use crate::cli::args::PlanArgs;
 use crate::cli::plan::explain_request;
 use crate::cli::plan::report::PlanReport;
@@ -64,7 +65,7 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     sum.reckoned = Some(estimate(config, status.as_ref(), &sum.batches(), now()));
     if let Some(writer) = writer {
         let object = sum.object();
-        tokio::task::spawn_blocking(move || writer.end(object)).await.map_err(std::io::Error::other)??;
+        blocking(move || writer.end(object)).await?;
         sum.saved.clone_from(&args.save);
     }
     tell(context, &sum)

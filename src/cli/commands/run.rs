@@ -1,5 +1,6 @@
 //! `scribed run`: the daemon.
 
+use crate::blocking::joined;
 use crate::cli::args::RunArgs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
@@ -16,7 +17,6 @@ use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
 use crate::domain::pause::Pauses;
 use crate::permission::said_state;
-use crate::pipeline::blocking::joined;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;

@@ -15,7 +15,7 @@ use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::stage::AudioAmount;
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
-use crate::media::length_cache::{LengthCache, LengthFact};
+use crate::media::length::cache::{LengthCache, LengthFact};
 use crate::pipeline::request;
 use crate::source::metadata::sample_hash::likeness;
 use crate::source::metadata::stamp::hash;

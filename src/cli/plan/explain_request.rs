@@ -1,5 +1,6 @@
 //! `scribed plan --explain`: what would be asked of the service for one recording, and where each part of it comes from.
 
+use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
@@ -20,7 +21,6 @@ use crate::manifests::format::record::all_wrong;
 use crate::manifests::passes::keys::candidates;
 use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
 use crate::manifests::passes::rows::looked;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::request::{BesideSettings, BuiltRequest, RequestLayers, build};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};

@@ -1,12 +1,12 @@
 //! SIGHUP of the daemon: the configuration is read again, and checked whole before it counts. `scribed reload` has
 //! the same effect. SIGHUP of `scribed serve` is handled in `serve_reload.rs`.
 
+use crate::blocking::blocking;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::supervisor::Supervisor;
 use crate::config::load::read::load;
 use crate::control::commands::reload::{LatestHandler, ReloadOrder, ReloadOrders};
 use crate::daemon::Daemon;
-use crate::pipeline::blocking::blocking;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;

@@ -1,6 +1,7 @@
 //! What changes while `scribed serve` runs: the keys that are accepted, and the certificate. Files are looked at every few seconds;
 //! SIGHUP and `scribed reload` have the configuration's keys read anew too.
 
+use crate::blocking::blocking;
 use crate::cli::runtime::exit::CommandError;
 use crate::clock::{Clock, SystemClock};
 use crate::config::load::read::load_to_serve;
@@ -8,7 +9,6 @@ use crate::config::model;
 use crate::config::sections::service_keys::{Accepted, FoundKey, KeyLocations, LastKnown, LocatedKeys, ServiceKeys};
 use crate::control::transport::socket::{ListeningSocket, NAME, SocketPath};
 use crate::permission::said_state;
-use crate::pipeline::blocking::blocking;
 use crate::server::http::auth::{ApiKey, own_key};
 use crate::server::http::tls::{CertificateCheck, check_interval};
 use crate::server::service::RunningService;

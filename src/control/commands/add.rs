@@ -1,5 +1,6 @@
 //! A person's order to take a file.
 
+use crate::blocking::blocking;
 use crate::clock::Moment;
 use crate::control::explain::explain_path::{behind_a_link, is_a_persons_to_overrule};
 use crate::control::place::MediaAddress;
@@ -7,7 +8,6 @@ use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{Added, CommandRefusal, JobSelector};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
 use crate::source::metadata::stamp::FileLook;

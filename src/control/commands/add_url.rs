@@ -2,6 +2,7 @@
 //! as one of a list's rows is under its own.
 
 use super::add::answer;
+use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{Added, CommandRefusal, UrlOrder};
@@ -11,7 +12,6 @@ use crate::domain::path::RelPath;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
 use crate::permission::said;
-use crate::pipeline::blocking::blocking;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use std::os::unix::ffi::OsStrExt;

@@ -1,13 +1,13 @@
 //! A person's order that the service deletes what was bought for a job, as when the wrong recording was sent.
 
 use super::steer;
+use crate::blocking::blocking;
 use crate::client::contract::{Client, Deletion};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Deleted, JobSelector};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
-use crate::pipeline::blocking::blocking;
 use crate::store::contract::Filter;
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 //! bought, so that content that comes back costs nothing.
 
 use crate::beneath::RootedPath;
+use crate::blocking::within;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ForgetPiece, ForgetQuery, Forgettable, JobSelector};
 use crate::domain::job::Job;
@@ -9,7 +10,6 @@ use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
-use crate::pipeline::blocking::within;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::Mount;

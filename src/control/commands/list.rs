@@ -1,11 +1,11 @@
 //! Jobs, page by page, and one job whole.
 
+use crate::blocking::within;
 use crate::control::explain::facts::facts;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobPage, JobSelector, Origin, Selection, Shown};
 use crate::domain::job::Job;
 use crate::domain::stage::Stage;
-use crate::pipeline::blocking::within;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::metadata::stamp::FileLook;
 use crate::store::contract::{Filter, JobSubset};

@@ -2,6 +2,7 @@
 //! kept result, or from what the service still has. Nothing is bought by it.
 
 use crate::beneath::RootedPath;
+use crate::blocking::{blocking, within};
 use crate::client::contract::RecordState;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{
@@ -12,7 +13,6 @@ use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::PurchaseKey;
-use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;

@@ -2,6 +2,7 @@
 
 use super::facts::{before_a_job, facts};
 use super::row_lookup::{Ordered, ordered};
+use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::control::place::MediaAddress;
 use crate::control::scan_times::scan_of;
@@ -10,7 +11,6 @@ use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::permission::at;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose, choose_anywhere};
 use crate::source::metadata::stamp::FileLook;

@@ -1,5 +1,6 @@
 //! What keeps a job where it is, or says how it goes on, beside its own row. Each fact is one small function.
 
+use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{FactKind, JobFact};
 use crate::domain::fault::{Fault, FaultKind};
@@ -8,7 +9,6 @@ use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::engine::NEW;
 use crate::source::metadata::sidecars;
 use crate::store::contract::StoreError;

@@ -1,6 +1,7 @@
 //! What the rows of manifests order for a recording, for whoever explains it.
 
 use super::facts::keeps;
+use crate::blocking::blocking;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{FactKind, JobFact};
 use crate::domain::job::Job;
@@ -10,7 +11,6 @@ use crate::manifests::format::record::all_wrong;
 use crate::manifests::passes::keys::candidates;
 use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
 use crate::manifests::passes::rows::{looked, sight};
-use crate::pipeline::blocking::blocking;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::StoreError;
 use std::path::Path;

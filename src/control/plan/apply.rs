@@ -1,12 +1,12 @@
 //! A plan is carried out: its files and rows are admitted, each as it was planned, and nothing else is.
 
 use super::format::{PlanError, PlanReader, PlanRow};
+use crate::blocking::blocking;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow as Ordered;
 use crate::domain::names::SourceName;
 use crate::manifests::passes::rows::looked;
 use crate::manifests::passes::{PassContext, SourceManifests};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::metadata::stamp::FileLook;

@@ -1,6 +1,7 @@
 //! What carries requests out, in the daemon and in a command that finds none: one way in.
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
+use crate::blocking::blocking;
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::control::commands::{
@@ -17,7 +18,6 @@ use crate::domain::path::RelPath;
 use crate::domain::routing::ServiceRouting;
 use crate::manifests::passes::SourceManifests;
 use crate::output::results::Results;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::BudgetGate;
 use crate::pipeline::engines::Engines;
 use crate::pipeline::stages::write::restore::Tools;

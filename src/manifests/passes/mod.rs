@@ -1,5 +1,6 @@
 //! The manifests of a source: found, read row by row, made into jobs, and answered by a receipt.
 
+use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};
 use crate::config::sections::schedule::Schedule;
 use crate::domain::job::{JobKey, Stamp};
@@ -9,7 +10,6 @@ use crate::domain::slots;
 use crate::manifests::format::find::{FoundManifests as Found, find, taken_words};
 use crate::manifests::format::record::Form;
 use crate::output::publish;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{JobCounts, Store, StoreError};

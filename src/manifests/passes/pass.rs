@@ -6,6 +6,7 @@ use super::removed::NamedJobs;
 use super::repeats::RepeatedRows;
 use super::rows::{ReadRow, gather, items, sight};
 use super::{Known, PassContext, RowCounts, SourceManifests, Taken};
+use crate::blocking::{blocking, joined, spawn};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowMedia, RowSight};
@@ -14,7 +15,6 @@ use crate::domain::path::RelPath;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
 use crate::manifests::format::record::{Form, RowError};
-use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
 use crate::source::path_policy::Denied;
 use crate::store::contract::StoreError;
@@ -132,7 +132,7 @@ impl SourceManifests {
     ) -> Result<Result<(RowCounts, Draft, NamedJobs), String>, StoreError> {
         let (to, mut items) = mpsc::channel(4 * PORTION);
         let (lists, of) = (Arc::clone(self), manifest.clone());
-        let reading = tokio::task::spawn_blocking(move || lists.read_rows(&of, stamp, &to));
+        let reading = spawn(move || lists.read_rows(&of, stamp, &to));
         let mut draft = Draft::begin(self, manifest, form);
         let (mut sum, mut given, mut portion) = (RowCounts::default(), AssignedNames::default(), Vec::new());
         let (mut held, mut named) = (0, NamedJobs::default());

@@ -2,6 +2,7 @@
 
 use super::SourceManifests;
 use crate::beneath::access_of;
+use crate::blocking::{joined, spawn};
 use crate::domain::charge::State;
 use crate::domain::escape;
 use crate::domain::job::Job;
@@ -13,7 +14,6 @@ use crate::manifests::format::record::{Form, OURS, RawRow, RowError, all_wrong, 
 use crate::manifests::format::text::Encoding;
 use crate::output::publish::PlaceError;
 use crate::output::table::{TableKeeper, TablePiece, write_table};
-use crate::pipeline::blocking::joined;
 use crate::source::place::{below, full_path, outputs_beside};
 use crate::wire::timestamps;
 use std::ffi::OsString;
@@ -75,7 +75,7 @@ impl Draft {
     pub fn begin(lists: &Arc<SourceManifests>, manifest: &RelPath, form: &Form) -> Self {
         let (to, pieces) = mpsc::channel(4);
         let (theirs, of) = (Arc::clone(lists), manifest.clone());
-        let writing = tokio::task::spawn_blocking(move || theirs.write(&of, pieces));
+        let writing = spawn(move || theirs.write(&of, pieces));
         let is_theirs = |name: &&Arc<str>| !plain(name).starts_with(OURS);
         let columns: Vec<Arc<str>> = form.columns.iter().filter(is_theirs).cloned().collect();
         let start = if form.marked { "\u{feff}".as_bytes().to_vec() } else { Vec::new() };

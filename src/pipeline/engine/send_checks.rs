@@ -2,9 +2,9 @@
 //! row may not name it.
 
 use super::{Engine, EngineParts};
+use crate::blocking::blocking;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::faults::folder_away;
 use crate::source::mount::source_mount::{Away, Mount};
 use crate::source::path_policy;

@@ -1,5 +1,6 @@
 //! What lies around a recording and has a say in its request: sidecars, and rules that ignore it.
 
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::template::overlay::Overlay;
@@ -8,7 +9,6 @@ use crate::config::template::text::Templates;
 use crate::domain::job::Job;
 use crate::domain::path::RelPath;
 use crate::domain::stage::{JobEvent, Skip};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::source::filter::scribedignore::IgnoreFiles;

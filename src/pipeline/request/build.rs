@@ -2,6 +2,7 @@
 //! the upload, and once more right before the first create (`refresh.rs`): until then every change counts.
 
 use crate::beneath::access_of;
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::template::text::RenderedTemplate;
@@ -11,7 +12,6 @@ use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::request_record::RequestRecord;
 use crate::domain::track_selection::TrackSelection;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::request::beside::BesideSettings;
 use crate::pipeline::request::layers::RequestLayers;
 use crate::pipeline::stages::outcome::StageOutcome;

@@ -1,13 +1,13 @@
 //! The subtitles that lie where a job's would, and which of them no job of this queue wrote (`existing`).
 
 use crate::beneath::{LinkInPath, RootedPath};
+use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::permission::said;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;

@@ -2,13 +2,13 @@
 //! folder holds for a while, so that a folder of a million recordings is not tried a million times.
 
 use crate::beneath::RootedPath;
+use crate::blocking::{blocking, within};
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use crate::output::writable::{Unwritable, try_folder};
-use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::stages::faults::store_fault;
 use crate::source::mount::source_mount::{Mount, Storage};

@@ -1,6 +1,7 @@
 //! Submitted ▷ Fetched: asks whether it has ended. The read that answers `done` is the fetch.
 
 use crate::backpressure::poll_schedule::PollSchedule;
+use crate::blocking::{blocking, in_place_if};
 use crate::client::contract::{Client, Identity, RecordState};
 use crate::clock::Clock;
 use crate::config::model::ServiceTerms;
@@ -9,7 +10,6 @@ use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, JobEvent};
 use crate::output::results::{RESULT_LIMIT, Results};
-use crate::pipeline::blocking::{aside_unless, blocking};
 use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::wire::record::Status;
@@ -89,7 +89,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
         RecordState::Done { raw, audio, took } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
             let is_little = raw.len() <= LITTLE;
-            aside_unless(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
+            in_place_if(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
                 let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;

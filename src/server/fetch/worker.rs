@@ -1,6 +1,7 @@
 //! Takes what waits for its audio, and has that fetched. Keys share the places: a fetch that gives up its place is
 //! broken off, and begun again when its key has a place.
 
+use crate::blocking::elsewhere;
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
@@ -9,7 +10,7 @@ use crate::server::fetch::download::Fetcher;
 use crate::server::http::error::ServiceError;
 use crate::server::http::upload::ReceivedUpload;
 use crate::server::recognition::worker::{
-    AGAIN, Panic, begin_work, blocking, cancelled_failure, catch_panic, internal_failure, write_end,
+    AGAIN, Panic, begin_work, cancelled_failure, catch_panic, internal_failure, write_end,
 };
 use crate::server::storage::index::QueueKind;
 use crate::server::storage::kill_count::TranscriptionWork;
@@ -153,7 +154,7 @@ impl FetchWorker {
     /// Whether it was fetched; else it has given up its place.
     async fn fetch(&self, taken: &TakenTranscription, given_up: &CancellationToken) -> Result<bool, ServiceError> {
         let (store, id) = (Arc::clone(&self.store), taken.id);
-        let head = blocking(move || store.record_meta(id)).await.map_err(|error| match is_lost(&error) {
+        let head = elsewhere(move || store.record_meta(id)).await.map_err(|error| match is_lost(&error) {
             true => ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, LOST),
             false => ServiceError::unavailable(error.to_string()),
         })?;
@@ -164,7 +165,7 @@ impl FetchWorker {
             () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled_failure().message)),
         };
         let (upload_store, id, now) = (Arc::clone(&self.store.upload_store), taken.upload, self.clock.now());
-        let kept = blocking(move || received.store(&upload_store, id, now)).await;
+        let kept = elsewhere(move || received.store(&upload_store, id, now)).await;
         kept.map(|_| true).map_err(|error| ServiceError::unavailable(error.to_string()))
     }
 

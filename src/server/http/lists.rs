@@ -5,6 +5,7 @@
 //! list still by a `before_date`, so that what comes in meanwhile moves nothing; at most
 //! [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT) items on a page.
 
+use crate::blocking::elsewhere;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::error::ServiceError;
 use crate::server::http::links::Base;
@@ -138,13 +139,12 @@ fn pieces(
     let rest = Some(Rest { list_sources, owner, items: items.into_iter(), is_first: true });
     let read = stream::try_unfold(rest, async |rest| {
         let Some(mut rest) = rest else { return Ok(None) };
-        tokio::task::spawn_blocking(move || {
+        elsewhere(move || {
             let piece = rest.read()?;
             let is_over = piece.1.is_none() && rest.items.len() == 0;
             io::Result::Ok(Some((piece, (!is_over).then_some(rest))))
         })
         .await
-        .map_err(io::Error::other)?
     });
     read.map_ok(|(bytes, large)| {
         let large = stream::iter(large.map(StreamedJson::into_stream)).flatten();

@@ -6,6 +6,7 @@
 //! nothing of its body is read before it is refused; another key's records are 404; the success codes are 200 for
 //! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
 
+use crate::blocking;
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
 use crate::domain::zone::Zone;
@@ -332,7 +333,7 @@ pub fn internal_error() -> ServiceError {
 /// # Errors
 /// It panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| internal_error())
+    blocking::spawn(work).await.map_err(|_| internal_error())
 }
 
 /// The text of a header.

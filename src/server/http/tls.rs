@@ -3,6 +3,7 @@
 //! The content of both files is compared every few seconds, so that it does not matter how they are replaced. A new
 //! pair is taken if its key fits and it is valid now; otherwise the one in use stays, and the log says why.
 
+use crate::blocking;
 use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
 use crate::tls::pair::{Pair, PairError, PairFiles};
@@ -160,7 +161,7 @@ impl ListenerTls {
         loop {
             clock.sleep(check_interval()).await;
             let (own, now) = (Arc::clone(&self), clock.now());
-            let _ = tokio::task::spawn_blocking(move || own.check_files(now, false)).await;
+            let _ = blocking::spawn(move || own.check_files(now, false)).await;
         }
     }
 

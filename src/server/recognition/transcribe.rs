@@ -12,6 +12,7 @@ use super::channel_dedup::{ChannelGroups, Parting};
 use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
 use super::speech_segments::{Segment, Segmenter};
 use super::turn::TurnSignal;
+use crate::blocking;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
 use crate::media::length;
@@ -103,7 +104,7 @@ pub async fn transcribe(
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
     let (heard, turn) = (wishes.vocabulary.clone(), wishes.turn.clone());
-    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
+    let listening = blocking::spawn(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
     let cut = cut(decoder, &wishes, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // A recogniser that failed is why nobody took the segments: its error says more.

@@ -56,7 +56,7 @@ mod tests {
         turn.pause();
         let waits = |turn: &TurnSignal, dropped: &CancellationToken| {
             let (turn, dropped) = (turn.clone(), dropped.clone());
-            tokio::task::spawn_blocking(move || turn.wait_blocking(&dropped))
+            crate::blocking::spawn(move || turn.wait_blocking(&dropped))
         };
         let (kept, dropped) = (CancellationToken::new(), CancellationToken::new());
         let (one, other) = (waits(&turn, &kept), waits(&turn, &dropped));

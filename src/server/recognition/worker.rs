@@ -1,5 +1,6 @@
 //! Sees to one transcription: has it heard, and writes what came of it.
 
+use crate::blocking::elsewhere;
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::Timestamp;
@@ -78,7 +79,7 @@ impl Worker {
     async fn transcribe(&self, taken: &TakenTranscription, turn: TurnSignal) -> Result<Outcome, Unable> {
         let (store, lazy, id) = (Arc::clone(&self.store), Arc::clone(&self.recogniser), taken.id);
         let ready = catch_panic(async move {
-            blocking(move || match store.record_meta(id) {
+            elsewhere(move || match store.record_meta(id) {
                 Err(error) if is_lost(&error) => Ok(None),
                 head => Ok(Some((head.map_err(Unable::of)?, lazy.get_or_open().map_err(Unable::of)?))),
             })
@@ -111,14 +112,14 @@ impl Worker {
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
         let facts = ResultFacts { audio_duration, created: head.created, ended: at, shapes };
         let made =
-            catch_panic(blocking(move || Arc::new(result::WrittenResult::from_speech(params, hearing, facts)))).await;
+            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, hearing, facts)))).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
         let dropped = CancellationToken::new();
         let _guard = dropped.clone().drop_guard();
         loop {
             let (store, made, clock) = (Arc::clone(&self.store), Arc::clone(&made), Arc::clone(&self.clock));
             let (id, dropped) = (taken.id, dropped.clone());
-            let written = catch_panic(blocking(move || write(&store, id, &made, &*clock, &dropped)));
+            let written = catch_panic(elsewhere(move || write(&store, id, &made, &*clock, &dropped)));
             match written.await {
                 Ok(Ok(true)) => return Outcome::Done(at),
                 Ok(Ok(false)) => return Outcome::Failed(too_large()),
@@ -148,7 +149,7 @@ pub async fn begin_work(
     work: TranscriptionWork,
 ) -> io::Result<Underway> {
     let (store, taken) = (Arc::clone(store), taken.clone());
-    catch_panic(blocking(move || store.begin(&taken, work)))
+    catch_panic(elsewhere(move || store.begin(&taken, work)))
         .await
         .unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
 }
@@ -209,7 +210,7 @@ pub async fn write_end(
     let whole = Arc::new((taken, ended));
     loop {
         let (store, parts) = (Arc::clone(store), Arc::clone(&whole));
-        let written = catch_panic(blocking(move || store.end(&parts.0, parts.1.clone(), None)));
+        let written = catch_panic(elsewhere(move || store.end(&parts.0, parts.1.clone(), None)));
         match written.await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
@@ -274,17 +275,5 @@ pub async fn catch_panic<T: Send + 'static>(work: impl Future<Output = T> + Send
     match task.join_next().await {
         Some(Ok(done)) => Ok(done),
         _ => Err(Panic),
-    }
-}
-
-/// Does what blocks on the disk elsewhere; a panic there is one here.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being shut down: nobody waits for this any more.
-            Err(_) => std::future::pending().await,
-        },
     }
 }

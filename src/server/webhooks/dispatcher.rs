@@ -4,13 +4,14 @@
 //! that dies in between calls again. Keys share the places: a call that gives up its place is broken off, counts as
 //! no attempt, and is made again when its key has a place.
 
+use crate::blocking::elsewhere;
 use crate::clock::{Clock, Steady};
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
 use crate::server::fetch::ssrf_guard::AddressPolicy;
-use crate::server::recognition::worker::{AGAIN, blocking, catch_panic};
+use crate::server::recognition::worker::{AGAIN, catch_panic};
 use crate::server::storage::index::{Due, NextCall};
 use crate::server::storage::transcriptions::{Callee, Delivery, TranscriptionStore};
 use crate::server::webhooks::pending::PendingDeliveries;
@@ -100,7 +101,7 @@ impl Dispatcher {
     /// Works for ever, with so many places.
     pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
-        blocking(move || own.pending_deliveries.load(&own.store)).await;
+        elsewhere(move || own.pending_deliveries.load(&own.store)).await;
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
         let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
@@ -184,7 +185,7 @@ impl Dispatcher {
     /// Whether it is over; else it has given up its place.
     async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
         let store = Arc::clone(&self.store);
-        let begun = blocking(move || {
+        let begun = elsewhere(move || {
             let underway = store.begin_delivery(due)?;
             Ok::<_, io::Error>(store.delivery(due)?.map(|letter| (underway, letter)))
         });
@@ -207,7 +208,7 @@ impl Dispatcher {
             }
         };
         let (store, told) = (Arc::clone(&self.store), heard.is_ok());
-        let settled = blocking(move || store.record_attempt(due, told)).await;
+        let settled = elsewhere(move || store.record_attempt(due, told)).await;
         underway.complete();
         if matches!(settled, Ok(false)) {
             self.pending_deliveries.remove(due);

@@ -184,7 +184,7 @@ impl MountedFolder {
             return Err(no_answer());
         }
         let hangs = Arc::clone(&self.hangs);
-        let asking = tokio::task::spawn_blocking(move || {
+        let asking = crate::blocking::spawn(move || {
             let answer = ask();
             hangs.store(false, Ordering::Release);
             answer

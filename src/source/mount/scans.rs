@@ -2,6 +2,7 @@
 
 use super::source_mount::Mount;
 use super::storage::Storage;
+use crate::blocking::spawn;
 use crate::clock::Clock;
 use crate::source::bucket::objects;
 use crate::source::scan::checkpoint::ScanCheckpoint;
@@ -39,7 +40,7 @@ impl Mount {
     ) -> JoinHandle<()> {
         let (source, disks) = (Arc::clone(self.source()), self.disks());
         match &self.storage {
-            Storage::Folder(_) => tokio::task::spawn_blocking(move || {
+            Storage::Folder(_) => spawn(move || {
                 traverse::walk(&source, &disks, &what, on_folder.as_ref(), &to);
             }),
             Storage::Bucket(bucket) => {
@@ -53,7 +54,7 @@ impl Mount {
     pub fn survey(&self, to: Sender<Sighting>) -> JoinHandle<()> {
         let (source, disks) = (Arc::clone(self.source()), self.disks());
         match &self.storage {
-            Storage::Folder(_) => tokio::task::spawn_blocking(move || inventory::survey(&source, &disks, &to)),
+            Storage::Folder(_) => spawn(move || inventory::survey(&source, &disks, &to)),
             Storage::Bucket(bucket) => {
                 let bucket = Arc::clone(bucket);
                 tokio::spawn(async move { objects::survey(&bucket, &source, &to).await })

@@ -1,6 +1,7 @@
 //! How far a scan has come, kept in the state directory now and again: where one is cut off, the next one
 //! begins there. A tree of a million files on a slow share takes an hour, and the share may not last so long.
 
+use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
 use crate::durable_file::Durability;
@@ -53,8 +54,8 @@ impl ScanCheckpoint {
         self.put_at = now;
         let of = |path: &Path| RelPath::new(path.as_os_str().as_bytes());
         let (file, kept) = (self.file.clone(), Kept { folder: of(&self.folder), behind: of(behind) });
-        let written = tokio::task::spawn_blocking(move || write(&file, &kept)).await;
-        if let Ok(Err(error)) = written {
+        let written = blocking(move || write(&file, &kept)).await;
+        if let Err(error) = written {
             tracing::debug!(%error, "cannot save how far the scan is: if it is interrupted, it starts from the beginning");
         }
     }

@@ -2,6 +2,7 @@
 //! look at each file are enough.
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
@@ -144,7 +145,7 @@ impl FolderScan<'_> {
     async fn mark(&self) {
         let mount = Arc::clone(self.mount);
         // What it has to say it says itself.
-        tokio::task::spawn_blocking(move || mount.mark()).await.ok();
+        blocking(move || mount.mark()).await;
     }
 
     async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {

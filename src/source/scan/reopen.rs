@@ -1,5 +1,6 @@
 //! Jobs that rest because of something which now is otherwise: a setting, a folder that was away.
 
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::{Existing, Source};
 use crate::domain::fault::FaultKind;
@@ -94,8 +95,8 @@ async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
         let name = RelPath::new(beside.file_name().as_bytes());
         mount.beside().subtitles(&beside.parent(), &name)
     };
-    let found = tokio::task::spawn_blocking(look).await;
-    !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
+    let found = blocking(look).await;
+    !matches!(found, Ok(subtitles) if subtitles.is_empty())
 }
 
 #[cfg(test)]

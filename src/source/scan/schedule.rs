@@ -1,6 +1,7 @@
 //! When a source was scanned last, and when it is next: kept in the state directory, so that over restarts
 //! each slot of its cron line is run at most once.
 
+use crate::blocking::blocking;
 use crate::clock::Uptime;
 use crate::config::model::Source;
 use crate::domain::names::{Hash, Timestamp};
@@ -147,8 +148,8 @@ impl ScanSchedule {
         let durability = if by_slots { Durability::Synced } else { Durability::Unsynced };
         let file = self.file.clone();
         let kept = Kept { folder, selection_hash: Some(self.source.selection_hash), last };
-        let written = tokio::task::spawn_blocking(move || write(&file, &kept, durability)).await;
-        if let Ok(Err(error)) = written {
+        let written = blocking(move || write(&file, &kept, durability)).await;
+        if let Err(error) = written {
             let words = "when the source was scanned cannot be kept: after a restart it may be scanned again";
             tracing::warn!(source = %self.source.name, file = %self.file.display(), %error, "{words}");
         }

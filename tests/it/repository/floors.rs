@@ -88,7 +88,11 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file", _)
+        (
+            "store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file"
+            | "blocking",
+            _,
+        )
         | (_, "wire" | "tls" | "backpressure") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,
@@ -174,7 +178,7 @@ fn naming(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
+fn one_file_asks_the_time_one_knows_the_engine_one_repeats_and_one_blocks() {
     let time = ["rustix::time", "SystemTime", "Instant::now", "std::time::Instant", "Utc::now", "Local::now"];
     let asks = naming(&time);
     let unwanted: Vec<&String> = asks.iter().filter(|name| !TIME_FOR_THE_EYE.contains(&name.as_str())).collect();
@@ -183,6 +187,8 @@ fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
     let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
     assert_eq!(knows, ["store/sled"], "only store/sled.rs knows sled");
     assert_eq!(naming(&["backoff::"]), ["backpressure/backoff"], "waits grow in one place");
+    let blocks = ["spawn_blocking", "block_in_place", "tokio::task::spawn_blocking", "task::spawn_blocking"];
+    assert_eq!(naming(&blocks), ["blocking"], "only blocking.rs starts tokio's threads for work that blocks");
 }
 
 /// All that is printed passes one file, which escapes it. (Log lines and the bar of progress lead there too.)

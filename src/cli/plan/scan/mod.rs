@@ -2,6 +2,7 @@
 //! a manifest is held but the sizes of its files, and which rows name one recording.
 
 use crate::beneath::{LinkInPath, RootedPath};
+use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::plan::duplicates::{Candidate, Duplicates, ReadContent, Sizes, read};
 use crate::cli::plan::manifests::ManifestTotals;
@@ -22,8 +23,7 @@ use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
 use crate::domain::track_selection::TrackSelection;
 use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
-use crate::media::length_cache::LengthCache;
-use crate::pipeline::blocking::blocking;
+use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::stages::existing_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
 use crate::source::filter::rules::Rule;

@@ -1,6 +1,7 @@
 //! The rows of manifests, counted for a plan as a pass would take them.
 
 use super::{Named, Planner};
+use crate::blocking::{blocking, spawn};
 use crate::cli::plan::duplicates::{Candidate, Sizes};
 use crate::cli::plan::manifests::ManifestTotals;
 use crate::cli::runtime::exit::CommandError;
@@ -18,7 +19,6 @@ use crate::manifests::format::record::{Form, RowError, all_wrong};
 use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, plain};
 use crate::manifests::passes::repeats::{RepeatedRows, recording};
 use crate::manifests::passes::rows::{ReadRow, gather, items, looked, looked_by, sight};
-use crate::pipeline::blocking::blocking;
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::Denied;
@@ -310,7 +310,7 @@ fn read(
 ) -> (mpsc::Receiver<ReadRow>, JoinHandle<Result<Form, String>>) {
     let (to, rows) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
     let (theirs, of) = (Arc::clone(mount), manifest.clone());
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = spawn(move || {
         items(&theirs, &of, stamp, &mut |item| match to.blocking_send(item) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

@@ -3,6 +3,7 @@
 
 mod checksum;
 
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -10,7 +11,6 @@ use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::request::{BesideSettings, build_unless_held, stored_params};
 use crate::pipeline::stages::existing_subtitles::{FoundSubtitles, exclude_ours};

@@ -2,6 +2,7 @@
 //! recording without its index, a file of holes (design, promise 3, `hold`).
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::clock::Moment;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
@@ -9,7 +10,7 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::media::header::{Promise, promise};
 use crate::permission::said;
-use crate::pipeline::blocking::blocking;
+
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};

@@ -1,12 +1,12 @@
 //! One file on its way to the service: hashed and counted piece by piece.
 
 use crate::beneath::RootedPath;
+use crate::blocking::started;
 use crate::client::contract::UploadFile;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::media::extract::reopened;
-use crate::pipeline::blocking::begin;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::extract_audio::ExtractedAudio;
 use crate::source::bucket::bucket_view::Bucket;
@@ -157,7 +157,7 @@ type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
 
 /// Begins to read the next piece.
 fn read_ahead(reading: Reading) -> Ahead {
-    begin(move || reading.next()).boxed()
+    started(move || reading.next()).boxed()
 }
 
 /// A file that is being read, and hashed as far as it was.

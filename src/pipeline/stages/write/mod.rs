@@ -9,6 +9,7 @@ mod relocation;
 mod render;
 pub(crate) mod restore;
 
+use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::Fault;
@@ -19,7 +20,6 @@ use crate::domain::token::PurchaseKey;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Names, OwnOutputs, PendingOutput};
 use crate::output::results::Results;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::existing_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};

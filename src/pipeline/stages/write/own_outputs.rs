@@ -1,13 +1,13 @@
 //! The outputs that were written for a job and for nobody else.
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::permission::explained;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::faults::store_fault;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{full_path, outputs_beside};

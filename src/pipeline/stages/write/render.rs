@@ -1,5 +1,6 @@
 //! The outputs that a kept result comes to, and what it lacks.
 
+use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -14,7 +15,6 @@ use crate::output::publish::{Names, PendingOutput};
 use crate::output::results::{RESULT_LIMIT, ResultError};
 use crate::output::subtitles::Layout;
 use crate::output::time_offset::in_time;
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
 use crate::source::place::outputs_beside;

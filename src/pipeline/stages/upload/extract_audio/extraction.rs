@@ -2,13 +2,13 @@
 
 use super::UploadInput;
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
 use crate::media::extract::{ExtractError, SoundTracks, look, plainly_nothing, reopened};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::stages::upload::stream::UploadStream;
 use crate::source::mount::disk::Disk;
 use futures_util::TryStreamExt;

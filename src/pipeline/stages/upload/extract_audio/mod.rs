@@ -5,6 +5,7 @@
 mod extraction;
 
 use crate::beneath::RootedPath;
+use crate::blocking::blocking;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -15,7 +16,6 @@ use crate::domain::stage::Skip;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measure, reopened};
 use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
 use crate::source::bucket::bucket_view::Bucket;

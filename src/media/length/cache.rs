@@ -6,10 +6,11 @@
 //! them places of one size, each with a checksum. Who reads a place that is being written finds nothing there. It
 //! begins small: where a page is full, what does not fit goes to a larger level behind.
 
-use super::decode::{DecodeError, Media, probe_open};
-use super::length::length;
+use super::length;
 use crate::beneath::RootedPath;
+use crate::blocking::{blocking, spawn};
 use crate::domain::job::{JobKey, Stamp};
+use crate::media::decode::{DecodeError, Media, probe_open};
 use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -133,11 +134,11 @@ impl LengthCache {
     /// How long the file at `path` is: as it was measured before, else by its header, else by ffprobe.
     ///
     /// # Errors
-    /// As [`super::decode::probe`]; that it is no recording is kept too.
+    /// As [`crate::media::decode::probe`]; that it is no recording is kept too.
     pub async fn measure(self: &Arc<Self>, path: RootedPath, key: JobKey, stamp: Stamp) -> Result<Media, DecodeError> {
         let (own, by_header) = (Arc::clone(self), path.clone());
         let (file, of) = (key.clone(), stamp);
-        let looked = tokio::task::spawn_blocking(move || match own.get(LengthFact::Length, &file, &of) {
+        let looked = spawn(move || match own.get(LengthFact::Length, &file, &of) {
             Some(value) => Some(said(&value)),
             None => {
                 header(&by_header).inspect(|media| own.put(LengthFact::Length, &file, &of, &kept(Some(media)))).map(Ok)
@@ -147,8 +148,7 @@ impl LengthCache {
             return known;
         }
         let _turn = self.cores.acquire().await;
-        let opened = tokio::task::spawn_blocking(move || path.open()).await;
-        let probed = probe_open(opened.unwrap_or_else(|error| Err(error.into()))?).await;
+        let probed = probe_open(blocking(move || path.open()).await?).await;
         match &probed {
             Ok(media) => self.put(LengthFact::Length, &key, &stamp, &kept(Some(media))),
             Err(DecodeError::NotMedia { .. }) => self.put(LengthFact::Length, &key, &stamp, &kept(None)),

@@ -1,9 +1,9 @@
-//! How much audio a stream holds that has no index: Ogg by the number on its last page, MP3 by the count that
-//! encoders put into its first frame.
+//! How much audio a stream holds that has no index: Ogg by the number on its last page, FLAC by its first block, MP3 by
+//! the count that encoders put into its first frame.
 
-use super::decode::Media;
-use super::header::ReadAt;
-use super::length::{audio, be16, be32, le16, le32, read};
+use super::audio;
+use crate::media::container::{ReadAt, be16, be32, le16, le32, read};
+use crate::media::decode::Media;
 use std::io;
 
 /// A page of Ogg is no longer than this.
@@ -101,4 +101,16 @@ impl Frame {
         let samples = if is_first { 1152 } else { 576 };
         Some(Self { rate, channels: if is_mono { 1 } else { 2 }, samples, side })
     }
+}
+
+/// The block that every FLAC file begins with; 0 samples means that its writer did not know.
+pub(super) fn flac<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
+    let Some(bytes) = read::<42, R>(file, 0)? else { return Ok(None) };
+    if bytes[4] & 0x7F != 0 {
+        return Ok(None);
+    }
+    let packed = u64::from(be32(&bytes, 18)) << 32 | u64::from(be32(&bytes, 22));
+    let (rate, channels, samples) = (packed >> 44, (packed >> 41 & 7) + 1, packed & 0xF_FFFF_FFFF);
+    let known = u32::try_from(rate).ok().zip(u32::try_from(channels).ok()).filter(|_| samples > 0);
+    Ok(known.and_then(|(rate, channels)| audio(samples, rate, channels)))
 }

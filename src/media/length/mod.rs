@@ -1,9 +1,14 @@
 //! How much audio a file holds, by its header alone: a few small reads, however long it is. What a header
 //! does not say for certain is left to whoever reads more. Pure, over whatever can be read at an offset.
 
+pub(crate) mod cache;
+mod matroska;
+mod mp4;
+mod streams;
+mod wave;
+
+use super::container::ReadAt;
 use super::decode::{MAX_CHANNELS, Media, RATES};
-use super::header::ReadAt;
-use super::{length_boxes, length_streams};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -21,9 +26,6 @@ pub fn is_longer(path: &Path, seconds: f64, limit: Duration) -> bool {
     seconds > most + 1.0
 }
 
-/// Chunks, boxes or elements looked at in one file.
-pub(super) const LOOKS: usize = 2_000;
-
 /// What the header of a file of `size` bytes says; `None` where it does not say all of it.
 ///
 /// # Errors
@@ -32,12 +34,12 @@ pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Medi
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;
     let said = match &head[..n] {
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E'] => wave(file, size)?,
-        [b'f', b'L', b'a', b'C', ..] => flac(file)?,
-        [b'O', b'g', b'g', b'S', ..] => length_streams::ogg(file, size)?,
-        [b'I', b'D', b'3', ..] | [0xFF, 0xFA | 0xFB | 0xF2 | 0xF3, ..] => length_streams::mp3(file)?,
-        [0x1A, 0x45, 0xDF, 0xA3, ..] => length_boxes::matroska(file)?,
-        [_, _, _, _, b'f', b't', b'y', b'p', ..] => length_boxes::mp4(file, size)?,
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E'] => wave::wave(file, size)?,
+        [b'f', b'L', b'a', b'C', ..] => streams::flac(file)?,
+        [b'O', b'g', b'g', b'S', ..] => streams::ogg(file, size)?,
+        [b'I', b'D', b'3', ..] | [0xFF, 0xFA | 0xFB | 0xF2 | 0xF3, ..] => streams::mp3(file)?,
+        [0x1A, 0x45, 0xDF, 0xA3, ..] => matroska::matroska(file)?,
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => mp4::mp4(file, size)?,
         _ => None,
     };
     Ok(said.filter(is_likely))
@@ -52,70 +54,9 @@ fn is_likely(media: &Media) -> bool {
 }
 
 /// Audio of so many samples of each channel at this rate.
-pub(super) fn audio(samples: u64, rate: u32, channels: u32) -> Option<Media> {
+fn audio(samples: u64, rate: u32, channels: u32) -> Option<Media> {
     let duration = samples as f64 / f64::from(rate);
     RATES.contains(&rate).then_some(Media { duration, channels, has_audio: true })
-}
-
-/// So many bytes from an offset, where they are there.
-pub(super) fn read<const N: usize, R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<[u8; N]>> {
-    let mut bytes = [0; N];
-    Ok((file.read_at(at, &mut bytes)? == N).then_some(bytes))
-}
-
-pub(super) fn le16(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 2).map_or(0, |two| u32::from(two[0]) | u32::from(two[1]) << 8)
-}
-
-pub(super) fn le32(bytes: &[u8], at: usize) -> u32 {
-    le16(bytes, at) | le16(bytes, at + 2) << 16
-}
-
-pub(super) fn be16(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 2).map_or(0, |two| u32::from(two[0]) << 8 | u32::from(two[1]))
-}
-
-pub(super) fn be32(bytes: &[u8], at: usize) -> u32 {
-    be16(bytes, at) << 16 | be16(bytes, at + 2)
-}
-
-/// Uncompressed sound, whose length is that of its samples: no more of them than are there.
-fn wave<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
-    /// PCM, floating point, A-law, µ-law, and the form that says its real one later.
-    const PLAIN: [u32; 5] = [1, 3, 6, 7, 0xFFFE];
-    let (mut at, mut form) = (12_u64, None);
-    for _ in 0..LOOKS {
-        let Some(chunk) = read::<24, R>(file, at)? else { return Ok(None) };
-        let length = u64::from(le32(&chunk, 4));
-        match &chunk[..4] {
-            b"fmt " if PLAIN.contains(&le16(&chunk, 8)) => {
-                form = Some((le16(&chunk, 10), le32(&chunk, 12), u64::from(le16(&chunk, 20))));
-            }
-            b"fmt " => return Ok(None),
-            b"data" => {
-                let Some((channels, rate, frame @ 1..)) = form else { return Ok(None) };
-                let there = size.saturating_sub(at + 8);
-                // A recorder that did not come to its end wrote 0, or all ones.
-                let bytes = if length == 0 || length == u64::from(u32::MAX) { there } else { length.min(there) };
-                return Ok(audio(bytes / frame, rate, channels));
-            }
-            _ => {}
-        }
-        at = at.saturating_add(8).saturating_add(length).saturating_add(length % 2);
-    }
-    Ok(None)
-}
-
-/// The block that every FLAC file begins with; 0 samples means that its writer did not know.
-fn flac<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
-    let Some(bytes) = read::<42, R>(file, 0)? else { return Ok(None) };
-    if bytes[4] & 0x7F != 0 {
-        return Ok(None);
-    }
-    let packed = u64::from(be32(&bytes, 18)) << 32 | u64::from(be32(&bytes, 22));
-    let (rate, channels, samples) = (packed >> 44, (packed >> 41 & 7) + 1, packed & 0xF_FFFF_FFFF);
-    let known = u32::try_from(rate).ok().zip(u32::try_from(channels).ok()).filter(|_| samples > 0);
-    Ok(known.and_then(|(rate, channels)| audio(samples, rate, channels)))
 }
 
 #[cfg(test)]

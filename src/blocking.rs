@@ -1,4 +1,7 @@
-//! Work on files, off the runtime's threads.
+//! Work that blocks, off the runtime's threads. No other file starts a thread of tokio's for it.
+//!
+//! Where the work is waited for, a panic in it is passed on to whoever waits ([`joined`]). Who must go on after a panic
+//! (a server, a decoder of hostile files) waits for the handle of [`spawn`] and takes its error.
 
 use crate::clock::Clock;
 use std::time::Duration;
@@ -8,13 +11,24 @@ use tokio::task::JoinHandle;
 /// Runs `work` where it may block. On a runtime of one thread it runs in place, so that a simulation
 /// is the same every time.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    begin(work).await
+    started(work).await
 }
 
 /// As [`blocking`], but in place where `is_little`: for work on the state directory that takes less than handing
 /// it over.
-pub async fn aside_unless<T: Send + 'static>(is_little: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub async fn in_place_if<T: Send + 'static>(is_little: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
     if is_little { work() } else { blocking(work).await }
+}
+
+/// As [`blocking`], but never in place: for a service whose other requests go on, also on a runtime of one thread.
+pub async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    joined(spawn(work)).await
+}
+
+/// Begins `work` where it may block, for as long as it likes, never in place: for work that another task feeds or
+/// listens to, and for what may hang. Its handle says by an error that it panicked. Dropped, it is left to itself.
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(work)
 }
 
 /// As [`blocking`], if it ends within `limit`; else `None`, and its thread is left to itself: a disk that
@@ -26,16 +40,18 @@ pub async fn within<T: Send + 'static>(
 ) -> Option<T> {
     tokio::select! {
         biased;
-        done = begin(work) => Some(done),
+        done = started(work) => Some(done),
         () = clock.sleep(limit) => None,
     }
 }
 
-/// As [`blocking`], begun at once: it goes on while nobody awaits it.
-pub fn begin<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send + 'static {
+/// As [`blocking`], started at once: it goes on while nobody awaits it.
+pub fn started<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = T> + Send + 'static {
     let begun = match Handle::current().runtime_flavor() {
         RuntimeFlavor::CurrentThread => Begun::Done(work()),
-        _ => Begun::Elsewhere(tokio::task::spawn_blocking(work)),
+        _ => Begun::Elsewhere(spawn(work)),
     };
     async {
         match begun {
@@ -75,5 +91,20 @@ mod tests {
         assert_eq!(hangs.await, None);
         assert_eq!(within(&SystemClock, Duration::from_secs(600), || 7).await, Some(7));
         drop(go);
+    }
+
+    #[tokio::test]
+    async fn on_one_thread_work_is_done_in_place_unless_it_must_not_be() {
+        let here = std::thread::current().id();
+        assert_eq!(blocking(|| std::thread::current().id()).await, here);
+        assert_ne!(elsewhere(|| std::thread::current().id()).await, here);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_passed_on_to_whoever_waits() {
+        let waits = tokio::spawn(elsewhere::<()>(|| std::panic::panic_any("hostile")));
+        let passed_on = waits.await.unwrap_err().into_panic();
+        assert_eq!(passed_on.downcast_ref::<&str>(), Some(&"hostile"));
+        assert!(spawn::<()>(|| std::panic::panic_any("hostile")).await.is_err_and(|error| error.is_panic()));
     }
 }

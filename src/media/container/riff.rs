@@ -1,0 +1,60 @@
+//! RIFF (WAVE, AVI) and RF64: chunks of a four-character code, a size of 32 bits in little-endian order, and the content,
+//! padded to an even length.
+
+use super::{ReadAt, le32, read};
+use std::io;
+
+/// One chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// The four-character code.
+    pub id: [u8; 4],
+    /// Where the content begins.
+    pub content: u64,
+    /// The length of the content; `None` where the writer did not know it: it wrote 0 or all ones.
+    pub size: Option<u64>,
+}
+
+impl Chunk {
+    /// Where the content ends, without its padding.
+    pub fn end(&self) -> Option<u64> {
+        self.size.map(|size| self.content.saturating_add(size))
+    }
+}
+
+/// The length of a content as its writer meant it.
+pub fn known_size(written: u32) -> Option<u64> {
+    (written != 0 && written != u32::MAX).then_some(u64::from(written))
+}
+
+/// Chunks, one after the other, as long as there are any.
+pub struct Chunks<'f, R: ?Sized> {
+    file: &'f R,
+    at: u64,
+    left: usize,
+}
+
+impl<'f, R: ReadAt + ?Sized> Chunks<'f, R> {
+    /// From this offset on.
+    pub fn starting_at(file: &'f R, at: u64) -> Self {
+        Self { file, at, left: super::MOST }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Chunk>> {
+        let Some(head) = read::<8, R>(self.file, self.at)? else { return Ok(None) };
+        let [a, b, c, d, ..] = head;
+        let written = le32(&head, 4);
+        let content = self.at.saturating_add(8);
+        self.at = content.saturating_add(u64::from(written)).saturating_add(u64::from(written % 2));
+        Ok(Some(Chunk { id: [a, b, c, d], content, size: known_size(written) }))
+    }
+}
+
+impl<R: ReadAt + ?Sized> Iterator for Chunks<'_, R> {
+    type Item = io::Result<Chunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        self.read().transpose()
+    }
+}
