@@ -82,7 +82,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         match submission {
-            Submission::Unsent(outcome) => self.commit_outcome(lease, job, outcome).await,
+            Submission::Unsent(outcome) => self.commit_outcome(lease, job, *outcome).await,
             Submission::Accepted(intended, transcription) => {
                 self.commit_accepted(lease, *intended, (transcription, client)).await
             }

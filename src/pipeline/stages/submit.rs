@@ -38,7 +38,7 @@ const UPLOAD_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// What became of an attempt to buy.
 pub enum Submission {
     /// No create was sent.
-    Unsent(StageOutcome),
+    Unsent(Box<StageOutcome>),
     /// Accepted. The job as of its intent.
     Accepted(Box<Job>, TranscriptionId),
     /// Definitely not accepted. The job as of its intent.
@@ -70,7 +70,7 @@ pub async fn run(
     upload: &AudioAt,
 ) -> Result<Submission, StageStop> {
     if let Some(outcome) = buys_nothing(context, mount, job, (order, upload)).await? {
-        return Ok(Submission::Unsent(outcome));
+        return Ok(Submission::Unsent(outcome.into()));
     }
     let token = Token::new(order, job.key.tag(), job.round);
     let of = (order, upload, &token);
@@ -79,11 +79,11 @@ pub async fn run(
         // The turn first: waiting for it must not make the intent old.
         let turn = context.client.turn().await;
         if let Some(outcome) = may_not_submit_now(context, mount, job).await? {
-            return Ok(Submission::Unsent(outcome));
+            return Ok(Submission::Unsent(outcome.into()));
         }
         let written = context.clock.uptime();
         if let Some(outcome) = reserve(context, mount, lease, job, order).await.map_err(StageStop::Store)? {
-            return Ok(Submission::Unsent(outcome));
+            return Ok(Submission::Unsent(outcome.into()));
         }
         crash::point(Point::Reserved);
         let intended = intend(context, job, &token)?;
