@@ -1486,6 +1486,19 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
 }
 
 #[test]
+fn the_kind_of_a_source_says_how_its_recordings_are_found() {
+    let said = |line: &str| {
+        let source = read(&format!("[[source]]\nname = \"s\"\n{line}\n")).unwrap().sources.remove(0);
+        (source.is_local(), source.scans_recordings(), source.takes_addresses(), source.row_roots().len())
+    };
+    assert_eq!(said("folder = \"media\""), (true, true, true, 0));
+    assert_eq!(said("manifest = \"lists/*.csv\"\nroots = [\"/srv\"]"), (true, false, false, 1));
+    assert_eq!(said("bucket = \"s3://media\"\ns3 = { anonymous = true }"), (false, true, false, 0));
+    let both = read("[[source]]\nmanifest = \"a/*.csv\"\nbucket = \"s3://media\"\ns3 = { anonymous = true }\n");
+    assert!(both.unwrap_err().to_string().contains("is given beside a `folder`"));
+}
+
+#[test]
 fn a_source_is_a_folder_or_lists() {
     let config = read("[[source]]\nmanifest = \"lists/20*/*.{csv,jsonl}\"\n").unwrap();
     let source = &config.sources[0];

@@ -140,6 +140,31 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_is_a_file_an_object_or_remote() {
+        use crate::domain::job::{JobKey, Stamp};
+        use crate::domain::names::{JobId, Timestamp};
+        let place = |lines: &str, row: Option<ManifestRow>| {
+            let text = format!("[[source]]\nname = \"s\"\n{lines}\n");
+            let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+            let key = JobKey { source: source.name.clone(), path: RelPath::new("a/talk.mp4") };
+            let seen = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 0 };
+            let mut job = Job::found(JobId(1), key, seen, Timestamp(0), Timestamp(0));
+            job.row = row.map(Box::new);
+            assert_eq!(matches!(recording(&source, &job), Recording::Remote(_)), job.is_remote());
+            (recording(&source, &job), outputs_beside(&source, &job).full())
+        };
+        let bucket = "bucket = \"s3://media/tapes\"\ns3 = { anonymous = true }";
+        let (object, outputs) = place(bucket, None);
+        assert_eq!(object, Recording::Object(RelPath::new("a/talk.mp4")));
+        assert_eq!(outputs, Path::new("s3://media/tapes/a/talk.mp4"));
+        let (file, _) = place("folder = \"/srv\"", None);
+        assert!(matches!(file, Recording::File(path) if path.full() == Path::new("/srv/a/talk.mp4")));
+        let url = RowMedia::Url(RemoteUrl::parse("https://h/x/talk.mp3").unwrap());
+        let (remote, _) = place("manifest = \"/srv/*.csv\"", Some(row(url, None)));
+        assert!(matches!(remote, Recording::Remote(_)));
+    }
+
+    #[test]
     fn outputs_go_where_their_row_says() {
         let file = |path: &str| RowMedia::File(RelPath::new(path));
         let url = |text: &str| RowMedia::Url(RemoteUrl::parse(text).unwrap());

@@ -176,8 +176,8 @@ async fn folder(mount: &Mount) -> CheckResult {
 
 /// Folders that a source's rows may name and that are not there.
 fn roots(source: &Source) -> Option<CheckResult> {
-    let gone = source.row_roots().iter();
-    let gone: Vec<String> = gone.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
+    let gone = source.row_roots().iter().filter(|root| !root.is_dir());
+    let gone: Vec<String> = gone.map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
     (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
 }
