@@ -3,6 +3,7 @@
 pub mod bed;
 pub mod certificates;
 pub mod config;
+pub mod faulty_service;
 pub mod fuzzing;
 pub mod jobs;
 pub mod leftovers;
@@ -15,6 +16,5 @@ pub mod receiver;
 pub mod s3;
 pub mod scripted;
 pub mod store_rules;
-pub mod storm;
 pub mod stub;
 pub mod test_service;
