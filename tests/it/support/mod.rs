@@ -2,6 +2,7 @@
 
 pub mod bed;
 pub mod certificates;
+pub mod child;
 pub mod config;
 pub mod faulty_service;
 pub mod fuzzing;
