@@ -3,14 +3,14 @@
 //!
 //! `cargo bench --bench faults -- [JOBS] [NAME]`: all rows, or those whose name has this in it.
 
+#[allow(clippy::unwrap_used)]
+#[path = "../tests/it/support/faulty_service/mod.rs"]
+mod faulty_service;
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../tests/it/support/scripted.rs"]
 mod scripted;
-#[allow(clippy::unwrap_used)]
-#[path = "../tests/it/support/storm/mod.rs"]
-mod storm;
 
-use storm::{Row, SCALE, row, weather};
+use faulty_service::{Row, SCALE, faults, row};
 
 /// At the service at once.
 const RUNNING: usize = 100;
@@ -24,8 +24,8 @@ fn main() {
     println!("429s: all, and those after half of the files were accepted. uploads, creates: sent again");
     println!("{}", Row::HEAD);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    for weather in weather::ALL.iter().filter(|weather| weather.name.contains(&wanted)) {
-        let row = runtime.block_on(row(weather, jobs, RUNNING));
+    for faults in faults::ALL.iter().filter(|faults| faults.name.contains(&wanted)) {
+        let row = runtime.block_on(row(faults, jobs, RUNNING));
         println!("{}", row.line());
         row.assert_laws();
     }

@@ -4,17 +4,12 @@
 
 mod cli;
 mod daemon;
-mod laws;
 mod media;
 mod outputs;
 mod protocol;
 mod repository;
 mod security;
 mod service;
-mod sim;
-mod simulation;
 mod sources;
 mod store;
 mod support;
-
-use support::jobs;

@@ -1,7 +1,7 @@
 //! Everything a service can do wrong, alone and together: every recording is transcribed once, and all is done.
 //! `cargo bench --bench faults` prints the table of 1,000 jobs a row.
 
-use crate::support::storm::{Row, row, weather};
+use crate::support::faulty_service::{Row, faults, row};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -13,14 +13,14 @@ const ROWS: usize = 10;
 
 #[test]
 fn whatever_a_service_does_each_recording_is_bought_once_and_done() {
-    let left = Mutex::new(weather::ALL.iter().collect::<VecDeque<_>>());
+    let left = Mutex::new(faults::ALL.iter().collect::<VecDeque<_>>());
     std::thread::scope(|scope| {
         for _ in 0..ROWS {
             scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 loop {
-                    let Some(weather) = left.lock().unwrap().pop_back() else { return };
-                    let row = runtime.block_on(row(weather, JOBS, RUNNING));
+                    let Some(faults) = left.lock().unwrap().pop_back() else { return };
+                    let row = runtime.block_on(row(faults, JOBS, RUNNING));
                     println!("{}\n{}", Row::HEAD, row.line());
                     row.assert_laws();
                 }

@@ -1,5 +1,6 @@
 //! The HTTP client against a service that does what a script says.
 
+use crate::support::child::test_in_child;
 use crate::support::scripted::{Scripted, Seen, Step, http, json};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -17,7 +18,6 @@ use scribed::wire::address::PlainHttp;
 use scribed::wire::page::ListQuery;
 use scribed::wire::timestamps;
 use serde_json::{Map, Value, json as value};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -839,8 +839,8 @@ fn what_cannot_be_configured() {
 
 /// Runs one ignored test of this binary in a process of its own, with these variables.
 fn child(test: &str, variables: &[(&str, &str)]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture"]).envs(variables.iter().copied());
+    let mut command = test_in_child(module_path!(), test);
+    command.arg("--ignored").envs(variables.iter().copied());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -849,7 +849,7 @@ fn child(test: &str, variables: &[(&str, &str)]) {
 #[test]
 fn this_machine_is_not_asked_for_through_a_proxy() {
     let proxy = "http://127.0.0.1:9";
-    child("client::child_behind_a_proxy", &[("HTTP_PROXY", proxy), ("http_proxy", proxy), ("ALL_PROXY", proxy)]);
+    child("child_behind_a_proxy", &[("HTTP_PROXY", proxy), ("http_proxy", proxy), ("ALL_PROXY", proxy)]);
 }
 
 #[tokio::test]
@@ -869,7 +869,7 @@ fn a_machine_without_certificates() {
     let file = empty.path().join("none.pem");
     std::fs::write(&file, "").unwrap();
     let variables = [("SSL_CERT_FILE", file.to_str().unwrap()), ("SSL_CERT_DIR", empty.path().to_str().unwrap())];
-    child("client::child_without_certificates", &variables);
+    child("child_without_certificates", &variables);
 }
 
 #[tokio::test]

@@ -7,5 +7,7 @@ mod http_client;
 mod list_scan;
 mod recovery;
 mod service_answers;
+mod sim;
+mod simulation;
 mod state_machine;
 mod wire_samples;

@@ -1,6 +1,7 @@
 //! Neither what a client sends nor how much was said decides how much memory the service takes.
 
 use crate::support::bed::{SERVICE_KEY, Service, ffmpeg};
+use crate::support::child::test_in_child;
 use crate::support::receiver::{Mood, Receiver};
 use crate::support::test_service::{Canned, Mood as Ear, TestService, answer, eventually, names, options, speech};
 use reqwest::multipart::{Form, Part};
@@ -8,7 +9,6 @@ use reqwest::{Client, Method, StatusCode};
 use scribed::server::recognition::recogniser::{RecognisedWord, Recogniser, RecogniserError};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -138,11 +138,7 @@ fn a_million_words_take_bounded_memory() {
     if std::env::var_os(CHILD).is_some() {
         return tokio::runtime::Runtime::new().unwrap().block_on(a_million_words());
     }
-    let ran = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "growth::a_million_words_take_bounded_memory", "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
+    let ran = test_in_child(module_path!(), "a_million_words_take_bounded_memory").env(CHILD, "1").output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
     let most: u64 = said.lines().find_map(|line| line.strip_prefix("most ")).unwrap().parse().unwrap();

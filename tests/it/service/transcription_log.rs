@@ -1,6 +1,7 @@
 //! The desk over its ledger: random orders against a model, a kill at every step of the ledger's own, and
 //! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
 
+use crate::support::child::test_in_child;
 use crate::support::store_rules::{OWNER, store_rules};
 use proptest::prelude::*;
 use scribed::clock::SystemClock;
@@ -29,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
@@ -216,8 +217,7 @@ fn work(root: &Path) {
 
 /// Runs the child until it dies at a place; what it said. `None` where it came to its end.
 fn killed_at(root: &Path, place: &str) -> Option<Vec<(String, String, u64)>> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "ledger::killed_at_every_step_nothing_is_lost_and_nothing_comes_back", "--nocapture"])
+    let mut child = test_in_child(module_path!(), "killed_at_every_step_nothing_is_lost_and_nothing_comes_back")
         .env(CHILD, root)
         .env("SCRIBED_CRASH_AT", place)
         .stdout(Stdio::piped())

@@ -2,6 +2,7 @@
 //! that works on a store and says what was acknowledged, kills it at a random moment, opens the store,
 //! and looks; many times on one directory.
 
+use crate::support::child::test_in_child;
 use crate::support::jobs::{START, key, next, stamp};
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
@@ -13,7 +14,7 @@ use scribed::store::sled;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,8 +59,7 @@ fn what_was_acknowledged_survives_kill_9() {
 
 /// The steps that the child was told are durable before it died.
 fn killed_after(dir: &Path, moment: Duration) -> Vec<(JobId, usize)> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::what_was_acknowledged_survives_kill_9", "--nocapture"])
+    let mut child = test_in_child(module_path!(), "what_was_acknowledged_survives_kill_9")
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()

@@ -2,6 +2,7 @@
 
 mod durability;
 mod large_records;
+mod laws;
 mod model;
 mod old_data;
 mod power_loss;

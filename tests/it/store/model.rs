@@ -1,7 +1,7 @@
 //! Any sequence of orders, with the store opened again in between, does to sled what it does to memory;
 //! and what both count and look up is what counting and searching the slow way gives.
 
-use crate::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit, told};
+use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit, told};
 use crate::support::jobs::{at, fault, key, next, order, service, stamp, transcription};
 use proptest::prelude::*;
 use proptest::test_runner::Config;

@@ -2,7 +2,9 @@
 
 pub mod bed;
 pub mod certificates;
+pub mod child;
 pub mod config;
+pub mod faulty_service;
 pub mod fuzzing;
 pub mod jobs;
 pub mod leftovers;
@@ -15,6 +17,5 @@ pub mod receiver;
 pub mod s3;
 pub mod scripted;
 pub mod store_rules;
-pub mod storm;
 pub mod stub;
 pub mod test_service;

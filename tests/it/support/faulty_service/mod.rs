@@ -1,9 +1,10 @@
 //! A queue against a service that misbehaves: the real engine, the real store, real HTTP, and a clock that runs
 //! [`SCALE`] times as fast as the machine's, so that an outage of minutes takes seconds.
 
+pub mod faults;
 pub mod service;
-pub mod weather;
 
+use faults::Faults;
 use scribed::client::contract::{Client, Identity};
 use scribed::client::http::{ClientOptions, HttpClient, ServiceKey, Timeouts};
 use scribed::clock::{Clock, Steady, SystemClock, Uptime};
@@ -31,7 +32,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use weather::Weather;
 
 /// So many times as fast time goes.
 pub const SCALE: u32 = 30;
@@ -143,13 +143,13 @@ fn fill(inbox: &Path, jobs: usize) {
 }
 
 /// All jobs of one row, from the first scan to the last output.
-pub async fn row(weather: &Weather, jobs: usize, running: usize) -> Row {
+pub async fn row(faults: &Faults, jobs: usize, running: usize) -> Row {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir.path().join("inbox"), jobs);
     let clock = Arc::new(Fast::new());
-    let service = Service::start(weather, Arc::clone(&clock), running).await;
+    let service = Service::start(faults, Arc::clone(&clock), running).await;
     let config = config(dir.path(), &service.url(), running);
-    let house = House::open(&config, &clock, weather.calls).await;
+    let house = House::open(&config, &clock, faults.calls).await;
     let stop = CancellationToken::new();
     let run = {
         let (engine, stop) = (Arc::clone(&house.engine), stop.clone());
@@ -166,7 +166,7 @@ pub async fn row(weather: &Weather, jobs: usize, running: usize) -> Row {
     let outputs = std::fs::read_dir(dir.path().join("inbox"))
         .unwrap()
         .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(".en.txt")));
-    Row { name: weather.name, jobs, counts, books: service.books(), outputs: outputs.count(), took: clock.passed() }
+    Row { name: faults.name, jobs, counts, books: service.books(), outputs: outputs.count(), took: clock.passed() }
 }
 
 struct House {

@@ -1,7 +1,7 @@
 //! The service: its ledger outlives the daemon, and is what the oracles believe.
 
-use crate::sim::clock::{SimClock, date};
-use crate::sim::plan::{LAG, ListOrder, Outage, TIME_OUT, Weather, between, secs};
+use crate::protocol::sim::clock::{SimClock, date};
+use crate::protocol::sim::plan::{LAG, ListOrder, Outage, TIME_OUT, Weather, between, secs};
 use fastrand::Rng;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::names::{Hash, Timestamp, TranscriptionId, UploadId};

@@ -1,7 +1,7 @@
 //! The scripted client: one life's connection to the service.
 
-use crate::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
-use crate::sim::world::World;
+use crate::protocol::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
+use crate::protocol::sim::world::World;
 use futures_util::StreamExt;
 use scribed::client::contract::{
     AcceptedUpload, Client, CreatePermit, CreateRequest, Creation, Identity, ListFault, ListItem, ListPage,
@@ -213,7 +213,7 @@ impl Client for Scripted {
         let to = (from + limit).min(all.len());
         let listed = |record: &Record| ListItem {
             id: TranscriptionId::new(record.id.clone()),
-            created: Some(crate::sim::clock::date(record.created)),
+            created: Some(crate::protocol::sim::clock::date(record.created)),
             token: record.token.clone(),
             billed: None,
             status: record.status(now),

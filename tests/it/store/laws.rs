@@ -1,7 +1,9 @@
 //! What every store promises, each law once, upheld by every store. After each law the store is opened
 //! again and has to tell the same.
 
-use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
+use crate::support::jobs::{
+    AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription,
+};
 use scribed::domain::budget::{BudgetLimit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::{Fault, FaultKind};
@@ -653,7 +655,7 @@ async fn what_was_bought_is_known(case: &mut Case) {
         transcription: transcription(1),
         round: 0,
         by: Some(id),
-        origin: crate::jobs::origin(),
+        origin: crate::support::jobs::origin(),
         sighted: None,
     });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
@@ -926,7 +928,7 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
         transcription: transcription(1),
         round: 0,
         by: Some(owner.id),
-        origin: crate::jobs::origin(),
+        origin: crate::support::jobs::origin(),
         sighted: None,
     });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
@@ -950,15 +952,15 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
     let job = job.on(JobEvent::Anew, at(7)).unwrap(); // it had died
     case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
-    let job = job.on(crate::jobs::uploaded(1), at(8)).unwrap();
-    let intended = crate::jobs::intended(&job, 1);
+    let job = job.on(crate::support::jobs::uploaded(1), at(8)).unwrap();
+    let intended = crate::support::jobs::intended(&job, 1);
     let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
     let better = Some(Bought {
         transcription: transcription(7),
         round: 1,
         by: Some(job.id),
-        origin: crate::jobs::origin(),
+        origin: crate::support::jobs::origin(),
         sighted: None,
     });
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);

@@ -5,12 +5,12 @@
 //! `SIM_SEED=7 cargo test simulation` runs one world and shows what happened in it; `SIM_SEEDS=100000`
 //! runs more of them.
 
-use crate::sim::client::{Scripted, words_of};
-use crate::sim::mutants::{Mutant, Mutation};
-use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
-use crate::sim::service::{End, Record};
-use crate::sim::store::SimStore;
-use crate::sim::world::{World, key};
+use crate::protocol::sim::client::{Scripted, words_of};
+use crate::protocol::sim::mutants::{Mutant, Mutation};
+use crate::protocol::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
+use crate::protocol::sim::service::{End, Record};
+use crate::protocol::sim::store::SimStore;
+use crate::protocol::sim::world::{World, key};
 use reqwest::Url;
 use scribed::beneath::RootedPath;
 use scribed::clock::{Clock, Steady};
@@ -72,7 +72,7 @@ struct Sim {
 
 /// With its marker: an emptied folder is just empty.
 fn mount(source: &model::Source, config: &Config, world: &World) -> (SourceName, Arc<Mount>) {
-    let clock = Arc::<crate::sim::clock::SimClock>::clone(&world.clock);
+    let clock = Arc::<crate::protocol::sim::clock::SimClock>::clone(&world.clock);
     let mount = Mount::new(Arc::new(source.clone()), &config.state, clock);
     mount.there_blocking().unwrap();
     mount.mark();
@@ -181,13 +181,13 @@ impl Sim {
             inner: Scripted::new(Arc::clone(&self.world), life, format!("key {}", self.keys.load(Ordering::Relaxed))),
             mutation: self.mutation,
         };
-        let terms = self.config.services[&crate::jobs::service()].terms();
+        let terms = self.config.services[&crate::support::jobs::service()].terms();
         let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
         EngineParts {
             store,
             routing: Arc::new(self.config.routing()),
             client: Arc::new(client),
-            clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
+            clock: Arc::new(Steady::new(Arc::<crate::protocol::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
             budget_gate: self.budget_gate(),
@@ -419,7 +419,7 @@ impl Sim {
         let jobs = jobs(store).await;
         let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
         // A queue that a person must look at, and the engine says so: nothing new is bought.
-        let asks = engine.trouble().is_some() && store.suspect(&crate::jobs::service()).await.unwrap();
+        let asks = engine.trouble().is_some() && store.suspect(&crate::support::jobs::service()).await.unwrap();
         let waits = |job: &Job| asks && matches!(job.stage.kind(), StageKind::Uploaded | StageKind::Probed);
         jobs.iter().all(|job| rests(job, &by_id) || waits(job) || (asks && job.stage.kind() == StageKind::Following))
     }

@@ -21,7 +21,7 @@ pub struct Outage {
 
 /// Chances are of a hundred.
 #[derive(Debug, Clone)]
-pub struct Weather {
+pub struct Faults {
     pub name: &'static str,
     pub outages: &'static [Outage],
     /// That a request is answered wrongly and nothing happens.
@@ -51,7 +51,7 @@ pub struct Weather {
     pub calls_forged: bool,
 }
 
-const WELL: Weather = Weather {
+const WELL: Faults = Faults {
     name: "all is well",
     outages: &[],
     wrong: 0,
@@ -78,27 +78,27 @@ const fn out(from: u64, lasts: u64, says: Out) -> Outage {
 const LATE: Duration = Duration::from_secs(45);
 
 /// Every row of the table.
-pub const ALL: [Weather; 20] = [
+pub const ALL: [Faults; 20] = [
     WELL,
-    Weather { name: "out: 503", outages: &[out(10, 120, Out::Status(503))], ..WELL },
-    Weather { name: "out: every connection is reset", outages: &[out(10, 120, Out::Reset)], ..WELL },
-    Weather { name: "out: nothing is answered", outages: &[out(10, 120, Out::Hang)], ..WELL },
-    Weather { name: "out: a web page", outages: &[out(10, 120, Out::Page)], ..WELL },
-    Weather { name: "the key is refused for a while", outages: &[out(10, 60, Out::Status(401))], ..WELL },
-    Weather { name: "no money for a while", outages: &[out(10, 60, Out::Status(402))], ..WELL },
-    Weather { name: "5xx, 408, 409, 425: one in ten", wrong: 10, ..WELL },
-    Weather { name: "answers lost: one in ten", lost: 10, ..WELL },
-    Weather { name: "answers malformed: one in ten", malformed: 10, ..WELL },
-    Weather { name: "it bears a third of what was agreed", learned_limits: Some(3), ..WELL },
-    Weather { name: "lists and reads 45 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
-    Weather { name: "filters ignored, answers lost", lost: 5, ignores: true, ..WELL },
-    Weather { name: "transcriptions die: one in twenty", dies: 5, ..WELL },
-    Weather { name: "states that mean nothing: one in ten", odd: 10, ..WELL },
-    Weather { name: "uploads void: one in twenty", void: 5, ..WELL },
-    Weather { name: "callbacks: half are lost", calls: true, calls_lost: 50, ..WELL },
-    Weather { name: "callbacks: doubled, and forged", calls: true, calls_doubled: 100, calls_forged: true, ..WELL },
-    Weather { name: "callbacks: early", calls: true, calls_early: 100, ..WELL },
-    Weather {
+    Faults { name: "out: 503", outages: &[out(10, 120, Out::Status(503))], ..WELL },
+    Faults { name: "out: every connection is reset", outages: &[out(10, 120, Out::Reset)], ..WELL },
+    Faults { name: "out: nothing is answered", outages: &[out(10, 120, Out::Hang)], ..WELL },
+    Faults { name: "out: a web page", outages: &[out(10, 120, Out::Page)], ..WELL },
+    Faults { name: "the key is refused for a while", outages: &[out(10, 60, Out::Status(401))], ..WELL },
+    Faults { name: "no money for a while", outages: &[out(10, 60, Out::Status(402))], ..WELL },
+    Faults { name: "5xx, 408, 409, 425: one in ten", wrong: 10, ..WELL },
+    Faults { name: "answers lost: one in ten", lost: 10, ..WELL },
+    Faults { name: "answers malformed: one in ten", malformed: 10, ..WELL },
+    Faults { name: "it bears a third of what was agreed", learned_limits: Some(3), ..WELL },
+    Faults { name: "lists and reads 45 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
+    Faults { name: "filters ignored, answers lost", lost: 5, ignores: true, ..WELL },
+    Faults { name: "transcriptions die: one in twenty", dies: 5, ..WELL },
+    Faults { name: "states that mean nothing: one in ten", odd: 10, ..WELL },
+    Faults { name: "uploads void: one in twenty", void: 5, ..WELL },
+    Faults { name: "callbacks: half are lost", calls: true, calls_lost: 50, ..WELL },
+    Faults { name: "callbacks: doubled, and forged", calls: true, calls_doubled: 100, calls_forged: true, ..WELL },
+    Faults { name: "callbacks: early", calls: true, calls_early: 100, ..WELL },
+    Faults {
         name: "all together",
         outages: &[
             out(10, 30, Out::Status(503)),

@@ -1,7 +1,7 @@
 //! The queue on a disk that forgets, with a place to crash before and after every step.
 
-use crate::sim::line::LineLaw;
-use crate::sim::world::{World, must_be_kept};
+use crate::protocol::sim::line::LineLaw;
+use crate::protocol::sim::world::{World, must_be_kept};
 use scribed::domain::budget::{Account, BudgetExceeded, BudgetLimit};
 use scribed::domain::charge::Charge;
 use scribed::domain::due_limit::LongestWaits;

@@ -2,7 +2,7 @@
 
 use super::super::scripted::{Scripted, Seen, Step, http};
 use super::Fast;
-use super::weather::{Out, Weather};
+use super::faults::{Faults, Out};
 use scribed::clock::Clock;
 use scribed::domain::names::Timestamp;
 use scribed::wire::timestamps;
@@ -56,7 +56,7 @@ struct Call {
 }
 
 struct State {
-    weather: Weather,
+    faults: Faults,
     clock: Arc<Fast>,
     begun: Timestamp,
     rng: fastrand::Rng,
@@ -78,9 +78,9 @@ pub struct Service {
 }
 
 impl Service {
-    pub async fn start(weather: &Weather, clock: Arc<Fast>, running: usize) -> Self {
+    pub async fn start(faults: &Faults, clock: Arc<Fast>, running: usize) -> Self {
         let state = State {
-            weather: weather.clone(),
+            faults: faults.clone(),
             begun: clock.now(),
             clock: Arc::clone(&clock),
             rng: fastrand::Rng::with_seed(11),
@@ -95,7 +95,7 @@ impl Service {
         let state = Arc::new(Mutex::new(state));
         let answering = Arc::clone(&state);
         let scripted = Scripted::answering(move |seen| lock(&answering).answer(seen)).await;
-        Self { scripted, state, clock, forges: weather.calls_forged }
+        Self { scripted, state, clock, forges: faults.calls_forged }
     }
 
     pub fn url(&self) -> String {
@@ -156,11 +156,11 @@ impl State {
         *counted += 1;
         let now = self.clock.now();
         let since = now.since(self.begun);
-        let is_out = |outage: &&super::weather::Outage| since >= outage.from && since < outage.from + outage.lasts;
-        if let Some(outage) = self.weather.outages.iter().find(is_out) {
+        let is_out = |outage: &&super::faults::Outage| since >= outage.from && since < outage.from + outage.lasts;
+        if let Some(outage) = self.faults.outages.iter().find(is_out) {
             return self.out(outage.says, method);
         }
-        if self.chance(self.weather.wrong) {
+        if self.chance(self.faults.wrong) {
             let status = [500, 502, 503, 504, 408, 409, 425][self.rng.usize(0..7)];
             return self.refuse(status, "");
         }
@@ -215,10 +215,10 @@ impl State {
 
     fn said(&mut self, status: u16, body: &Value) -> Step {
         let (text, head) = (body.to_string(), self.head(JSON));
-        if self.chance(self.weather.lost) {
+        if self.chance(self.faults.lost) {
             return [Step::ResetAfter, Step::CloseAfter][self.rng.usize(0..2)].clone();
         }
-        if self.chance(self.weather.malformed) {
+        if self.chance(self.faults.malformed) {
             let half = &text[..text.len() / 2];
             return match self.rng.u32(0..3) {
                 0 => Step::Answer(http(status, &head, half)),
@@ -240,7 +240,7 @@ impl State {
         let id = format!("u-{}", self.number());
         self.uploads.insert(id.clone(), file_name(seen));
         let mut metadata = json!({ "id": id, "audio_duration": 60.0, "number_of_channels": 1 });
-        if self.chance(self.weather.void) {
+        if self.chance(self.faults.void) {
             metadata["size"] = json!(1);
         }
         json!({ "audio_url": format!("http://stt/file/{id}"), "audio_metadata": metadata })
@@ -250,13 +250,13 @@ impl State {
     fn create(&mut self, seen: &Seen) -> Option<Value> {
         let (body, now) = (json_body(seen), self.clock.now());
         let at_work = self.records.iter().filter(|record| record.ends > now).count();
-        if self.weather.learned_limits.is_some_and(|of| at_work >= (self.running / of).max(1)) {
+        if self.faults.learned_limits.is_some_and(|of| at_work >= (self.running / of).max(1)) {
             return None;
         }
         let id = format!("t-{}", self.number());
         let upload = body["audio_url"].as_str().unwrap().rsplit('/').next().unwrap();
         let file = self.uploads[upload].clone();
-        let dies = self.chance(self.weather.dies);
+        let dies = self.chance(self.faults.dies);
         *self.books.good.entry(file.clone()).or_default() += u32::from(!dies);
         let token = body["custom_metadata"]["scribed"].as_str().unwrap().to_owned();
         *self.books.tokens.entry(token).or_default() += 1;
@@ -271,7 +271,7 @@ impl State {
     }
 
     fn call(&mut self, url: &str, now: Timestamp, ends: Timestamp) {
-        let Weather { calls_lost, calls_doubled, calls_early, .. } = self.weather;
+        let Faults { calls_lost, calls_doubled, calls_early, .. } = self.faults;
         if self.chance(calls_early) {
             self.calls.push(Call { at: now, url: url.to_owned() });
         }
@@ -293,10 +293,10 @@ impl State {
     fn read(&mut self, path: &str) -> Option<Value> {
         let now = self.clock.now();
         let at = *self.by_id.get(path.rsplit('/').next().unwrap())?;
-        let is_odd = self.chance(self.weather.odd);
+        let is_odd = self.chance(self.faults.odd);
         let odd = ["asleep", "done", "queued"][self.rng.usize(0..3)];
         let record = &self.records[at];
-        if now < record.created.after(self.weather.reads_late) && self.weather.reads_late > Duration::ZERO {
+        if now < record.created.after(self.faults.reads_late) && self.faults.reads_late > Duration::ZERO {
             return None;
         }
         let mut told = listed(record, now);
@@ -331,10 +331,10 @@ impl State {
             let status = listed(record, now)["status"].clone();
             let filtered = (wanted.is_empty() || wanted.iter().any(|wanted| status == *wanted))
                 && after.is_none_or(|after| record.created > after);
-            now >= record.created.after(self.weather.list_late) && (filtered || self.weather.ignores)
+            now >= record.created.after(self.faults.list_late) && (filtered || self.faults.ignores)
         };
         let mut items: Vec<&Record> = self.records.iter().filter(fits).collect();
-        if !self.weather.ignores {
+        if !self.faults.ignores {
             items.reverse();
         }
         let more = items.len() > from + limit;

@@ -1,8 +1,8 @@
 //! One simulated world: the machine, its disk, its clock, the service, and where it crashes.
 
-use crate::sim::clock::SimClock;
-use crate::sim::plan::{Blow, FilePlan, Plan, What};
-use crate::sim::service::Service;
+use crate::protocol::sim::clock::SimClock;
+use crate::protocol::sim::plan::{Blow, FilePlan, Plan, What};
+use crate::protocol::sim::service::Service;
 use fastrand::Rng;
 use scribed::clock::Clock;
 use scribed::domain::cron_line::CronLine;
