@@ -262,7 +262,7 @@ fn what_failed_after_its_audio_was_heard_or_sent_stays_spent() {
 
 #[test]
 fn what_is_billed_beyond_its_reservation_is_one_line_and_only_where_there_is_a_budget() {
-    let says = "bills more than was reserved";
+    let says = "billed more than scribed had reserved";
     for (budget, expected) in [("", 0), ("[budget]\nmonth = \"10h\"", 1)] {
         let stub = Stub::start(|of, _| match of.endpoint {
             Endpoint::Read => Act::Change(|record| record["result"]["metadata"]["billing_time"] = json!(10.0)),

@@ -171,7 +171,7 @@ fn what_cannot_be_put_waits_and_is_not_bought_again() {
     });
     let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
     let ran = bed.run(["once", "--json", "--patience", "1s"]);
-    assert_eq!(ran.stderr.matches("outputs cannot be written").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("cannot write outputs to a folder").count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("give the bucket's key the right to put objects"), "{ran:?}");
     bed.configure(&format!("{SERVICE}{}", s3.source("tapes", s3.port)));
     assert_eq!(bed.once(0)["done"], 1);
@@ -407,7 +407,7 @@ fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
     let failed = bed.once(1)["failed"].clone();
     let job = &bed.jobs()["other.wav"];
     let words = job["fault"]["words"].as_str().unwrap_or_default();
-    assert!(failed == 1 && words.contains("make `state.spool` larger"), "{job}");
+    assert!(failed == 1 && words.contains("increase `state.spool`"), "{job}");
     assert_eq!(stub.book().contents.len(), 1, "{:?}", stub.book().contents.keys());
 }
 

@@ -213,7 +213,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    let waits = "nothing is submitted before the list of default is scanned (the queue is new, was repaired, or is older than it was): that begins in ";
+    let waits = "scribed submits nothing before it has read the list of service default (the queue is new, was repaired, or was restored from an older state): scribed starts to read it in ";
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();

@@ -325,7 +325,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
     let nowhere = scene.bed.path("nowhere");
     let ran = scene.pass_on(0, nowhere.to_str().unwrap());
     assert_eq!(scene.job("a.mp4")["sent"]["why"], "the program `ffprobe` was not found; install the package `ffmpeg`");
-    assert_eq!(ran.stderr.matches("no sound track can be taken out").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("scribed cannot extract audio tracks").count(), 1, "{ran:?}");
     let mut check = scene.bed.command(["check"]);
     check.env("PATH", &nowhere);
     let check = Running::start(check).wait();
@@ -419,7 +419,7 @@ fn the_spool_is_bounded_and_what_never_fits_is_sent_as_it_is() {
     scene.film("late.mp4", &["-c:a", "aac", "-metadata", "title=late"]);
     scene.pass(0);
     let why = scene.job("late.mp4")["sent"]["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("make `state.spool` larger"), "{why}");
+    assert!(why.contains("increase `state.spool`"), "{why}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn an_outage_is_a_warning_at_first_and_its_end_is_logged_as_its_start_was() {
         let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {log}"));
         ["ERROR", "WARN", "INFO"].into_iter().find(|level| line.contains(level)).unwrap().to_owned()
     };
-    assert_eq!(level_of("nothing is sent to the service"), level_of("the service answers again"));
+    assert_eq!(level_of("scribed sends nothing to the service"), level_of("the service answers again"));
     assert_eq!(level_of("the service answers again"), "WARN");
 }
 

@@ -134,7 +134,7 @@ fn a_budget_lets_nothing_through_of_which_nobody_says_how_long_it_is() {
     let jobs = bed.jobs();
     assert_eq!(jobs["said"]["stage"], "written");
     let reason = jobs["unsaid"]["reason"].as_str().unwrap();
-    assert!(reason.contains("give its row a `duration`"), "{reason}");
+    assert!(reason.contains("fill in `duration` in its row"), "{reason}");
     assert!(jobs["too long"]["reason"].as_str().unwrap().contains("11.0 s"), "{jobs:?}");
     assert_eq!(stub.book().creates.len(), 1);
 }
@@ -146,7 +146,7 @@ fn nothing_is_fetched_for_a_source_that_stays_here() {
     let sum = bed.once(1);
     assert_eq!(sum["waiting_for"]["person"], 1, "{sum}");
     let reason = bed.jobs()["a"]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("`local_only`") && reason.contains("download it"), "{reason}");
+    assert!(reason.contains("`local_only`") && reason.contains("download the recording"), "{reason}");
 }
 
 #[test]

@@ -42,5 +42,5 @@ fn what_was_bought_for_a_source_that_is_gone_is_kept_and_holds_up_no_other() {
     eventually("the other one is done", || bed.run(["once"]).code != 3 && bed.jobs()["b.wav"]["stage"] == "written");
     let row = &bed.jobs()["a.wav"];
     assert_eq!(row["stage"], "fetched", "{row}");
-    assert!(row["reason"].as_str().unwrap().contains("no source in jobs.toml is named"), "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("jobs.toml has no source named"), "{row}");
 }

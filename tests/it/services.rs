@@ -161,7 +161,7 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
     bed.configure(&moved);
     let ran = bed.run(["once", "--json"]);
     assert_eq!((ran.code, &ran.last_object()["waiting_for"]), (1, &json!({ "person": 2 })), "{ran:?}");
-    assert_eq!(ran.stderr.matches("a service has moved").count(), 1, "said once: {}", ran.stderr);
+    assert_eq!(ran.stderr.matches("the address of a service changed").count(), 1, "said once: {}", ran.stderr);
     assert_eq!(reads(&stub), before, "nobody is asked there");
     let told = bed.run(["show", "inbox/a.wav"]).stdout;
     assert!(told.contains("was bought at http://127.0.0.1:") && told.contains("scribed retry"), "{told}");

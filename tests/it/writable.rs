@@ -69,8 +69,8 @@ fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
     eventually("all are written", || bed.jobs().values().all(|job| job["stage"] == "written"));
     daemon.signal(Signal::TERM);
     let ran = daemon.wait();
-    assert_eq!(ran.stderr.matches("outputs cannot be written; ").count(), 1, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("outputs can be written again").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("cannot write outputs to a folder; ").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("scribed can write outputs to the folder again").count(), 1, "{}", ran.stderr);
 }
 
 #[test]

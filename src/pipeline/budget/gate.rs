@@ -284,7 +284,7 @@ impl BudgetGate {
             let mut refused = self.refused();
             // Once for each budget, until it is there again.
             if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
-                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into what is left of a budget; it waits, and what is small enough goes on");
+                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into the rest of a budget; the job waits, and smaller ones continue");
             }
             refused.insert(job.id, Refused { source, whose, need, left, opens: until, counts: true });
         }
@@ -296,16 +296,16 @@ impl BudgetGate {
         let setting = over.limit.setting();
         if over.is_hopeless() {
             return format!(
-                "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
-                 and `scribed reload`; the others go on"
+                "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that \
+                 setting, then `scribed reload`; other jobs continue"
             );
         }
         let again = match (over.opens(), over.limit.period) {
-            (Some(at), _) => format!("it goes on at {}", Zone::UTC.shown(at)),
-            (None, Period::Run) => "it goes on with the next run".to_owned(),
-            (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
+            (Some(at), _) => format!("the job continues at {}", Zone::UTC.shown(at)),
+            (None, Period::Run) => "the job continues with the next run".to_owned(),
+            (None, _) => "the job continues when you raise the budget and `scribed reload`".to_owned(),
         };
-        format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
+        format!("it needs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
     }
 
     /// Whose jobs are not tried now: enough of them were refused.
@@ -388,7 +388,8 @@ impl BudgetGate {
         if job.fault.is_some() || job.bumped.is_some() || !self.shut(now).is_for(&job.key.source) {
             return Ok(job);
         }
-        let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
+        let words = "the budget is used up by other jobs: `scribed status` shows what is left and when the next \
+                     period begins";
         let (until, fault) = (self.opens(now), Fault::new(FaultKind::Budget, words, now));
         Ok(job.resting(until, Some(fault)))
     }
@@ -436,15 +437,15 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
 
 fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Deferral {
     let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
-        true => "say it by `scribed add --duration 1h2m` with its address",
-        false => "give its row a `duration`",
+        true => "give the length with `scribed add --duration 1h2m` and the address",
+        false => "fill in `duration` in its row",
     };
     let remote = format!(
-        "the service fetches it by itself, and says how long it is when it has been bought, so that nothing can be \
-         reserved for it in the budget: {how}, or take the budget out"
+        "the length of the recording is not known before it is bought, since the service fetches it, so scribed \
+         cannot reserve budget for it: {how}, or remove the budget"
     );
-    let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
-                 budget: convert it (`ffmpeg -i` with another name), or take the budget out";
+    let file = "neither the file nor the service gives the length of the recording, so scribed cannot reserve \
+                budget for it: convert the file with ffmpeg, or remove the budget";
     let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
     let words = if is_remote { remote } else { file.to_owned() };
     Deferral { until: None, fault: Fault { asks: true, ..Fault::new(FaultKind::Budget, words, now) } }

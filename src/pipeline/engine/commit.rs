@@ -41,7 +41,11 @@ impl Engine {
             StageOutcome::Step(event) | StageOutcome::StepThen(event, _)
                 if job.clone().on(event.clone(), now).is_err() =>
             {
-                let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
+                let words = format!(
+                    "internal error: the event {} does not apply to a job at stage {}",
+                    event.name(),
+                    job.stage.kind().name()
+                );
                 return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
             }
             StageOutcome::Step(event) => self.stepped(job, event, None, now),
@@ -102,7 +106,7 @@ impl Engine {
         let jitter = self.memory().chance.f64();
         let closed = self.line().heard_fault(fault, self.parts().clock.uptime(), jitter);
         if closed {
-            tracing::warn!(service = %self.service(), reason = %fault.words, "nothing is sent to the service until it answers again");
+            tracing::warn!(service = %self.service(), reason = %fault.words, "scribed sends nothing to the service until it answers again");
         }
     }
 
@@ -124,7 +128,7 @@ impl Engine {
         let source = &job.key.source;
         let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
         if waits && self.memory().unwritable.insert(source.clone()) {
-            tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "outputs cannot be written; they wait");
+            tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "cannot write the outputs of a job; the job waits, and scribed tries again");
         }
     }
 
@@ -134,13 +138,13 @@ impl Engine {
             return;
         };
         if self.memory().elsewhere.insert(place.clone()) {
-            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "a service has moved; what was bought at its old address waits for a person");
+            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "the address of a service changed; jobs that were bought at the old address wait for a person");
         }
     }
 
     fn say_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
-            tracing::warn!(source = %job.key.source, "outputs can be written again");
+            tracing::warn!(source = %job.key.source, "scribed can write outputs of the source again");
         }
     }
 

@@ -55,8 +55,11 @@ impl Engine {
             }
             Some(Err(StageStop::Store(error))) => Err(error),
             None => {
-                let fault =
-                    Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
+                let fault = Fault::new(
+                    FaultKind::Bug,
+                    "scribed failed on this file with an internal error (the log has its location)",
+                    now,
+                );
                 // Not as it was claimed: its intent may have been committed since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
                 self.commit_bug(&lease, job, fault).await
@@ -161,7 +164,7 @@ impl Engine {
             | Stage::Skipped { .. }
             | Stage::Failed { .. }
             | Stage::Cancelled { .. } => {
-                let words = "a job was claimed that nobody moves alone";
+                let words = "internal error: a job was claimed that must be handled in a batch";
                 return Err(StageStop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
             }
         };
@@ -280,8 +283,8 @@ impl Engine {
         let (source, identity) = (mount.source(), parts.client.identity());
         if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {
             let words = format!(
-                "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
-                 name the file",
+                "the row names an address, and scribed does not let a service fetch addresses for the source {} \
+                 (`local_only`): download the recording and name the file",
                 source.name
             );
             return Err(Fault::new(FaultKind::Asks, words, parts.clock.now()));
@@ -290,8 +293,8 @@ impl Engine {
             return Ok(());
         }
         let words = format!(
-            "nothing of the source {} leaves this machine (`local_only`), and service `{}` is elsewhere: give the \
-             source a `service` that has no `url`",
+            "the source {} allows only the embedded service (`local_only`), and service `{}` is not embedded: \
+             give the source a `service` that has no `url`",
             source.name, identity.service
         );
         Err(Fault::new(FaultKind::Asks, words, parts.clock.now()))
@@ -349,7 +352,7 @@ impl Engine {
 impl EngineParts {
     fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
         self.mounts.get(&job.key.source).ok_or_else(|| {
-            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+            let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
             Fault::new(FaultKind::FolderAway, words, self.clock.now())
         })
     }

@@ -52,7 +52,7 @@ impl Engine {
             if found.slowness.ended(took, Duration::from_millis(audio.millis)) {
                 found.running.slowed(self.parts().clock.uptime());
                 let running = found.running.now();
-                tracing::info!(service = %self.service(), running, "transcriptions take ever longer; fewer at once");
+                tracing::info!(service = %self.service(), running, "transcriptions take longer and longer; scribed runs fewer at once");
             }
         }
         looked.outcome

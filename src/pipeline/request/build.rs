@@ -154,7 +154,7 @@ pub fn foretold(
 }
 
 /// What becomes of a job whose settings are wrong.
-const WHEN_MENDED: &str = "nothing is sent for it until that is fixed; the others go on";
+const WHEN_MENDED: &str = "scribed does not send the recording until that is fixed; other jobs continue";
 
 /// Lays what is said of a job together.
 ///
@@ -195,7 +195,10 @@ fn template_of(source: &Source, overlays: &[Overlay]) -> Result<Template, String
         return Ok(source.template.clone());
     };
     source.shared.templates.get(name).cloned().ok_or_else(|| {
-        format!("jobs.toml has no [template.{name}], which {from} names: write it, or name another one there")
+        format!(
+            "{from} names the template {name}, and jobs.toml has no [template.{name}]: add it to jobs.toml, or \
+             name another template in {from}"
+        )
     })
 }
 
@@ -232,9 +235,9 @@ impl ExplainedRequest {
             rendered = row_overrides::apply(row, rendered).map_err(failed)?;
         }
         if let (Some(pick), Some(row)) = (&self.pick, self.row.as_ref().filter(|row| row.is_remote())) {
-            let words = "the service fetches by itself what its row names: nothing can be taken out of it before; move \
-                         it to a list of a source without `track` and `channels`";
-            return Err(failed(format!("asked for of its sound: {pick}; but {words} ({})", row.place())));
+            let words = "its row names an address that the service fetches, and scribed cannot extract a part of \
+                         it; move the row to a manifest of a source without `track` and `channels`";
+            return Err(failed(format!("cannot send only {pick}: {words} ({})", row.place())));
         }
         rendered.pick = self.pick.clone();
         // Before anything is paid: what was paid for must have a name.
@@ -272,7 +275,7 @@ async fn described(path: &RootedPath, now: Timestamp) -> Result<MediaTags, Fault
         // It says nothing: a template may have words for that.
         Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
         Err(error) => {
-            let words = format!("its template names `media`, and the file cannot be asked: {error}");
+            let words = format!("the template uses `media`, and scribed cannot read the file's tags: {error}");
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
     }

@@ -73,7 +73,7 @@ pub async fn rested(
 pub fn kept(files: &ParamFiles, hash: &Hash, now: Timestamp) -> Result<(StoredParams, Option<TrackSelection>), Fault> {
     // Remembered, but for the first time after a start.
     files.order(hash).map_err(|error| {
-        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
+        let words = format!("cannot read the stored parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })
 }

@@ -202,7 +202,7 @@ impl Extractor {
         if let Some(why) = source.plainly_nothing(&head[..head.len().min(HEAD)]) {
             return Err(Not::Given(UploadInput::AsIs(Some(why.to_owned()))));
         }
-        let (size, name) = (source.job.seen.size, "the object, of which the sound track is to be taken out,");
+        let (size, name) = (source.job.seen.size, "the object, from which scribed extracts the audio track,");
         let _room = self.asked(source, size, 0, name)?;
         let spool = Arc::clone(&self.spool);
         let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?);
@@ -221,7 +221,7 @@ impl Extractor {
 
     /// By the first way that works.
     async fn taken(&self, source: &Source<'_>, from: &File, sound: &Sound) -> Result<(File, Track, SpoolRoom), Not> {
-        let mut last = as_is("no service takes a track of its form, and FLAC cannot hold it");
+        let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
         for way in sound.ways() {
             match self.by(source, from, sound, way).await {
                 Err(not @ (Not::Given(_) | Not::Failed(_))) => last = not,
@@ -249,8 +249,8 @@ impl Extractor {
         if channels != sound.sent() || !sound.lasts(seconds) {
             let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
             let should = sound.seconds.or(sound.whole).unwrap_or_default();
-            let words = format!("its sound track came out as {seconds:.1} s of {}", of(channels));
-            return Err(as_is(format!("{words}, not as {should:.1} s of {}", of(sound.sent()))));
+            let words = format!("the extracted audio track has {seconds:.1} s of {}", of(channels));
+            return Err(as_is(format!("{words} instead of {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
         let cut = ExtractedPart { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
@@ -266,7 +266,7 @@ impl Extractor {
             // One channel coded without loss may be more than all of them coded with it.
             Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
         };
-        self.asked(source, bytes, source.held, "its sound track")
+        self.asked(source, bytes, source.held, "the audio track")
     }
 
     /// Room beside what is `held` for it already: what never comes is not waited for.
@@ -275,11 +275,15 @@ impl Extractor {
         match asked {
             RoomRequest::Room(room) => Ok(room),
             RoomRequest::Later => {
-                let words = format!("{what} waits for {} in the spool, where others wait to be sent", mb(bytes));
+                let words = format!(
+                    "{what} needs {} in the spool, which is full of audio tracks that wait for their upload; the \
+                     job continues when there is room",
+                    mb(bytes)
+                );
                 Err(Fault::new(FaultKind::NoRoom, words, source.now).into())
             }
             RoomRequest::Never => Err(as_is(format!(
-                "{what} may come to {}, and the whole spool is {}: make `state.spool` larger",
+                "{what} may need {}, and the whole spool has {}: increase `state.spool` in jobs.toml",
                 mb(held + bytes),
                 mb(self.spool.bound())
             ))),
@@ -291,25 +295,25 @@ impl Extractor {
         match not {
             Not::Fault(fault) => Err(fault),
             Not::Missing(why) if let Some(pick) = source.pick => {
-                let words = format!("asked for of its sound: {pick}; it waits, since that cannot be taken out: {why}");
+                let words = format!("scribed cannot extract {pick} now, so the job waits: {why}");
                 Err(Fault::new(FaultKind::Unwritable, words, source.now))
             }
             Not::Failed(why) if let Some(pick) = source.pick => {
-                let words = format!("asked for of its sound: {pick}; but that could not be taken out: {why}");
+                let words = format!("scribed cannot extract {pick} from the file: {why}");
                 Err(Fault::new(FaultKind::Unreadable, words, source.now))
             }
             Not::Failed(why) => self.said(source, as_is(why)),
             Not::Given(given) if source.pick.is_some() => Ok(given),
             Not::Missing(why) => {
                 if !self.said_missing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(%why, "no sound track can be taken out; files are sent as they are");
+                    tracing::warn!(%why, "scribed cannot extract audio tracks; it sends the files as they are");
                 }
                 Ok(UploadInput::AsIs(Some(why)))
             }
             Not::Given(given) => {
                 if let UploadInput::AsIs(Some(why)) = &given {
                     let job = source.job;
-                    tracing::info!(job = %job.id, path = %job.key.path, %why, "the file is sent as it is");
+                    tracing::info!(job = %job.id, path = %job.key.path, %why, "scribed sends the file as it is, not its audio track alone");
                 }
                 Ok(given)
             }
@@ -342,7 +346,7 @@ impl Source<'_> {
         match given {
             UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.unmet(&why)),
             UploadInput::AsIs(None) if self.pick.is_some() => {
-                let words = "the file cannot be read now, to take out of it what is to be sent";
+                let words = "scribed cannot read the file now to extract the selected audio";
                 UploadInput::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
             }
             given => given,
@@ -352,8 +356,8 @@ impl Source<'_> {
     fn unmet(&self, why: &str) -> Fault {
         let picked = self.pick.map(ToString::to_string).unwrap_or_default();
         let words = format!(
-            "asked for of its sound: {picked}; but {why}; nothing else is sent in its place: write another `track` or \
-             `channels` for it, or none for the whole file, and `scribed retry` it"
+            "cannot send only {picked}: {why}; scribed sends nothing else instead. Change `track` or `channels` \
+             for this recording (without both, scribed sends the whole file), then `scribed retry` the job"
         );
         Fault::new(FaultKind::NotInIt, words, self.now)
     }
@@ -391,7 +395,7 @@ impl Source<'_> {
         match error {
             ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
             ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
-                as_is("its sound track is no smaller than it")
+                as_is("the extracted audio track is not smaller than the file")
             }
             ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => Not::Missing(missing.to_string()),
             ExtractError::Failed { .. } | ExtractError::Decode(DecodeError::TimedOut { .. }) => {
@@ -399,7 +403,7 @@ impl Source<'_> {
             }
             // The machine's, not the file's.
             ExtractError::Decode(DecodeError::Io(error)) => {
-                let words = format!("cannot take the sound track out: ffmpeg cannot be run: {error}");
+                let words = format!("cannot extract the audio track: cannot run ffmpeg: {error}");
                 Fault::new(FaultKind::Unwritable, words, self.now).into()
             }
             other => as_is(other.to_string()),
@@ -407,7 +411,7 @@ impl Source<'_> {
     }
 
     fn no_spool(&self, error: &io::Error) -> Not {
-        let words = format!("the sound track cannot be written to the spool in the state directory: {error}");
+        let words = format!("cannot write the extracted audio track to the spool in the state directory: {error}");
         Fault::new(FaultKind::Unwritable, words, self.now).into()
     }
 }

@@ -62,7 +62,9 @@ pub async fn run(
         () = clock.sleep(limit) => None,
     };
     let Some(Seen { looked, found, around, subtitles }) = seen else {
-        let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
+        let words = format!(
+            "scribed gave up reading the file after {limit:?}: the disk or share is too slow, or does not answer"
+        );
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
     if let Some(outcome) = unfit(mount, &medium, job, looked, now).await? {
@@ -321,7 +323,7 @@ fn is_path(below: &Path, path: &RelPath) -> bool {
     below.as_os_str().as_bytes() == path.as_bytes()
 }
 
-const UNLISTED: &str = "cannot look for subtitles beside the file";
+const UNLISTED: &str = "cannot check for existing subtitles beside the file";
 
 /// How soon, and how late, it is looked whether the service's list has been walked.
 const SUSPECT_MIN: Duration = Duration::from_millis(200);
@@ -330,7 +332,7 @@ const SUSPECT_MAX: Duration = Duration::from_secs(60);
 /// In place: a template gives few different ones, and all but the first time they are kept already.
 pub fn keep_params(files: &ParamFiles, rendered: &RenderedTemplate, now: Timestamp) -> Result<Hash, Fault> {
     files.keep(&rendered.canonical()).map_err(|error| {
-        Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
+        Fault::new(FaultKind::Unwritable, format!("cannot save the parameters in the state directory: {error}"), now)
     })
 }
 

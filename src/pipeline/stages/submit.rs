@@ -184,7 +184,8 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
     };
     let bug = |error: crate::domain::stage::IllegalTransition| Fault::new(FaultKind::Bug, error.to_string(), now);
     // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
-    let waits = Fault::new(FaultKind::Unknown, "a create may have been sent; the service's list is asked for it", now);
+    let waits =
+        Fault::new(FaultKind::Unknown, "scribed may have sent a create; it searches the service's list for it", now);
     let intended = job.clone().on(JobEvent::Intended { intent }, now).map_err(bug)?;
     Ok(intended.resting(Some(now), Some(waits)))
 }
@@ -210,7 +211,8 @@ async fn request(
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
         AudioAt::Remote { .. } if pick.is_some() => {
-            let words = "all of what the service fetches was to be bought in place of what is picked of it";
+            let words = "internal error: a part of the audio is selected, but the service would fetch and bill \
+                         all of it";
             return Err(Fault::new(FaultKind::Bug, words, now));
         }
         AudioAt::Remote { .. } => RequestAudio::Url(remote_audio::url(mount, job, now).await?),

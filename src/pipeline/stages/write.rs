@@ -164,16 +164,18 @@ pub struct Tools {
 #[derive(Debug, thiserror::Error)]
 pub enum NotRestored {
     /// The result that they are made of is not kept here, or damaged.
-    #[error("its result is not kept here any more, or is damaged")]
+    #[error("the kept result is missing or damaged")]
     NoResult,
     /// Something moved the job meanwhile.
-    #[error("its outputs are being written at this moment: look again")]
+    #[error("scribed is writing the outputs at this moment; try again")]
     Moving,
     /// They went elsewhere than outputs of this job go now.
-    #[error("its outputs went to {0}, and go elsewhere now: `scribed retry --fresh` writes them there")]
+    #[error(
+        "the outputs were written to {0}, and jobs.toml now names another place: `scribed retry --fresh` writes them there"
+    )]
     Elsewhere(String),
     /// Its outputs are other ones now.
-    #[error("{0} is not among the outputs that are made of it")]
+    #[error("{0} is not among the outputs of the job")]
     NotMade(String),
     /// They cannot be written, or not be made.
     #[error("{}", .0.words)]
@@ -329,7 +331,7 @@ async fn relocation(
 }
 
 fn unreadable(error: &ResultError, now: Timestamp) -> Fault {
-    Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
+    Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.
@@ -402,8 +404,9 @@ fn wanted(
 /// What was paid for stays where it is, whatever is wrong with it.
 fn not_rendered(job: &Job, error: &serde_json::Error) -> String {
     format!(
-        "no outputs can be made of the service's answer: {error}. The answer is kept as it came, in the folder `results` \
-         of the state directory; nothing is bought again. `scribed retry {}` tries once more, with a later release perhaps",
+        "cannot make outputs of the service's answer: {error}. scribed keeps the answer in the folder `results` \
+         of the state directory and buys nothing again. `scribed retry {}` tries again, for example with a later \
+         release of scribed",
         job.id
     )
 }
@@ -453,7 +456,8 @@ async fn own_outputs(
         }
     };
     let siblings = siblings.map_err(|error| {
-        let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
+        let words =
+            format!("cannot list the folder of the recording, to avoid the outputs of other recordings: {error}");
         Fault::new(FaultKind::Unwritable, words, now)
     })?;
     for sibling in siblings {
@@ -543,7 +547,7 @@ fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) 
     let made = make_folder(mount.source(), file(mount, job).as_ref(), folder);
     made.map_err(|error| {
         failed(format!(
-            "cannot make the folder {} for outputs: {}",
+            "cannot create the folder {} for outputs: {}",
             folder.full().display(),
             said(&error, &folder.full())
         ))
@@ -567,13 +571,15 @@ fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestam
     }
     let shown = full.display();
     make_folder(mount.source(), file.as_ref(), folder).map_err(|error| {
-        failed(format!("cannot make the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
+        failed(format!("cannot create the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
     })?;
     let Some(path) = file else { return Ok(()) };
     let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
     let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());
     if beside && !path.exists() && is_bare() {
-        return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
+        return Err(failed(format!(
+            "the folder {shown} is empty: it may be the mount point of a share that is not mounted; {KEPT}"
+        )));
     }
     Ok(())
 }
