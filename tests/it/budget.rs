@@ -113,7 +113,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
     for job in rests {
         let words = job["reason"].as_str().unwrap();
         let due = job["due"].as_str().unwrap();
-        assert!(words.contains("costs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
+        assert!(words.contains("needs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
         assert!(words.contains(":00 (UTC)") && due.contains(":00:00.000Z"), "{words} {due}");
         assert_eq!((&job["fault"]["kind"], &job["attempts"]), (&json!("budget"), &json!(0)));
     }
@@ -172,7 +172,7 @@ fn what_is_longer_than_the_whole_budget_is_told_and_holds_up_nobody() {
     assert_eq!(waiting(&bed.once(1)), (&json!(1), &json!({"budget": 1})));
     let job = bed.jobs().remove("a-long.wav").unwrap();
     let words = job["reason"].as_str().unwrap();
-    assert!(words.contains("costs 6.0 s") && words.contains("ever allows (4.0 s)"), "two channels cost twice: {words}");
+    assert!(words.contains("needs 6.0 s") && words.contains("ever allows (4.0 s)"), "two channels cost twice: {words}");
     assert_eq!(job["due"], Value::Null);
 }
 

@@ -195,7 +195,7 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
     let running = daemon(&bed);
     let said = until(&bed, "inbox/talk.wav", "person");
     let words = fact(&said, "person")["words"].as_str().unwrap().to_owned();
-    assert!(words.contains("a person is asked: a create may have been accepted"), "{said}");
+    assert!(words.contains("a person is asked: the service may have accepted the create"), "{said}");
     assert!(fact(&said, "person")["can"].as_str().unwrap().contains("scribed retry 1 --pay-again"), "{said}");
     assert_eq!(
         (&said["when"], &said["next"]),

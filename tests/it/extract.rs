@@ -340,7 +340,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
         tools(&scene, "exec /usr/bin/ffmpeg -v error -f lavfi -i sine=duration=9 -f ipod -y file:/proc/self/fd/1");
     scene.pass_on(0, &path);
     let why = scene.job("c.mp4")["sent"]["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("came out as 9.0 s"), "{why}");
+    assert!(why.contains("the extracted audio track has 9.0 s"), "{why}");
     assert_eq!(scene.accepted(), 3);
 }
 
