@@ -95,7 +95,7 @@ impl Harvester<'_> {
                 return Ok(());
             }
         }
-        let words = "the list changes faster than it can be read; run the same command again, it goes on from here";
+        let words = "the list changes faster than scribed can read it; run the same command again to continue";
         Err(HarvestError::Service(words.to_owned()))
     }
 
@@ -133,7 +133,7 @@ impl Harvester<'_> {
             Err(PageFault::TooLong(fault)) => {
                 if !pages.shrink() {
                     pages.pass();
-                    let words = format!("item {} of the list cannot be had: {}", query.offset, fault.words);
+                    let words = format!("cannot read item {} of the list: {}", query.offset, fault.words);
                     tell(HarvestedRecord { id: None, status: None, became: RecordOutcome::Failed(words) })?;
                 }
                 Ok(None)
@@ -149,7 +149,7 @@ impl Harvester<'_> {
         let whole = match item {
             Ok(whole) => whole,
             Err(words) => {
-                let became = RecordOutcome::Failed(format!("an item of the list cannot be used: {words}"));
+                let became = RecordOutcome::Failed(format!("cannot use an item of the list: {words}"));
                 return Ok(Some(HarvestedRecord { id: None, status: None, became }));
             }
         };
@@ -204,7 +204,7 @@ impl Harvester<'_> {
         });
         Ok(read.await?.and_then(|whole| match whole.has_result {
             true => Ok(whole),
-            false => Err("the service says that it is done, and sends no result of it".to_owned()),
+            false => Err("the service reports the transcription as done, but sends no result".to_owned()),
         }))
     }
 
@@ -232,7 +232,7 @@ impl Harvester<'_> {
             if is_over || matches!(fault.kind, FaultKind::Barred { .. } | FaultKind::Refused { .. }) {
                 return Err(HarvestError::Service(fault.words));
             }
-            tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
+            tracing::warn!(why = fault.words, "the service does not answer; the download continues when it does");
             self.clock.sleep(pause).await;
             wait = (wait * 2).min(WAITS.1);
         }

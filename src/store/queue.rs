@@ -148,7 +148,7 @@ impl QueueStore {
         let queue = self.queue();
         let lost = paid.iter().filter(|id| !queue.index.spending.has_paid_hash(id)).count();
         if lost > 0 {
-            return Ok(Some(format!("{lost} of {} purchases are missing in it", paid.len())));
+            return Ok(Some(format!("it lacks {lost} of {} purchases that the history has", paid.len())));
         }
         let newest = last.iter().map(|note| note.at).max().unwrap_or(Timestamp(0));
         let was_durable = |note: &&HistoryEntry| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
@@ -160,7 +160,9 @@ impl QueueStore {
             });
             if !is_known {
                 let (job, stage) = (note.job, note.stage.name());
-                return Ok(Some(format!("its history is newer: job {job} was {stage}, and it does not know that")));
+                return Ok(Some(format!(
+                    "the history is newer: it has job {job} at {stage}, which the queue does not have"
+                )));
             }
         }
         Ok(None)
@@ -309,7 +311,7 @@ impl Queue {
 
     fn note_line(&self, note: &HistoryEntry) {
         if let Err(error) = self.journal.note(note) {
-            tracing::warn!(job = note.job.0, %error, "the history lacks a line");
+            tracing::warn!(job = note.job.0, %error, "a line of the history is missing");
         }
     }
 
@@ -834,7 +836,7 @@ impl Store for QueueStore {
         if !paid.is_none()
             && let Err(error) = self.journal.paid(&paid.new, &paid.renamed)
         {
-            tracing::warn!(job = job.id.0, %error, "the log of purchases lacks a line");
+            tracing::warn!(job = job.id.0, %error, "a line of the log of purchases is missing");
         }
         Ok(())
     }
@@ -998,7 +1000,7 @@ impl Store for QueueStore {
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let journal = Arc::clone(&self.journal);
         let read = tokio::task::spawn_blocking(move || journal.history(job));
-        read.await.map_err(|error| StoreError::Damaged(format!("the history could not be read: {error}")))?
+        read.await.map_err(|error| StoreError::Damaged(format!("cannot read the history: {error}")))?
     }
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {

@@ -227,7 +227,7 @@ fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() 
     tones(&bed, 1..3);
     assert_eq!(waiting(&bed.once(0)), (&json!(1), &json!({"budget": 1})));
     let said = bed.run(["status"]).stdout;
-    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("more was billed"), "{said}");
+    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("billed more than was reserved"), "{said}");
 }
 
 /// Equal channels are billed once: what was put by for both is there again, on the same day.

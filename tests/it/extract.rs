@@ -154,7 +154,7 @@ fn of_a_video_the_sound_track_alone_is_sent_as_it_is() {
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
     assert!(token.starts_with(&format!("2.{content}.")) && token.ends_with(".1_aac_1_0"), "{token}");
     let shown = scene.bed.run(["show", "1"]);
-    assert!(shown.stdout.contains("sent     its sound track alone: stream 0:1, aac as it was, 1 channel"), "{shown:?}");
+    assert!(shown.stdout.contains("sent     the audio track alone: stream 0:1, aac copied, 1 channel"), "{shown:?}");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
     scene.film("b.mp4", &["-c:a", "aac", "-metadata", "title=b"]);
     let path = tools(&scene, "echo 'file:/proc/self/fd/0: it broke' >&2; exit 1");
     scene.pass_on(0, &path);
-    assert_eq!(scene.job("b.mp4")["sent"]["why"], "ffmpeg could not take its sound track out: it broke");
+    assert_eq!(scene.job("b.mp4")["sent"]["why"], "ffmpeg could not extract the audio track: it broke");
     // One that writes something else than it should.
     scene.film("c.mp4", &["-c:a", "aac", "-metadata", "title=c"]);
     let path =

@@ -284,7 +284,7 @@ fn until_the_list_has_shown_one_creates_go_one_at_a_time() {
     assert!(ran.stderr.contains("does not return `custom_metadata`"), "the first run says it: {}", ran.stderr);
     let checked = run(&bed, &["check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
-    assert!(checked.stdout.contains("it does not return `custom_metadata`"), "{checked:?}");
+    assert!(checked.stdout.contains("the service does not return `custom_metadata`"), "{checked:?}");
     put(&bed, "next.wav");
     let ran = once(&bed);
     assert!(ran.stderr.contains("does not return `custom_metadata`"), "said before it buys: {}", ran.stderr);
@@ -438,7 +438,7 @@ fn what_a_lost_state_directory_had_bought_counts_and_is_told() {
     let ran = once(&bed);
     assert_eq!(ran.last_object()["waiting_for"], json!({ "budget": 1 }), "7.5 s are spent, and 1.5 s left: {ran:?}");
     let status = run(&bed, &["status"]);
-    let words = "7.5 s of it were found in the list of a service, and no job of this queue has them";
+    let words = "7.5 s of it are transcriptions in the list of a service that no job of this queue has";
     assert!(status.stdout.contains(words), "{}", status.stdout);
-    assert!(!status.stdout.contains("more was billed"), "{}", status.stdout);
+    assert!(!status.stdout.contains("billed more"), "{}", status.stdout);
 }

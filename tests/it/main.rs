@@ -60,6 +60,7 @@ mod lists;
 mod long_flac;
 mod machine;
 mod manifests;
+mod messages;
 mod model;
 mod monitoring;
 mod mounts;
@@ -119,6 +120,7 @@ use support::scripted;
 mod support {
     pub mod bed;
     pub mod certificates;
+    pub mod literals;
     pub mod proxy;
     pub mod receiver;
     pub mod s3;

@@ -121,7 +121,11 @@ fn what_waits_for_something_that_comes_by_itself_ends_a_pass_well() {
     // Without a daemon that is worth a warning, unless passes are run by a timer.
     let (code, line) = check(&day);
     assert!(code == 1 && line.contains("no daemon runs, and 1 job waits"), "{line}");
-    assert!(line.contains("do not fit into what is left") || line.contains("does not fit into what is left"), "{line}");
+    assert!(
+        line.contains("do not fit into the rest of a budget")
+            || line.contains("does not fit into the rest of a budget"),
+        "{line}"
+    );
 
     let row = "2s of a row that is not there yet";
     let listed = bed(&stub, "", "");
@@ -140,7 +144,7 @@ fn what_waits_for_a_person_a_folder_or_without_an_end_does_not() {
     let sum = total.once(1);
     assert_eq!((&sum["waiting_for"], kinds(&sum["exit_reasons"])), (&json!({"budget": 1}), vec!["waiting"]));
     let (code, line) = check(&total);
-    assert!(code == 2 && line.contains("for a budget to be raised"), "{line}");
+    assert!(code == 2 && line.contains("for a higher budget"), "{line}");
 
     let paused = bed(&stub, "", "");
     paused.drop_in(0, "a.wav");

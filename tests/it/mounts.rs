@@ -215,7 +215,7 @@ fn read_only_media_are_known_by_their_file_system() {
     assert!(jobs["talk.wav"]["reason"].as_str().unwrap().contains("read-only"), "{jobs:?}");
     drop(disk);
     let ran = bed.run(["once", "--json"]);
-    assert!(ran.stderr.contains("lies on another file system"), "{ran:?}");
+    assert!(ran.stderr.contains("is on another file system"), "{ran:?}");
     assert_eq!(bed.jobs()["talk.wav"]["stage"], "probed");
     assert_eq!(fs::read_dir(bed.path("inbox")).unwrap().count(), 0);
 }

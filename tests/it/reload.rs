@@ -62,11 +62,13 @@ fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
 
     bed.configure(&config(&stub.url(), ""));
     daemon.signal(Signal::HUP);
-    eventually("the signal is heard", || bed.run(["explain", "shelf/c.wav"]).stdout.contains("below no source"));
+    eventually("the signal is heard", || {
+        bed.run(["explain", "shelf/c.wav"]).stdout.contains("is not below the folder of a source")
+    });
     daemon.signal(Signal::TERM);
     let ended = daemon.wait();
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.stderr.matches("the configuration is not taken up").count() >= 1, "{}", ended.stderr);
+    assert!(ended.stderr.matches("scribed rejected the changed configuration").count() >= 1, "{}", ended.stderr);
     let none = bed.run(["reload"]);
     assert_eq!(none.code, 2, "{none:?}");
     assert!(none.stderr.contains("no daemon runs"), "{none:?}");

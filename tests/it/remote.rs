@@ -159,7 +159,7 @@ fn the_file_of_a_row_is_waited_for_and_bought_when_it_comes() {
     let sum = bed.once(0);
     assert_eq!((&sum["done"], &sum["waiting_for"]["missing file"]), (&1.into(), &1.into()), "{sum}");
     let reason = bed.jobs()["late.wav"]["reason"].as_str().unwrap().to_owned();
-    assert_eq!(reason, "the file that row 2 of lists/2024.csv names is not there yet; it is taken up when it comes");
+    assert_eq!(reason, "the file of row 2 of lists/2024.csv does not exist yet; the job continues when it appears");
     fs::write(bed.path("inbox/late.wav"), b"late").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
 }

@@ -135,7 +135,7 @@ fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
     let summary = bed.once(1);
     assert_eq!(summary["waiting_for"], json!({ "person": 1 }));
     let told = bed.run(["show", "inbox/a.wav"]).stdout;
-    assert!(told.contains("its service `first` is not in jobs.toml any more"), "{told}");
+    assert!(told.contains("jobs.toml has no service `first`"), "{told}");
     bed.configure(&far("first"));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(stub.book().accepted()["a.wav"], 1);

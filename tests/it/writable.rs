@@ -187,7 +187,7 @@ fn a_copy_of_known_content_with_a_subtitle_by_someone_else_is_skipped() {
     let sum = bed.once(0);
     assert_eq!((&sum["done"], &sum["skipped"]), (&json!(1), &json!(1)), "{sum}");
     assert_eq!((bed.jobs()["copy.wav"]["stage"].clone(), asked(&stub, Endpoint::Create)), (json!("skipped"), 1));
-    assert!(reason(&bed, "copy.wav").contains("subtitle by someone else"), "{}", reason(&bed, "copy.wav"));
+    assert!(reason(&bed, "copy.wav").contains("subtitles that scribed did not write"), "{}", reason(&bed, "copy.wav"));
     assert_eq!(bed.outputs().len(), 2 * 4 + 1, "{:?}", bed.outputs().keys());
     assert_eq!(fs::read_to_string(bed.path("inbox/copy.srt")).unwrap(), THEIRS);
     fs::remove_file(bed.path("inbox/copy.srt")).unwrap();

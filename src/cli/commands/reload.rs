@@ -50,7 +50,8 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
             let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
             let data = serve.data.display();
             return Err(CommandError::Usage(format!(
-                "no `scribed serve` runs on the data in {data}, and without a [[source]] no daemon works by this file"
+                "no `scribed serve` runs on the data in {data}, and no daemon uses this file, since it has no \
+                 [[source]]"
             )));
         }
         (config, _) => config?,
@@ -58,8 +59,8 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
     let none = || {
         let state = config.state.display();
         CommandError::Usage(format!(
-            "no daemon runs on the state in {state}, so nothing has to read the file again. If it is `[state] store` \
-             that was changed: the daemon has to be stopped and started again for that"
+            "no daemon runs on the state in {state}, so nothing needs to read the file again. If you changed \
+             `[state] store`, stop and start the daemon"
         ))
     };
     let caller = match (DaemonClient::find(&config.state)?, is_served) {
@@ -152,7 +153,7 @@ fn say(done: &Result<Vec<String>, String>) {
     match done {
         Ok(words) => words.iter().for_each(|line| tracing::info!("{line}")),
         Err(reason) => {
-            tracing::error!("the configuration is not taken up; everything goes on with the old one");
+            tracing::error!("scribed rejected the changed configuration; the previous one stays in effect");
             reason.lines().for_each(|line| tracing::error!("{line}"));
         }
     }

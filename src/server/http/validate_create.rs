@@ -35,7 +35,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder,
     let reading = Params::take(value, Side::Server)
         .map_err(|wrong| ServiceError::fields(limits::told(wrong.iter().map(ToString::to_string).collect())))?;
     if !reading.ignored.is_empty() {
-        tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
+        tracing::debug!(keys = ?reading.ignored, "a request has unknown parameters; the service ignores them");
     }
     let wrong = beyond(&reading.params, languages);
     if !wrong.is_empty() {

@@ -120,7 +120,7 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 fn folder_of(path: &Path) -> io::Result<&Path> {
-    path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))
+    path.parent().ok_or_else(|| io::Error::other("internal error: a file without a folder"))
 }
 
 /// Removes what a dead process left half-done in a folder where nobody works.

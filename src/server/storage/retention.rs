@@ -102,7 +102,7 @@ impl TranscriptionStore {
         let before = self.clock.now().before(self.rules.retention);
         let removed = self.remove_ended_before(before, || true, |_| true);
         if removed > 0 {
-            tracing::info!(removed, "transcriptions were removed: they were kept for as long as `retention` says");
+            tracing::info!(removed, "the service removed transcriptions that are older than `retention`");
         }
     }
 
@@ -112,7 +112,10 @@ impl TranscriptionStore {
     pub(crate) fn make_room(&self) {
         let uploads = self.upload_store.make_room();
         if uploads > 0 {
-            tracing::debug!(uploads, "`disk` is short; the uploads whose last use is the oldest were removed");
+            tracing::debug!(
+                uploads,
+                "the space of `disk` is short; the service removed the least recently used uploads"
+            );
         }
         if !self.upload_store.is_crowded() {
             return;
@@ -120,7 +123,10 @@ impl TranscriptionStore {
         let before = self.clock.now().before(MAY_GO);
         let may = |owner: &Hash| self.upload_store.makes_room(owner);
         let removed = self.remove_ended_before(before, || self.upload_store.is_crowded(), may);
-        tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
+        tracing::warn!(
+            removed,
+            "the space of `disk` is nearly used up; the service removed the oldest ended transcriptions"
+        );
     }
 
     fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
@@ -129,7 +135,7 @@ impl TranscriptionStore {
             let oldest = self.index().ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id, false) {
-                tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");
+                tracing::error!(%id, %error, "cannot remove a transcription; the service tries again in an hour");
                 break;
             }
             removed += 1;

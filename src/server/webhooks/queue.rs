@@ -64,7 +64,7 @@ impl TranscriptionStore {
         for due in due.into_iter().filter(|due| kills.contains_key(&starts::of_call(due.id, due.number))) {
             self.index().take_out_call(due);
             if let Err(error) = self.settle(due, false) {
-                tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");
+                tracing::error!(id = %due.id, %error, "cannot count a webhook call during which the service was killed; the service repeats it after the next start");
             }
         }
         kills.into_keys().for_each(|key| self.starts.forget(key));

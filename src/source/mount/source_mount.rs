@@ -73,7 +73,7 @@ impl Away {
     }
 
     fn then(&self) -> &str {
-        self.refused().unwrap_or("nothing is changed until it is back")
+        self.refused().unwrap_or("scribed changes nothing until it is back")
     }
 }
 
@@ -125,7 +125,7 @@ impl Mount {
     pub(crate) fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: FolderLook) -> Self {
         let memory = FolderMemory::new(state, &source.name, &source.folder);
         let known = memory.load().unwrap_or_else(|error| {
-            let words = "cannot read what the folder is recognised by; it is learned again";
+            let words = "cannot read the record of the folder's marker; scribed creates it again";
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });
@@ -226,7 +226,7 @@ impl Mount {
         let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
         let shown = place.display();
         let failed =
-            |error: io::Error| format!("outputs cannot go to {shown}: {}", crate::permission::said(&error, place));
+            |error: io::Error| format!("cannot write outputs to {shown}: {}", crate::permission::said(&error, place));
         if let Some(known) = memory.load().map_err(failed)? {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
@@ -399,7 +399,8 @@ impl Mount {
     }
 
     fn bare(&self) -> Away {
-        let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
+        let why = "is empty, and scribed never saw a file in it: it may be the mount point of a share that is not \
+                   mounted";
         self.away_because(why.to_owned(), None)
     }
 
@@ -426,8 +427,8 @@ impl Mount {
                 (state.known, state.there_at) = (Some(known), None);
             }
             Err(error) => {
-                let words =
-                    "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
+                let words = "cannot write a marker into the folder; until there is one, an unmounted share would \
+                             look like deleted files";
                 let error = explained(error, &folder.join(MARKER));
                 tracing::warn!(source = %self.source.name, %error, "{words}");
             }
@@ -539,7 +540,7 @@ impl Mount {
                     before.is_some()
                 });
                 // At the level at which it was told to be away.
-                let words = "what the source lies in is back";
+                let words = "the folder of the source is back; its jobs continue";
                 match before {
                     Some(away) if away.is_passing() => {
                         tracing::info!(source = %name, folder = %folder.display(), "{words}");
@@ -557,9 +558,9 @@ impl Mount {
                 self.state().there_at = None;
                 let is_news = self.away.send_if_modified(|known| known.replace(away.clone()).is_none());
                 if is_news && waits {
-                    tracing::info!(source = %name, reason = %away, "the source waits");
+                    tracing::info!(source = %name, reason = %away, "the folder of the source is not available for a moment; its jobs wait");
                 } else if is_news {
-                    tracing::error!(source = %name, reason = %away, "the source is frozen");
+                    tracing::error!(source = %name, reason = %away, "the folder of the source is not available; its jobs wait until it is back");
                 }
                 Err(away)
             }
@@ -572,13 +573,13 @@ impl Mount {
 }
 
 fn hangs() -> UnknownFolder {
-    UnknownFolder::Away(format!("does not answer within {} s", ANSWERS_WITHIN.as_secs()))
+    UnknownFolder::Away(format!("did not answer within {} s", ANSWERS_WITHIN.as_secs()))
 }
 
 fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> {
     marker::recognise(folder, known)?;
     Disk::of(folder)
-        .map_err(|error| UnknownFolder::Away(format!("does not answer: {}", crate::permission::said(&error, folder))))
+        .map_err(|error| UnknownFolder::Away(format!("cannot be read: {}", crate::permission::said(&error, folder))))
 }
 
 fn is_bare(folder: &Path) -> bool {
@@ -611,7 +612,7 @@ mod tests {
         });
         let mount = Mount { clock: Arc::new(Hasty), ..mount(dirs[0].path(), dirs[1].path(), look) };
         for _ in 0..5 {
-            assert!(mount.there().await.unwrap_err().to_string().contains("does not answer within 10 s"));
+            assert!(mount.there().await.unwrap_err().to_string().contains("did not answer within 10 s"));
         }
         assert_eq!(*asked.lock().unwrap(), 1);
         drop(go); // the server answers again

@@ -46,7 +46,7 @@ fn odd_words_are_named_and_never_trusted_into_an_end() {
         reads("queued, processing, queued, processing, done", &[QUEUED, PROCESSING, QUEUED, PROCESSING])
             .check(|row| tells(row, "queued again, although it was being worked on")),
         reads("done without its result, then with it", &[EMPTY, NO_RESULT, PROCESSING])
-            .check(|row| tells(row, "the unknown status `done, but without its transcription`")),
+            .check(|row| tells(row, "the unknown status `done, but without a result`")),
         reads("queued, processing, done", &[QUEUED, QUEUED, PROCESSING, PROCESSING]).check(|row| {
             let history = row.bed.run(["show", "--json", "inbox/bad.wav"]).last_object()["history"].to_string();
             assert!(!history.contains("polls again"), "{history}");
