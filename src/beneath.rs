@@ -27,7 +27,7 @@ pub struct RootedPath {
 
 /// Why a path cannot be resolved: a symbolic link stands in it, below its root.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is a symbolic link, and links below {} are not followed: put the folder itself there", link.display(), root.display())]
+#[error("{} is a symbolic link, and scribed does not follow links below {}: replace the link by the folder itself", link.display(), root.display())]
 pub struct LinkInPath {
     /// The link.
     pub link: PathBuf,
@@ -404,7 +404,7 @@ fn parts(below: &Path) -> io::Result<Vec<&OsStr>> {
     let part = |component| match component {
         Component::Normal(name) => Some(Ok(name)),
         Component::CurDir => None,
-        _ => Some(Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its root"))),
+        _ => Some(Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its root folder"))),
     };
     below.components().filter_map(part).collect()
 }

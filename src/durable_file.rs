@@ -72,7 +72,7 @@ pub fn sync(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The path has none: it is empty, or the root.
 pub fn folder_of(path: &Path) -> io::Result<&Path> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
+    let folder = path.parent().ok_or_else(|| io::Error::other("internal error: a file without a folder"))?;
     Ok(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 

@@ -89,15 +89,18 @@ fn denied_state(path: &Path) -> String {
 fn denied_with(path: &Path, culprit: Option<(PathBuf, Metadata)>, fix: &dyn Fn(&Path, u32) -> String) -> String {
     let user = this_user();
     let shown = path.display();
-    let Some((there, meta)) = culprit else { return format!("permission denied: {shown} is not open to {user}") };
+    let Some((there, meta)) = culprit else {
+        return format!("permission denied: {shown} is not accessible for {user}");
+    };
     let place = there.display();
     let (owner, mode) = (user_named(meta.uid()), meta.mode() & 0o7777);
-    let subject = if there == path { String::new() } else { format!("{shown} is not open to {user}: ") };
+    let subject = if there == path { String::new() } else { format!("{shown} is not accessible for {user}: ") };
     let object = if there == path { format!(", and {user} may not use it") } else { String::new() };
     if there == path && is_open(path) {
         return format!(
-            "permission denied: {place} belongs to {owner}, mode {mode:04o}, which allows it to {user}: something else \
-             denies it{FIX}look at its attributes (lsattr {place}) and at the rules of SELinux, AppArmor or systemd"
+            "permission denied: {place} belongs to {owner}, mode {mode:04o}, which allows it to {user}: something \
+             else denies it{FIX}check its attributes (lsattr {place}) and the rules of SELinux, AppArmor or \
+             systemd"
         );
     }
     let fix = match meta.uid() == geteuid().as_raw() {
@@ -158,8 +161,8 @@ fn is_open(path: &Path) -> bool {
 /// A file system that takes no writes, and who makes it take them.
 fn read_only(path: &Path) -> String {
     format!(
-        "the file system of {} is mounted read-only{FIX}mount it for writing; in a systemd unit name the folder \
-         in ReadWritePaths=, in a container mount it without :ro",
+        "the file system of {} is mounted read-only{FIX}mount it read-write; in a systemd unit add the folder to \
+         ReadWritePaths=, in a container mount it without :ro",
         path.display()
     )
 }
@@ -178,8 +181,9 @@ pub fn refused_to_root(folder: &Path, command: &str) -> Option<String> {
     let (place, folder) = (there.display(), folder.display());
     (meta.uid() != 0).then(|| {
         format!(
-            "this process runs as root, and {place} belongs to {owner}, who could not use what root makes in {folder}; \
-             nothing was changed. Run it as that user: sudo -u {user} {command} (in a container: --user {})",
+            "this process runs as root, and {place} belongs to {owner}, who could not use files that root creates \
+             in {folder}; nothing was changed. Run it as that user: sudo -u {user} {command} (in a container: \
+             --user {})",
             meta.uid()
         )
     })

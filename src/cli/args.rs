@@ -526,7 +526,7 @@ pub struct UpgradeArgs {
 fn fault_kind(text: &str) -> Result<String, String> {
     let names = crate::domain::fault::FaultKind::NAMES;
     let known = names.contains(&text).then(|| text.to_owned());
-    known.ok_or_else(|| format!("no such kind of fault; the kinds are {}", names.join(", ")))
+    known.ok_or_else(|| format!("no fault kind has this name; the kinds are {}", names.join(", ")))
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -534,12 +534,12 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    timestamps::parse(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
+    timestamps::parse(text).ok_or_else(|| "not a date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
 }
 
 fn status(text: &str) -> Result<Status, String> {
     match Status::parse(text) {
-        Status::Other(_) => Err("no such status; there are queued, processing, done, error".to_owned()),
+        Status::Other(_) => Err("no status has this name; the statuses are queued, processing, done, error".to_owned()),
         known => Ok(known),
     }
 }
@@ -551,14 +551,14 @@ fn pair(text: &str) -> Result<(String, serde_json::Value), String> {
 
 fn output(text: &str) -> Result<Format, String> {
     let known = Format::ALL.into_iter().find(|format| format.ext() == text);
-    known.ok_or_else(|| "no such output; there are txt, srt, vtt, json".to_owned())
+    known.ok_or_else(|| "no output has this name; the outputs are txt, srt, vtt, json".to_owned())
 }
 
 fn stage(text: &str) -> Result<crate::domain::stage::StageKind, String> {
     use crate::domain::stage::StageKind;
     StageKind::parse(text).ok_or_else(|| {
         let names = StageKind::ALL.map(StageKind::name).join(", ");
-        format!("no such stage; the stages are {names}")
+        format!("no stage has this name; the stages are {names}")
     })
 }
 

@@ -130,9 +130,9 @@ impl ServiceAnswer {
     /// What the person may do about it.
     fn hint(&self) -> &'static str {
         match self.status {
-            300..=399 => " (redirects are not followed: put the address itself into `url`)",
+            300..=399 => " (scribed does not follow redirects: write this address into `url`)",
             401 | 403 => " (check `key` and `key_header`)",
-            402 => " (the account must be paid for)",
+            402 => " (the account has no credit: pay at the service)",
             404 | 405 if self.is_web_page() => " (check `url`)",
             _ => "",
         }
@@ -173,8 +173,9 @@ struct UploadAnswer {
 /// Why it cannot be used, in words.
 pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
     let answer: UploadAnswer = parse(body)?;
-    let upload = upload::upload_id(&answer.audio_url)
-        .ok_or_else(|| format!("its audio_url is no web address: `{}`", printable(answer.audio_url.as_bytes(), 100)))?;
+    let upload = upload::upload_id(&answer.audio_url).ok_or_else(|| {
+        format!("its audio_url is not a web address: `{}`", printable(answer.audio_url.as_bytes(), 100))
+    })?;
     let number = |name| answer.audio_metadata.get(name).and_then(Value::as_u64);
     let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis);
     let channels = number("number_of_channels").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
@@ -187,7 +188,7 @@ pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
 /// Why there is no id in it, in words.
 pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
     let answer: Created = parse(body)?;
-    usable_id(&answer.id).ok_or_else(|| "there is no id in it that can be used".to_owned())
+    usable_id(&answer.id).ok_or_else(|| "it has no usable id".to_owned())
 }
 
 /// From the answer to a read of `id`. A word that the interface does not have, and `done` without a
@@ -216,7 +217,7 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
     }
     Ok(match (&record.status, &record.result) {
         (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio(), took(&record)),
-        (Status::Done, _) => Read::Other(RecordState::Pending("done, but without its transcription".to_owned())),
+        (Status::Done, _) => Read::Other(RecordState::Pending("done, but without a result".to_owned())),
         (Status::Error, _) => Read::Other(RecordState::Lost(dead(id, &record, at))),
         (other, _) => Read::Other(RecordState::Pending(printable(other.as_str().as_bytes(), 60))),
     })
@@ -303,10 +304,10 @@ fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Metadata, String> {
         Value::String(text) if text.is_empty() => Metadata::None,
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(metadata)) => Metadata::Object(metadata),
-            _ if text.contains(RESERVED_KEY) => return Err("its custom_metadata is no object".to_owned()),
+            _ if text.contains(RESERVED_KEY) => return Err("its custom_metadata is not an object".to_owned()),
             _ => Metadata::Odd,
         },
-        _ if raw.get().contains(RESERVED_KEY) => return Err("its custom_metadata is no object".to_owned()),
+        _ if raw.get().contains(RESERVED_KEY) => return Err("its custom_metadata is not an object".to_owned()),
         _ => Metadata::Odd,
     })
 }
@@ -315,7 +316,7 @@ fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Metadata, String> {
 fn token_in(metadata: &Metadata) -> Result<Option<Token>, String> {
     let Metadata::Object(metadata) = metadata else { return Ok(None) };
     let Some(token) = metadata.get(RESERVED_KEY) else { return Ok(None) };
-    let shown = || format!("its token `{}` cannot be read", printable(token.to_string().as_bytes(), 100));
+    let shown = || format!("scribed cannot read its token `{}`", printable(token.to_string().as_bytes(), 100));
     token.as_str().and_then(Token::parse).map(Some).ok_or_else(shown)
 }
 
@@ -335,7 +336,7 @@ pub fn whole_page(body: &[u8]) -> Result<FullListPage, String> {
 /// Why it cannot be used, in words.
 pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
-    let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
+    let id = usable_id(&record.id).ok_or("it has no usable id")?;
     let created = record.created_at.as_deref().and_then(timestamps::parse);
     let has_result = record.result.is_some();
     let has_token = metadata(&parse(raw)?).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());

@@ -281,5 +281,5 @@ pub trait Client: Send + Sync {
 
 /// Of those that only buy and read.
 fn cannot() -> Fault {
-    Fault::new(FaultKind::Refused { status: 501 }, "this service has no such thing", Timestamp(0))
+    Fault::new(FaultKind::Refused { status: 501 }, "the service does not support this request", Timestamp(0))
 }

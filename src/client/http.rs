@@ -164,7 +164,7 @@ pub struct ClientOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address is not one of a service.
-    #[error("`url` of service `{service}` cannot be used: {why}")]
+    #[error("cannot use `url` of service `{service}`: {why}")]
     Address {
         /// The service's name.
         service: String,
@@ -181,7 +181,8 @@ pub enum ClientError {
     },
     /// Not the value of a header.
     #[error(
-        "`key` of service `{service}` is empty or holds characters that a header cannot (a line break at its end?)"
+        "`key` of service `{service}` is empty or has characters that a header cannot contain (a line break at \
+         its end?)"
     )]
     Key {
         /// The service's name.
@@ -197,7 +198,7 @@ pub enum ClientError {
     },
     /// Nobody could be trusted.
     #[error(
-        "service `{service}` is reached over https, but this machine has no CA certificates ({why}): install the \
+        "the `url` of service `{service}` is https, but this machine has no CA certificates ({why}): install the \
          package `ca-certificates`, or name a bundle in the environment variable SSL_CERT_FILE"
     )]
     Certificates {
@@ -207,7 +208,7 @@ pub enum ClientError {
         why: String,
     },
     /// The HTTP library refuses for another reason.
-    #[error("no HTTP client can be made for service `{service}`: {why}")]
+    #[error("cannot create an HTTP client for service `{service}`: {why}")]
     Build {
         /// The service's name.
         service: String,
@@ -240,7 +241,7 @@ pub struct HttpClient {
 const NEVER: i64 = i64::MIN;
 
 /// Why an answer that was cut cannot be used; the cut itself is told before.
-const NOT_WHOLE: &str = "the answer is not whole";
+const NOT_WHOLE: &str = "the answer is incomplete";
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -300,13 +301,13 @@ fn check(base: &Url, plain_http: PlainHttp) -> Result<(), &'static str> {
         return Err("it must begin with http:// or https:// and name a host");
     }
     if !base.username().is_empty() || base.password().is_some() {
-        return Err("it holds a user name or a password, which would show in logs; use `key` and `key_header`");
+        return Err("it contains a user name or a password, which logs would show; use `key` and `key_header`");
     }
     if base.query().is_some() || base.fragment().is_some() {
-        return Err("it must not hold a question mark or a number sign: paths are put behind it");
+        return Err("it must not contain a question mark or a number sign: scribed appends paths to it");
     }
     if plain_http == PlainHttp::Refused && is_unencrypted_remote(base.scheme(), base.host_str().unwrap_or_default()) {
-        return Err("it is plain http to another machine, and whoever is on the way would read the key; use https");
+        return Err("it is plain http to another machine, and anyone on the network could read the key; use https");
     }
     Ok(())
 }
@@ -389,9 +390,9 @@ impl Lost {
         let words = if nothing_left {
             format!("could not be reached, nothing was sent: {why}")
         } else if why.contains("invalid HTTP version") {
-            format!("did not answer in HTTP: {why}; if it speaks TLS, its `url` must begin with https://")
+            format!("did not answer in HTTP: {why}; if the service uses TLS, its `url` must begin with https://")
         } else {
-            format!("broke the connection off before it answered: {why}")
+            format!("closed the connection before it answered: {why}")
         };
         Self { nothing_left, words }
     }
@@ -429,7 +430,9 @@ impl HttpClient {
         let millis = self.clock.uptime().since(begun).as_millis();
         match &response {
             Ok(response) => tracing::debug!(%method, path, status = response.status().as_u16(), millis, "answered"),
-            Err(lost) => tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "not answered"),
+            Err(lost) => {
+                tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "a request got no answer")
+            }
         }
         Ok(self.whole(response?, most).await)
     }
@@ -477,7 +480,7 @@ impl HttpClient {
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
             cut = self.fill(&mut answer.body, response, most) => cut,
-            () = total => Some(format!("not at its end after {}", humantime::format_duration(self.timeouts.body))),
+            () = total => Some(format!("incomplete after {}", humantime::format_duration(self.timeouts.body))),
         };
         answer
     }
@@ -489,18 +492,18 @@ impl HttpClient {
             let piece = tokio::select! {
                 piece = response.chunk() => piece,
                 () = self.clock.sleep(idle) => {
-                    return Some(format!("no more of it came for {}", humantime::format_duration(idle)));
+                    return Some(format!("no data for {}", humantime::format_duration(idle)));
                 }
             };
             self.hearing.heard();
             match piece {
                 Ok(Some(piece)) if body.len() + piece.len() > most => {
                     body.extend_from_slice(&piece[..most - body.len()]);
-                    return Some(format!("longer than the {most} bytes that are read of such an answer"));
+                    return Some(format!("longer than {most} bytes, the limit for such an answer"));
                 }
                 Ok(Some(piece)) => body.extend_from_slice(&piece),
                 Ok(None) => return None,
-                Err(error) => return Some(format!("broken off after {} bytes: {}", body.len(), deepest(error))),
+                Err(error) => return Some(format!("connection closed after {} bytes: {}", body.len(), deepest(error))),
             }
         }
     }
@@ -579,7 +582,7 @@ fn retryability(fault: &Fault) -> Retryability {
 fn left_alone(held: Duration, now: Timestamp) -> Fault {
     let millis = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     let shown = humantime::format_duration(Duration::from_secs(held.as_secs() + 1));
-    let words = format!("was sent nothing: it asked to be left alone, for {shown} more");
+    let words = format!("asked for no requests: scribed sends none for {shown} more");
     Fault::new(FaultKind::Throttled { retry_after_ms: Some(millis) }, words, now)
 }
 
@@ -616,14 +619,14 @@ impl HttpClient {
         let good = match (answer.map(good), progress.wrong()) {
             (Ok(Err(fault)), _) => return Err(fault),
             (_, Some(why)) => {
-                let words = format!("the file could not be read to its end for the upload: {why}");
+                let words = format!("cannot read the file completely for the upload: {why}");
                 return Err(Fault::new(FaultKind::Unreadable, words, now));
             }
             (Err(lost), None) => return Err(lost.fault(now)),
             (Ok(Ok(good)), None) => good,
         };
         if !progress.whole() {
-            return Err(good.malformed("it had not yet been sent the whole file", now));
+            return Err(good.malformed("it came before the whole file was sent", now));
         }
         answer::sent(&good.body).map_err(|why| good.malformed(&why, now))
     }
@@ -632,11 +635,11 @@ impl HttpClient {
         let Timeouts { stall, file, upload_answer, .. } = self.timeouts;
         let patience = StallLimits { service: stall, file, answer: upload_answer };
         match progress.stalled(&*self.clock, patience).await {
-            Stalled::Service(waited) => Lost::after("took no more of the upload", waited),
-            Stalled::Answer(waited) => Lost::after("took the whole upload, but gave no answer", waited),
+            Stalled::Service(waited) => Lost::after("accepted no more of the upload", waited),
+            Stalled::Answer(waited) => Lost::after("accepted the whole upload, but gave no answer", waited),
             Stalled::File(waited) => {
                 let waited = humantime::format_duration(waited);
-                progress.give_up(format!("nothing came of it for {waited}"));
+                progress.give_up(format!("the disk or share delivered no data for {waited}"));
                 Lost { nothing_left: false, words: String::new() }
             }
         }
@@ -659,7 +662,7 @@ impl Leaving {
         Body::wrap_stream(stream::once(async move {
             if self.clock.uptime().since(self.begun) > self.within {
                 self.late.store(true, Ordering::Relaxed);
-                return Err(std::io::Error::other("too late"));
+                return Err(std::io::Error::other("after the deadline"));
             }
             crash::point(Point::CreateLeaving);
             Ok(Bytes::from(json))
@@ -688,7 +691,8 @@ impl HttpClient {
 
     fn too_late(&self) -> Lost {
         let within = humantime::format_duration(self.timeouts.first_byte);
-        let words = format!("was sent nothing: the request could not leave within {within} (did the machine sleep?)");
+        let words =
+            format!("was sent nothing: the request could not leave within {within} (was the machine suspended?)");
         Lost { nothing_left: true, words }
     }
 
@@ -714,8 +718,8 @@ impl HttpClient {
     fn unknown(&self, fault: Fault) -> Creation {
         let fault = self.named(fault);
         let words = format!(
-            "nobody knows whether the transcription was accepted: {}; nothing is bought again until the service's list \
-             has been walked",
+            "it is not known whether the service accepted the create: {}; scribed buys nothing for it again until \
+             it has read the service's list",
             fault.words
         );
         Creation::Unknown(Fault { kind: FaultKind::Unknown, words, ..fault })
@@ -736,7 +740,7 @@ impl HttpClient {
         let answer = match self.good(answer) {
             Ok(answer) => answer,
             Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at, .. }) => {
-                let words = format!("{words}: transcription {id} is not there any more");
+                let words = format!("{words}: transcription {id} does not exist at the service any more");
                 return Ok(RecordState::Lost(
                     self.named(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) }),
                 ));
@@ -864,7 +868,7 @@ impl Client for HttpClient {
         let limit = self.timeouts.create;
         let answer = tokio::select! {
             answer = self.create_once(request) => answer,
-            () = self.clock.sleep(limit) => Err(Lost::after("gave no whole answer", limit)),
+            () = self.clock.sleep(limit) => Err(Lost::after("gave no complete answer", limit)),
         };
         self.creation(answer.map(pending_deliveries))
     }

@@ -152,8 +152,8 @@ impl CountedBody {
                 return Some(Ok(bytes));
             }
             None if self.left == 0 => return None,
-            Some(Ok(_)) => "it grew while it was sent".to_owned(),
-            None => format!("it ended {} bytes early: it was shortened while it was sent", self.left),
+            Some(Ok(_)) => "it grew during the upload".to_owned(),
+            None => format!("it ended {} bytes early: it was truncated during the upload", self.left),
             Some(Err(error)) => error.to_string(),
         };
         self.progress.note(|seen| seen.wrong = Some(wrong.clone()));

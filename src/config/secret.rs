@@ -62,7 +62,7 @@ impl fmt::Debug for Secret {
 fn stands_elsewhere(written: &str) -> Result<(), (String, String)> {
     let wrong = || {
         (
-            "a key may not stand in the file itself".to_owned(),
+            "the file must not contain a key itself".to_owned(),
             "use \"env:NAME\" or \"file:PATH\", and change the key if others could read this file".to_owned(),
         )
     };
@@ -125,7 +125,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
     let file = File::open(path).map_err(|error| failed(&error))?;
     let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
     if length as u64 > LONGEST {
-        return Err(told("it is too long to be a key".to_owned()));
+        return Err(told("it is too long for a key".to_owned()));
     }
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
@@ -142,7 +142,7 @@ fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
         return Err((format!("the key of `{written}` is empty"), fix));
     }
     if !text.bytes().all(|c| c.is_ascii_graphic()) {
-        return Err((format!("the key of `{written}` has characters that a header cannot carry"), fix()));
+        return Err((format!("the key of `{written}` has characters that a header cannot contain"), fix()));
     }
     Ok(Secret(text))
 }

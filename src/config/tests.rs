@@ -207,7 +207,8 @@ fn one_account_has_one_name() {
     let far = |name: &str| format!("[services.{name}]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n");
     let told = with_source(&format!("{}{}", far("live"), far("backlog")));
     assert!(
-        told.contains("the services `backlog` and `live` are one") || told.contains("`live` and `backlog` are one"),
+        told.contains("the services `backlog` and `live` are the same")
+            || told.contains("`live` and `backlog` are the same"),
         "{told}"
     );
 }
@@ -224,15 +225,15 @@ fn plain_http_to_another_machine_has_to_be_allowed() {
     4 | url = "http://10.0.0.1"
       |       ^^^^^^^^^^^^^^^^^
       |
-      = help: write "https://10.0.0.1"; or, in a network that you trust, add allow_http = true
+      = help: write "https://10.0.0.1"; or, in a trusted network, add allow_http = true
 
-    error: `service.allow_http_proxy` is for plain http, which is not allowed
+    error: `service.allow_http_proxy` is for plain http, which is not allowed here
       --> jobs.toml:10:20
        |
     10 | allow_http_proxy = true
        |                    ^^^^
        |
-       = help: add allow_http = true beside it, or take it out: https may use a proxy without it
+       = help: add allow_http = true beside it, or remove it: https can use a proxy without it
     "#);
     for (url, more) in [
         ("http://127.0.0.1:8472", ""),
@@ -255,7 +256,7 @@ fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
          [[source]]\nfolder = \"a\"\nlocal_only = true\n[[source]]\nfolder = \"b\"\nservice = \"sight\"\n"
     );
     insta::assert_snapshot!(told(&text), @r#"
-        error: `services.a/b` is no name for a service
+        error: `services.a/b` is not a valid name for a service
          --> jobs.toml:6:11
           |
         6 | [services."a/b"]
@@ -267,14 +268,14 @@ fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
          --> jobs.toml:7:11
           |
         1 | [service]
-          | --------- this is it too
+          | --------- and again here
         ...
         7 | [services.default]
           |           ^^^^^^^
           |
           = help: give one of them another name
 
-        error: `services.far.key` is missing: a service elsewhere needs one
+        error: `services.far.key` is missing: a hosted service needs one
          --> jobs.toml:8:1
           |
         8 | [services.far]
@@ -282,29 +283,29 @@ fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
           |
           = help: key = "env:SCRIBED_KEY"
 
-        error: `serve.webhook.url` would hear of the transcriptions of the source a, which is `local_only`
+        error: `serve.webhook.url` would receive transcriptions of the source a, which allows only the embedded service (`local_only`)
           --> jobs.toml:11:11
            |
         11 | webhook = { url = "https://hook.example.org", secret = "env:SCRIBED_S" }
            |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            |
-           = help: use an address of this machine, or take it out
+           = help: use an address of this machine, or remove it
 
-        error: `source.local_only` keeps everything on this machine, but its service `default` is elsewhere: https://stt.example.org/
+        error: `source.local_only` allows only the embedded service, but its service `default` is not embedded: https://stt.example.org/
           --> jobs.toml:14:14
            |
         14 | local_only = true
            |              ^^^^
            |
-           = help: give it service = "site" and write [services.site] without a `url`: that is the embedded one
+           = help: give it service = "site" and add [services.site] without a `url`, which is embedded
 
-        error: `source.service` names no service of this file
+        error: `source.service` names a service that jobs.toml does not have
           --> jobs.toml:17:11
            |
         17 | service = "sight"
            |           ^^^^^^^
            |
-           = help: write [services.sight], or take it out for the service `default`
+           = help: add [services.sight], or remove this key to use the service `default`
         "#);
 }
 
@@ -340,7 +341,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, cors, public_url, trusted_proxies, tls, ca
+          = help: known keys here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, cors, public_url, trusted_proxies, tls, ca
         "#);
 }
 
@@ -413,7 +414,7 @@ fn a_wrong_form() {
 #[test]
 fn a_bad_pattern() {
     insta::assert_snapshot!(with_source("include = [\"**/*.{mp4\", \"/srv/*.wav\"]\n"), @r#"
-        error: `source.include` is no pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+        error: `source.include` is not a valid pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
          --> jobs.toml:3:12
           |
         3 | include = ["**/*.{mp4", "/srv/*.wav"]
@@ -450,7 +451,7 @@ fn a_bad_length_of_time() {
           |
           = help: make `max` the longer one
 
-        error: `retry.max` must be more than no time, found zero
+        error: `retry.max` must be more than zero
          --> jobs.toml:6:7
           |
         6 | max = "0s"
@@ -483,7 +484,7 @@ translation_config = { model = "base" }
 audio_url = "https://x.example/a.mp4"
 custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
 "#), @r#"
-        error: `source.template` names `interviw`, and there is no such template
+        error: `source.template` names the template `interviw`, which does not exist
          --> jobs.toml:4:12
           |
         4 | template = "interviw"
@@ -491,7 +492,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
           |
           = help: did you mean `interview`?
 
-        error: `template.interview.diarisation` is no parameter of the interface
+        error: `template.interview.diarisation` is not a parameter of the interface
          --> jobs.toml:7:1
           |
         7 | diarisation = true
@@ -505,9 +506,9 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
         8 | diarization = "yes"
           |               ^^^^^
           |
-          = help: change it, or take it out for the service's default
+          = help: change it, or remove it to use the service's default
 
-        error: `template.interview.sentences` does not parse: syntax error: unexpected end of input, expected end of variable block
+        error: `template.interview.sentences` cannot be parsed: syntax error: unexpected end of input, expected end of variable block
          --> jobs.toml:9:13
           |
         9 | sentences = "{{ stem"
@@ -523,7 +524,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
 
-        error: `template.interview.language_config.languages.2` prints `capture.lang`, and no source has such a group in its `capture`
+        error: `template.interview.language_config.languages.2` uses `capture.lang`, but no source has such a group in its `capture`
           --> jobs.toml:10:48
            |
         10 | language_config = { languages = ["en", "germ", "{{ capture.lang }}"] }
@@ -537,7 +538,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
         11 | subtitles_config = { maximum_rows_per_caption = 9, style = "complianc" }
            |                                                 ^
            |
-           = help: change it, or take it out for the service's default
+           = help: change it, or remove it to use the service's default
 
         error: `template.interview.subtitles_config.style` must be one of: default, compliance
           --> jobs.toml:11:60
@@ -555,23 +556,23 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: add `target_languages`
 
-        error: `template.interview.audio_url` may not be set here
+        error: `template.interview.audio_url` must not be set here
           --> jobs.toml:13:1
            |
         13 | audio_url = "https://x.example/a.mp4"
            | ^^^^^^^^^
            |
-           = help: take it out; it is set for each job
+           = help: remove it; scribed sets it for each job
 
-        error: `template.interview.custom_metadata.scribed` may not be set here
+        error: `template.interview.custom_metadata.scribed` must not be set here
           --> jobs.toml:14:21
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |                     ^^^^^^^
            |
-           = help: this key holds scribed's own token; use another
+           = help: scribed stores its own token in this key; use another one
 
-        error: `template.interview.custom_metadata.a` does not render: unknown filter: filter shout is unknown
+        error: `template.interview.custom_metadata.a` cannot be rendered: unknown filter: filter shout is unknown
           --> jobs.toml:14:40
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
@@ -579,7 +580,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
 
-        error: `template.interview.custom_metadata.b` prints `stm`, which is not there
+        error: `template.interview.custom_metadata.b` uses `stm`, which does not exist
           --> jobs.toml:14:68
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
@@ -600,7 +601,7 @@ fn a_bad_name() {
           |
           = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
 
-        error: `source.name_as` prints `steem`, which is not there
+        error: `source.name_as` uses `steem`, which does not exist
          --> jobs.toml:6:11
           |
         6 | name_as = "{{ steem }}.{{ ext }}"
@@ -608,7 +609,7 @@ fn a_bad_name() {
           |
           = help: did you mean `stem`?
 
-        error: `source.name_as` does not parse: syntax error: unexpected end of block
+        error: `source.name_as` cannot be parsed: syntax error: unexpected end of block
          --> jobs.toml:9:11
           |
         9 | name_as = "{% if %}"
@@ -621,15 +622,15 @@ fn a_bad_name() {
 #[test]
 fn what_is_not_honoured_yet() {
     insta::assert_snapshot!(with_source("[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
-        error: `web` is not honoured by this build yet
+        error: this release does not support `web` yet
          --> jobs.toml:3:2
           |
         3 | [web]
           |  ^^^
           |
-          = help: take it out; a setting is never ignored silently
+          = help: remove it; scribed never ignores a setting silently
 
-        error: `state.store` names a PostgreSQL store, which is not honoured by this build yet
+        error: `state.store` names a PostgreSQL store, which this release does not support yet
          --> jobs.toml:6:9
           |
         6 | store = "postgres://**********@db/scribed"
@@ -637,20 +638,20 @@ fn what_is_not_honoured_yet() {
           |
           = help: write "sled:state"
 
-        error: `service.limits.bandwidth` is not honoured by this build yet
+        error: this release does not support `service.limits.bandwidth` yet
          --> jobs.toml:8:12
           |
         8 | limits = { bandwidth = "20MB/s" }
           |            ^^^^^^^^^
           |
-          = help: take it out; a setting is never ignored silently
+          = help: remove it; scribed never ignores a setting silently
         "#);
 }
 
 #[test]
 fn two_sources_in_each_others_way() {
     insta::assert_snapshot!(with_source("[[source]]\nfolder = \"./inbox/../inbox/new\"\n[[source]]\nfolder = \"other/inbox\"\n[[source]]\nfolder = \"state/kept\"\n"), @r#"
-        error: two sources lie in each other
+        error: one source is inside another
          --> jobs.toml:4:10
           |
         2 | folder = "inbox"
@@ -659,7 +660,7 @@ fn two_sources_in_each_others_way() {
         4 | folder = "./inbox/../inbox/new"
           |          ^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: each file belongs to one source: choose separate folders, or one source with `include`; to order one twice, name it in lists (`manifest`)
+          = help: each file belongs to one source: choose separate folders, or one source with `include`; to order a file twice, name it in manifests (`manifest`)
 
         error: two sources are named `inbox`
          --> jobs.toml:6:10
@@ -672,13 +673,13 @@ fn two_sources_in_each_others_way() {
           |
           = help: give one of them another name = "…"
 
-        error: `source.folder` lies in the folder of the state or of the service's data
+        error: `source.folder` is in the folder of the state or of the service's data
          --> jobs.toml:8:10
           |
         8 | folder = "state/kept"
           |          ^^^^^^^^^^^^
           |
-          = help: choose a folder of media
+          = help: choose a folder with recordings
         "#);
 }
 
@@ -688,7 +689,7 @@ fn no_source_at_all() {
     insta::assert_snapshot!(told("# nothing\n"), @r#"
         error: there is no source
         --> jobs.toml
-         = help: write [[source]] and below it folder = "inbox"
+         = help: add [[source]] and below it folder = "inbox"
         "#);
 }
 
@@ -698,7 +699,7 @@ fn no_file_at_all() {
     insta::assert_snapshot!(problems, @r#"
         error: cannot read the configuration: No such file or directory (os error 2)
         --> /nowhere/jobs.toml
-         = help: `scribed init` writes one; --config FILE names another
+         = help: `scribed init` creates one; --config FILE names another
         "#);
 }
 
@@ -719,7 +720,7 @@ fn no_toml() {
         4 | key = ********
           |       ^^^^^^^^
           |
-          = help: close the quote in the same line
+          = help: close the quote on the same line
 
         error: `lag` is given twice
          --> jobs.toml:6:1
@@ -729,7 +730,7 @@ fn no_toml() {
         6 | lag = "3m"
           | ^^^
           |
-          = help: take one of the two out: scribed does not choose
+          = help: remove one of the two: scribed does not choose
         "#);
 }
 
@@ -749,15 +750,15 @@ upload_limit = "30GB"
     );
     assert!(!text.contains("hunter2"));
     insta::assert_snapshot!(text, @r#"
-        error: `service.url` must not hold a user or a password
+        error: `service.url` must not contain a user or a password
          --> jobs.toml:5:7
           |
         5 | url = "https://**********@stt.example.org/?**************
           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: put the key into `key`
+          = help: write the key into `key` instead
 
-        error: `service.key` cannot be used: a key may not stand in the file itself
+        error: `service.key` cannot be used: must not contain the key itself
          --> jobs.toml:6:7
           |
         6 | key = *********
@@ -773,7 +774,7 @@ upload_limit = "30GB"
           |
           = help: set it: export NOT_SET=…
 
-        error: `serve.keys` cannot be used: a key may not stand in the file itself
+        error: `serve.keys` cannot be used: must not contain the key itself
          --> jobs.toml:8:24
           |
         8 | keys = ["env:NOT_SET", *********, *]
@@ -789,7 +790,7 @@ upload_limit = "30GB"
           |
           = help: use "env:NAME" or "file:PATH"
 
-        error: `serve.key_header` must be a header's name
+        error: `serve.key_header` must be the name of a header
          --> jobs.toml:9:15
           |
         9 | key_header = ["x service key"]
@@ -803,7 +804,7 @@ upload_limit = "30GB"
         10 | listen = "localhost"
            |          ^^^^^^^^^^^
            |
-           = help: write "127.0.0.1:8472" for this machine alone, "0.0.0.0:8472" for others too
+           = help: write "127.0.0.1:8472" for this machine only, "0.0.0.0:8472" to accept other machines too
 
         error: `serve.disk` must be at least `serve.upload_limit`
           --> jobs.toml:11:16
@@ -811,7 +812,7 @@ upload_limit = "30GB"
         11 | upload_limit = "30GB"
            |                ^^^^^^
            |
-           = help: one upload must fit into what all of them may take
+           = help: the disk limit must have room for one upload of the largest size
         "#);
 }
 
@@ -829,7 +830,7 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
           |
           = help: write 1 or more
 
-        error: `serve.retention` must be more than no time, found zero
+        error: `serve.retention` must be more than zero
          --> jobs.toml:5:13
           |
         5 | retention = "0s"
@@ -864,7 +865,7 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
     let text = with_source("[serve.webhook]\nurl = \"https://a:b@hook.example.org/\"\nsecret = \"hunter2\"\n");
     assert!(!text.contains("hunter2"), "{text}");
     assert!(
-        text.contains("must not hold a user or a password") && text.contains("may not stand in the file"),
+        text.contains("must not contain a user or a password") && text.contains("must not contain a key itself"),
         "{text}"
     );
 }
@@ -872,16 +873,16 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
 #[test]
 fn a_service_without_its_other_half() {
     insta::assert_snapshot!(with_source("[service]\nkey = \"env:SCRIBED_KEY\"\n"), @r#"
-        error: `service.key` is for a service elsewhere, and there is no `url`
+        error: `service.key` is for a hosted service, and there is no `url`
          --> jobs.toml:4:7
           |
         4 | key = "env:SCRIBED_KEY"
           |       ^^^^^^^^^^^^^^^^^
           |
-          = help: add url = "https://…", or take it out
+          = help: add url = "https://…", or remove it
         "#);
     insta::assert_snapshot!(with_source("[service]\nurl = \"https://stt.example.org\"\n"), @r#"
-        error: `service.key` is missing: a service elsewhere needs one
+        error: `service.key` is missing: a hosted service needs one
          --> jobs.toml:3:1
           |
         3 | [service]
@@ -950,7 +951,7 @@ custom_metadata = { long = "{{ path }}" }
     );
     let problem = template.render(&Vars { path: "x".repeat(2_000), ..vars() }, &[]).unwrap_err();
     insta::assert_snapshot!(problem.to_string().replace("; ", "\n"), @r#"
-        template `t`: line 6: diarization_config.number_of_speakers does not render: undefined value: `(...)[2]` is undefined
+        template `t`: line 6: diarization_config.number_of_speakers cannot be rendered: undefined value: `(...)[2]` is undefined
         line 8: custom_metadata must be at most 1780 characters as JSON
         line 6: diarization_config.max_speakers must be an integer of at least 0, but is "talk_3"
         line 7: language_config.languages.0 must be one of the interface's 99 values, but is "a"
@@ -1092,7 +1093,7 @@ fn an_intake_that_cannot_be_meant() {
       |
       = help: write "24h" for hours, "24m" for minutes
 
-    error: `source.scan` is no cron line: `8` is no weekday
+    error: `source.scan` is not a valid cron line: `8` is not a weekday
      --> jobs.toml:5:8
       |
     5 | scan = "* * * * 8"
@@ -1128,13 +1129,13 @@ fn times_that_cannot_be_meant() {
 #[test]
 fn missed_slots_that_cannot_be_meant() {
     insta::assert_snapshot!(with_source("missed = \"skip\"\n"), @r#"
-    error: `source.missed` is for a cron line: with a length of time each start scans
+    error: `source.missed` is for a cron line: with a duration, each start scans
      --> jobs.toml:3:10
       |
     3 | missed = "skip"
       |          ^^^^^^
       |
-      = help: take it out, or write a cron line: scan = "0 22 * * *"
+      = help: remove it, or write a cron line: scan = "0 22 * * *"
     "#);
     insta::assert_snapshot!(with_source("scan = \"@daily\"\nmissed = \"twice\"\n"), @r#"
     error: `source.missed` must be "once" or "skip"
@@ -1143,10 +1144,10 @@ fn missed_slots_that_cannot_be_meant() {
     4 | missed = "twice"
       |          ^^^^^^^
       |
-      = help: the default is "once": one scan at the next start makes up for all that were missed
+      = help: the default is "once": after missed scans, the next start scans once
     "#);
     let lists = told("[[source]]\nmanifest = \"*.csv\"\nscan = \"@daily\"\nmissed = \"skip\"\n");
-    assert!(lists.contains("lists are gone through at each start"), "{lists}");
+    assert!(lists.contains("scribed reads manifests at each start"), "{lists}");
 }
 
 #[test]
@@ -1173,7 +1174,7 @@ fn money_that_cannot_be_meant() {
     let text = "budget = { day = \"0h\", run = \"1h\" }\n[budget]\nday = 40\nweek = \"40h\"\ntimezone = \"Europe/Pariss\"\n\
                 [service]\nprice_per_hour = \"0.61 EUR\"\n[services.other]\nprice_per_hour = -1\n";
     insta::assert_snapshot!(with_source(text), @r#"
-        error: `source.budget.day` must be more than no time, found zero
+        error: `source.budget.day` must be more than zero
          --> jobs.toml:3:18
           |
         3 | budget = { day = "0h", run = "1h" }
@@ -1187,7 +1188,7 @@ fn money_that_cannot_be_meant() {
         3 | budget = { day = "0h", run = "1h" }
           |                        ^^^
           |
-          = help: known here: day, month, total
+          = help: known keys here: day, month, total
 
         error: `budget.day` must be a duration in quotes with a unit, found the number 40
          --> jobs.toml:5:7
@@ -1203,7 +1204,7 @@ fn money_that_cannot_be_meant() {
         6 | week = "40h"
           | ^^^^
           |
-          = help: known here: day, month, run, total, timezone
+          = help: known keys here: day, month, run, total, timezone
 
         error: `budget.timezone` must be a time zone of the IANA database, found "Europe/Pariss"
          --> jobs.toml:7:12
@@ -1219,7 +1220,7 @@ fn money_that_cannot_be_meant() {
         9 | price_per_hour = "0.61 EUR"
           |                  ^^^^^^^^^^
           |
-          = help: write a plain number like 0.61, in whatever money you pay in
+          = help: write a plain number like 0.61, in the currency that you pay in
 
         error: `services.other.price_per_hour` must be a number of 0 or more
           --> jobs.toml:11:18
@@ -1227,7 +1228,7 @@ fn money_that_cannot_be_meant() {
         11 | price_per_hour = -1
            |                  ^^
            |
-           = help: write a plain number like 0.61, in whatever money you pay in
+           = help: write a plain number like 0.61, in the currency that you pay in
         "#);
 }
 
@@ -1326,9 +1327,9 @@ fn captures_the_environment_and_the_language_are_named() {
     assert_eq!((&metadata["day"], &metadata["long"]), (&"2026-11-21".into(), &"False".into()));
     let problem = source.template.render(&Vars { capture: Default::default(), ..whole }, &[]).unwrap_err();
     assert!(
-        problem
-            .to_string()
-            .contains("line 10: custom_metadata.shelf does not render: undefined value: `capture.shelf` is undefined"),
+        problem.to_string().contains(
+            "line 10: custom_metadata.shelf cannot be rendered: undefined value: `capture.shelf` is undefined"
+        ),
         "{problem}"
     );
 }
@@ -1387,7 +1388,7 @@ key = "env:SCRIBED_KEY"
 [template.t]
 custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
 "#), @r#"
-        error: `source.name_as` prints `capture.shell`, and no source has such a group in its `capture`
+        error: `source.name_as` uses `capture.shell`, but no source has such a group in its `capture`
          --> jobs.toml:6:11
           |
         6 | name_as = "{{ capture.shell }}.{{ ext }}"
@@ -1395,7 +1396,7 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
           |
           = help: did you mean `capture.shelf`?
 
-        error: `source.language` must be the code of a language, as "en", found "german"
+        error: `source.language` must be a language code such as "en", found "german"
          --> jobs.toml:7:12
           |
         7 | language = "german"
@@ -1403,7 +1404,7 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
           |
           = help: write one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
 
-        error: `source.capture` is no regular expression: unclosed group
+        error: `source.capture` is not a valid regular expression: unclosed group
           --> jobs.toml:11:11
            |
         11 | capture = '(shelf'
@@ -1411,15 +1412,15 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
            |
            = help: write it in single quotes like '(?P<tape>[A-Z]{2}\d+)_(?P<lang>[a-z]{2})'
 
-        error: `env.allow` may not hold `SCRIBED_KEY`: it is a secret of this file
+        error: `env.allow` must not contain `SCRIBED_KEY`: it is a secret of this file
           --> jobs.toml:13:40
            |
         13 | allow = ["SCRIBED_STATION", "NOT_SET", "SCRIBED_KEY", "a-b"]
            |                                        ^^^^^^^^^^^^^
            |
-           = help: what templates print is sent and written; use another variable
+           = help: templates write their values into requests and outputs; use another variable
 
-        error: `env.allow` must hold names of environment variables
+        error: `env.allow` must contain names of environment variables
           --> jobs.toml:13:55
            |
         13 | allow = ["SCRIBED_STATION", "NOT_SET", "SCRIBED_KEY", "a-b"]
@@ -1427,7 +1428,7 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
            |
            = help: write the whole name, as in {{ env.STATION }}: letters, digits and _
 
-        error: `template.t.custom_metadata.a` prints `capture.shelv`, and no source has such a group in its `capture`
+        error: `template.t.custom_metadata.a` uses `capture.shelv`, but no source has such a group in its `capture`
           --> jobs.toml:18:25
            |
         18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
@@ -1435,15 +1436,15 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
            |
            = help: did you mean `capture.shelf`?
 
-        error: `template.t.custom_metadata.b` prints `media.lenght`, which is not there
+        error: `template.t.custom_metadata.b` uses `media.lenght`, which does not exist
           --> jobs.toml:18:66
            |
         18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
            |                                                                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            |
-           = help: there are media.duration, media.channels, media.language
+           = help: the variables are media.duration, media.channels, media.language
 
-        error: `template.t.custom_metadata.c` prints `env.HOME`, and `env.allow` does not allow it
+        error: `template.t.custom_metadata.c` uses `env.HOME`, but `env.allow` does not allow it
           --> jobs.toml:18:105
            |
         18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
@@ -1451,37 +1452,37 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
            |
            = help: write [env] and below it allow = ["HOME"]
 
-        error: `template.t.custom_metadata.d` prints `env.NOT_SET`, and the environment variable `NOT_SET` is not set
+        error: `template.t.custom_metadata.d` uses `env.NOT_SET`, but the environment variable `NOT_SET` is not set
           --> jobs.toml:18:127
            |
         18 | ...dia.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g...
            |                                                           ^^^^^^^^^^^^^^^^^^^
            |
-           = help: for what may be absent write {{ env.NOT_SET | default('…') }}
+           = help: if the value may be missing, write {{ env.NOT_SET | default('…') }}
 
-        error: `template.t.custom_metadata.e` prints `row.speaker`, and the source inbox is no manifest
+        error: `template.t.custom_metadata.e` uses `row.speaker`, but the source inbox has no manifest
           --> jobs.toml:18:152
            |
         18 | ...}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en...
            |                                                           ^^^^^^^^^^^^^^^^^^^
            |
-           = help: for what may be absent write {{ row.speaker | default('…') }}
+           = help: if the value may be missing, write {{ row.speaker | default('…') }}
 
-        error: `template.t.custom_metadata.f` prints `capture.shelf`, and the source other has no such group in its `capture`
+        error: `template.t.custom_metadata.f` uses `capture.shelf`, but the source other has no such group in its `capture`
           --> jobs.toml:18:177
            |
         18 | ...d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
            |                                                          ^^^^^^^^^^^^^^^^^^^^^
            |
-           = help: for what may be absent write {{ capture.shelf | default('…') }}
+           = help: if the value may be missing, write {{ capture.shelf | default('…') }}
 
-        error: `template.t.custom_metadata.g` prints `lang`, which is not there
+        error: `template.t.custom_metadata.g` uses `lang`, which does not exist
           --> jobs.toml:18:204
            |
         18 | ...{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
            |                                                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            |
-           = help: there are path, name, stem, ext, source, folder, dir, language, capture, row, media, date, env
+           = help: the variables are path, name, stem, ext, source, folder, dir, language, capture, row, media, date, env
         "#);
 }
 
@@ -1509,18 +1510,18 @@ fn a_source_is_a_folder_or_lists() {
     assert_eq!(one.sources[0].folder, std::path::Path::new("/srv/lists"));
     let wrong = |text: &str| read(text).unwrap_err().to_string();
     let both = wrong("[[source]]\nfolder = \"a\"\nmanifest = \"b/*.csv\"\nexclude = [\"**/*.wav\"]\n");
-    assert!(both.contains("stands beside `folder`") && both.contains("`source.exclude` is for folders"), "{both}");
+    assert!(both.contains("is given beside `folder`") && both.contains("`source.exclude` is for folders"), "{both}");
     assert!(wrong("[[source]]\nmanifest = \"b/*.xlsx\"\n").contains(".csv, .tsv, .json, .jsonl"));
     let twice =
         wrong("[[source]]\nname = \"a\"\nmanifest = \"b/*.csv\"\n[[source]]\nname = \"c\"\nmanifest = \"b/*.csv\"\n");
-    assert!(twice.contains("the same lists"), "{twice}");
+    assert!(twice.contains("the same manifests"), "{twice}");
     let two = |first: &str, second: &str| {
         let source = |name: &str, lists: &str| format!("[[source]]\nname = \"{name}\"\nmanifest = \"{lists}\"\n");
         read(&format!("{}{}", source("a", first), source("c", second)))
     };
     for (first, second) in [("b/*.csv", "b/May.CSV"), ("b/2024/may.csv", "b/**/*.csv"), ("b/m.csv", "b/m.csv")] {
         let twice = two(first, second).unwrap_err().to_string();
-        assert!(twice.contains("the same lists") && twice.contains("6 |"), "{twice}");
+        assert!(twice.contains("the same manifests") && twice.contains("6 |"), "{twice}");
     }
     // Two patterns are seen to match one list when there is one: the first source has it.
     let overlap = two("b/*.csv", "b/m*").unwrap();

@@ -69,17 +69,17 @@ pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, Wa
 /// What of the sources' lists orders nothing until somebody corrects it. In words.
 pub fn untaken(manifests: &[ManifestStatus]) -> Vec<String> {
     let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
-        (Some(problem), _) => {
-            Some(format!("{}: nothing of {} is taken: {problem}", manifest.source, manifest.manifest))
-        }
+        (Some(problem), _) => Some(format!("{}: scribed cannot use {}: {problem}", manifest.source, manifest.manifest)),
         (None, 0) => None,
         (None, 1) => {
             let (source, manifest) = (&manifest.source, &manifest.manifest);
-            Some(format!("{source}: 1 row of {manifest} orders nothing; its receipt says why"))
+            Some(format!("{source}: 1 row of {manifest} is wrong and orders nothing; the receipt has the reason"))
         }
         (None, wrong) => {
             let (source, manifest) = (&manifest.source, &manifest.manifest);
-            Some(format!("{source}: {wrong} rows of {manifest} order nothing; its receipt says why of each"))
+            Some(format!(
+                "{source}: {wrong} rows of {manifest} are wrong and order nothing; the receipt has the reasons"
+            ))
         }
     });
     words.collect()
@@ -131,8 +131,8 @@ async fn exhausted(
         .collect();
     let waits = waiting.get(&WaitReason::Budget).filter(|_| words.is_empty());
     let unfit = waits.map(|waits| match waits.jobs {
-        1 => "1 job does not fit into what is left of a budget".to_owned(),
-        jobs => format!("{jobs} jobs do not fit into what is left of a budget"),
+        1 => "1 job does not fit into the rest of a budget".to_owned(),
+        jobs => format!("{jobs} jobs do not fit into the rest of a budget"),
     });
     Ok(words.into_iter().chain(unfit).collect())
 }

@@ -39,7 +39,7 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     }
     if let Err(error) = saved_file::put(&file, "json-tmp", &all, Durability::Unsynced) {
         let state = state.display();
-        tracing::warn!(%error, "what is known of the lists cannot be kept in {state}: `scribed status` does not know of it without a daemon");
+        tracing::warn!(%error, "cannot save the state of the manifests in {state}: without a daemon `scribed status` does not show them");
     }
 }
 

@@ -36,7 +36,7 @@ impl LastPass {
     pub fn keep(&self, state: &Path) {
         if let Err(error) = saved_file::put(&state.join(NAME), "json-tmp", self, Durability::Unsynced) {
             let state = state.display();
-            tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
+            tracing::warn!(%error, "cannot save the end of this pass in {state}: `scribed status --check` will not see it");
         }
     }
 
@@ -46,7 +46,7 @@ impl LastPass {
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let error = at_state(&path)(error);
-                tracing::warn!(%error, "the end of the last pass cannot be forgotten in {}", state.display());
+                tracing::warn!(%error, "cannot remove the record of the last pass in {}", state.display());
             }
             _ => {}
         }

@@ -50,10 +50,10 @@ fn said_of_last(last: Option<&LastScan>, runs: bool) -> String {
             let took = Duration::from_secs(ended.since(*begun).as_secs());
             let took =
                 if took.is_zero() { String::new() } else { format!(", in {}", humantime::format_duration(took)) };
-            format!("scanned last at {}{took}", Zone::UTC.shown(*begun))
+            format!("last scan at {}{took}", Zone::UTC.shown(*begun))
         }
-        Some(LastScan { begun, .. }) if runs => format!("being scanned since {}", Zone::UTC.shown(*begun)),
-        Some(LastScan { begun, .. }) => format!("the scan of {} was cut off", Zone::UTC.shown(*begun)),
+        Some(LastScan { begun, .. }) if runs => format!("scanning since {}", Zone::UTC.shown(*begun)),
+        Some(LastScan { begun, .. }) => format!("the scan of {} was interrupted", Zone::UTC.shown(*begun)),
     }
 }
 
@@ -61,12 +61,12 @@ fn next(handler: &CommandHandler, mount: &Mount) -> Next {
     let scans = mount.scans();
     let Some(turn) = scans.turn(handler.clock.wall()) else { return after_a_while(handler, mount) };
     match turn {
-        _ if mount.away().is_some() => Next::said("next when its folder is back, if a slot has come by then"),
-        ScanTurn::At { slot: NEVER, .. } => Next::said("never again: its cron line has come to its end"),
+        _ if mount.away().is_some() => Next::said("next scan when the folder is back, if it is due by then"),
+        ScanTurn::At { slot: NEVER, .. } => Next::said("no further scan: the cron line has no later time"),
         ScanTurn::At { slot, left_out } => at_slot(handler, slot, left_out),
         ScanTurn::Now(cause) if handler.has_daemon() => match cause {
             Cause::CutOff => Next::said(""),
-            _ => Next { words: "next at once".to_owned(), at: Some(handler.clock.wall()) },
+            _ => Next { words: "next scan now".to_owned(), at: Some(handler.clock.wall()) },
         },
         ScanTurn::Now(cause) => Next::said(at_the_start(cause)),
     }
@@ -75,37 +75,35 @@ fn next(handler: &CommandHandler, mount: &Mount) -> Next {
 fn at_slot(handler: &CommandHandler, slot: Timestamp, left_out: Option<Timestamp>) -> Next {
     let missed = left_out.map(|slot| {
         let name = MissedSlots::Skip.name();
-        format!("the slot of {} was missed and is left out (`missed = \"{name}\"`); ", Zone::UTC.shown(slot))
+        format!("the scan of {} was missed and is skipped (`missed = \"{name}\"`); ", Zone::UTC.shown(slot))
     });
     let runs = if handler.has_daemon() { "" } else { ", if a daemon runs then" };
-    let words = format!("{}next at {}{runs}", missed.unwrap_or_default(), Zone::UTC.shown(slot));
+    let words = format!("{}next scan at {}{runs}", missed.unwrap_or_default(), Zone::UTC.shown(slot));
     Next { words, at: Some(slot) }
 }
 
 /// What a daemon does first that is not there yet.
 fn at_the_start(cause: Cause) -> String {
     match cause {
-        Cause::First => "next when a daemon is started: nobody knows yet what is there".to_owned(),
-        Cause::CutOff => "it goes on when a daemon is started".to_owned(),
+        Cause::First => "first scan when a daemon starts".to_owned(),
+        Cause::CutOff => "continues when a daemon starts".to_owned(),
         Cause::Slot(slot) => {
-            format!("next when a daemon is started: the slot of {} is still to be run", Zone::UTC.shown(slot))
+            format!("next scan when a daemon starts: the scan of {} is still due", Zone::UTC.shown(slot))
         }
         Cause::Missed(slot) => {
             let (name, slot) = (MissedSlots::Once.name(), Zone::UTC.shown(slot));
-            format!(
-                "the slot of {slot} was missed: it is made up for once when a daemon is started (`missed = \"{name}\"`)"
-            )
+            format!("the scan of {slot} was missed; scribed scans once when a daemon starts (`missed = \"{name}\"`)")
         }
     }
 }
 
 fn after_a_while(handler: &CommandHandler, mount: &Mount) -> Next {
     if !handler.has_daemon() {
-        return Next::said("next when a daemon is started");
+        return Next::said("next scan when a daemon starts");
     }
     if mount.away().is_some() {
-        return Next::said("next when its folder is back");
+        return Next::said("next scan when the folder is back");
     }
     let due = mount.scans().due().map(|due| handler.clock.wall().after(due.since(handler.clock.uptime())));
-    due.map_or(Next::said(""), |at| Next { words: format!("next at {}", Zone::UTC.shown(at)), at: Some(at) })
+    due.map_or(Next::said(""), |at| Next { words: format!("next scan at {}", Zone::UTC.shown(at)), at: Some(at) })
 }

@@ -88,7 +88,8 @@ pub enum DaemonError {
     Client(#[from] ClientError),
     /// The receiver of callbacks.
     #[error(
-        "cannot listen on {address} for callbacks: {error}; look who has it, or choose another `listen` in [callback]"
+        "cannot listen on {address} for callbacks: {error}; find out which program uses the address, or choose \
+         another `listen` in [callback]"
     )]
     Callback {
         /// As configured.
@@ -97,7 +98,7 @@ pub enum DaemonError {
         error: io::Error,
     },
     /// The receiver's certificate.
-    #[error("`tls` of [callback] cannot be used: {0}")]
+    #[error("cannot use `tls` of [callback]: {0}")]
     Tls(#[from] PairError),
     /// Sources have the names of others: whose jobs are whose cannot be told.
     #[error("{0}")]
@@ -237,7 +238,7 @@ impl Daemon {
         if ahead > 0 {
             tracing::debug!(
                 jobs = ahead,
-                "waits that were longer than their kind allows are limited: the clock was ahead"
+                "scribed shortened waits that were longer than they can be: the clock was ahead"
             );
         }
         store.begin_run(now).await?;
@@ -308,7 +309,7 @@ impl Daemon {
                 admitted();
             }
             for trouble in &scanned.troubles {
-                tracing::warn!(source = %name, %trouble, "not everything could be looked at");
+                tracing::warn!(source = %name, %trouble, "the scan could not read everything");
             }
             sweep(scanned.leftovers.clone()).await;
             Ok((name.clone(), scanned))
@@ -471,7 +472,7 @@ impl Ear {
         if here.ip().is_unspecified() {
             here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
-        tracing::debug!(address = %here, "callbacks are received");
+        tracing::debug!(address = %here, "scribed listens for callbacks");
         Ok(Self { listener, tls, calls: Calls { here, seals, callback: callback.clone() } })
     }
 
@@ -498,7 +499,7 @@ impl Calls {
 /// owner only. Old addresses stay right over restarts, and nothing else of them is stored.
 fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
     let fault =
-        |error| DaemonError::Io { what: "cannot keep the key for the addresses of callbacks".to_owned(), error };
+        |error| DaemonError::Io { what: "cannot save the key for the addresses of callbacks".to_owned(), error };
     auth::own_key(&config.state.join("callback")).map(|key| AddressSeal::new(key.reveal())).map_err(fault)
 }
 
@@ -588,7 +589,7 @@ fn sweep_places(places: &[PathBuf]) {
 async fn sweep(folders: BTreeSet<RootedPath>) {
     let swept = blocking(move || folders.iter().filter_map(|folder| publish::sweep(folder).ok()).sum::<usize>());
     if let removed @ 1.. = swept.await {
-        tracing::info!(removed, "removed unfinished outputs; they are written again");
+        tracing::info!(removed, "scribed removed incomplete temporary files of outputs; it writes the outputs again");
     }
 }
 

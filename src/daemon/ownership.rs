@@ -36,7 +36,7 @@ impl Daemon {
         let installation = match Installation::working(&setup.config.state) {
             Ok(installation) => Arc::new(installation),
             Err(error) => {
-                let what = format!("cannot keep an identity in {}", setup.config.state.display());
+                let what = format!("cannot save the identity of this installation in {}", setup.config.state.display());
                 self.close().await?;
                 return Err(DaemonError::Io { what, error });
             }
@@ -70,9 +70,9 @@ impl Daemon {
             if !installation.is_still_there() {
                 let state = installation.path.display();
                 return Err(StoreError::Unwritable(format!(
-                    "the state directory {state} was deleted or replaced while scribed runs on it: nothing more is bought. \
-                     Start scribed again: it goes on with what lies there now, and looks through the service's list for \
-                     what was bought before"
+                    "the state directory {state} was deleted or replaced while scribed runs on it: scribed buys \
+                     nothing more. Start scribed again: it continues with what is there now, and first searches \
+                     the service's list for what was bought before"
                 )));
             }
         }

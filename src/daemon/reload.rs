@@ -68,7 +68,7 @@ impl Daemon {
         if let Some(receiving) = &self.receiving
             && let Some(CertificateCheck::Refused(why)) = receiving.look(self.clock.now()).await
         {
-            words.push(format!("the certificate of [callback] is not used, the one before it stays in use: {why}"));
+            words.push(format!("cannot use the new certificate of [callback]; the previous one stays in use: {why}"));
         }
         Ok(words)
     }
@@ -91,8 +91,8 @@ impl Daemon {
             let open = counts.total() - ended;
             if open > 0 {
                 words.push(format!(
-                    "the service `{service}` is not in the file any more, and {open} jobs are on their way there: leave \
-                     it until they have come to their end (`scribed status` counts them)"
+                    "jobs.toml has no service `{service}` any more, but {open} jobs use it: keep the service \
+                     until they have ended (`scribed status` counts them)"
                 ));
             }
         }
@@ -109,9 +109,9 @@ fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
         ("[state] spool", old.spool != new.spool),
         ("[callback]", callback(old) != callback(new)),
         ("[serve] data", old.serve.data != new.serve.data),
-        ("[serve], which the embedded service runs by,", of_serve),
+        ("[serve], the settings of the embedded service,", of_serve),
     ];
-    let words = |what: &str| format!("{what} cannot change while the daemon runs: stop it and start it again for that");
+    let words = |what: &str| format!("{what} cannot change while the daemon runs: stop the daemon and start it again");
     differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| words(what)).collect()
 }
 
@@ -132,9 +132,9 @@ fn served(serve: &ServeConfig) -> impl PartialEq + use<> {
 fn told(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
     let sources = |config: &Config| config.sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>();
     let services = |config: &Config| config.services.keys().map(ToString::to_string).collect::<Vec<_>>();
-    let mut words = vec![format!("{} is taken up: {}", new.file.display(), counted(new.sources.len(), "source"))];
+    let mut words = vec![format!("{} is in effect: {}", new.file.display(), counted(new.sources.len(), "source"))];
     let carried = |(old, new): &(SourceName, SourceName)| {
-        format!("the source {old} is called {new} now: its jobs are carried over, and nothing is bought again")
+        format!("the source {old} is now called {new}: its jobs keep their state, and nothing is bought again")
     };
     words.extend(renames.iter().map(carried));
     let is_renamed = |name: &String| renames.iter().any(|(old, new)| old.as_str() == name || new.as_str() == name);
@@ -143,9 +143,9 @@ fn told(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
             let is_told = |name: &String| what == "source" && is_renamed(name);
             all.iter().filter(|name| !others.contains(name) && !is_told(name)).cloned().collect()
         };
-        words.extend(of(&new, &old).iter().map(|name| format!("the {what} {name} is new")));
+        words.extend(of(&new, &old).iter().map(|name| format!("the {what} {name} was added")));
         words.extend(
-            of(&old, &new).iter().map(|name| format!("the {what} {name} is gone; what was found there stays known")),
+            of(&old, &new).iter().map(|name| format!("the {what} {name} was removed; its jobs stay on record")),
         );
     }
     words

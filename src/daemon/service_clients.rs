@@ -169,7 +169,7 @@ fn timeouts() -> Timeouts {
 }
 
 fn own_key(data: &Path) -> Result<String, DaemonError> {
-    let fault = |error| DaemonError::Io { what: "cannot keep the embedded service's key".to_owned(), error };
+    let fault = |error| DaemonError::Io { what: "cannot save the key of the embedded service".to_owned(), error };
     auth::own_key(data).map(|key| key.reveal().to_owned()).map_err(fault)
 }
 

@@ -81,10 +81,11 @@ fn mixed_up_words([old, new]: [&Place; 2], config: &Config) -> String {
     let (folder, file) = (new.folder.shown(), config.file.display());
     let (old, new) = (old.source.as_str(), new.source.as_str());
     format!(
-        "in {file} the source {new:?} has the folder that the source {old:?} had ({folder}), and the jobs of {old:?} cannot be \
-         carried over to that name: jobs would be taken for those of other files. Nothing was begun. To swap the names of \
-         two sources, give one of them a name that no source had yet and start scribed once, which carries its jobs over; \
-         then give the other one its new name and start scribed once; then the first one"
+        "in {file} the source {new:?} has the folder that the source {old:?} had ({folder}), and scribed cannot \
+         give the jobs of {old:?} the new name: it would take them for jobs of other files. Nothing was started. \
+         To swap the names of two sources, give one of them a name that no source had yet and start scribed once, \
+         which moves its jobs to that name; then give the other one its new name and start scribed once; then the \
+         first one"
     )
 }
 
@@ -112,7 +113,7 @@ struct Found {
 /// The store's; [`DaemonError::Names`].
 async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, DaemonError> {
     let written = source_folders::read(&config.state).map_err(|error| {
-        let words = format!("which folders the sources had cannot be read: {error}. Nothing was begun");
+        let words = format!("cannot read which folders the sources had: {error}. Nothing was started");
         StoreError::Unwritable(words)
     })?;
     let with_jobs: BTreeSet<SourceName> = store.sources().await?.into_keys().collect();
@@ -203,7 +204,7 @@ impl Daemon {
         for (old, new) in renames {
             let Some(source) = config.sources.iter().find(|source| source.name == *new) else { continue };
             if let Err(error) = FolderMemory::carry_over(&config.state, old, (new, &source.folder)) {
-                let words = "what the folder of a renamed source is recognised by is learned again";
+                let words = "cannot read the marker record of a renamed source; scribed creates it again";
                 tracing::warn!(%old, %new, %error, "{words}");
             }
         }
@@ -224,9 +225,9 @@ impl Daemon {
             }
             crash::point(Point::SourceRenamed);
             self.engines.recall();
-            tracing::info!(%old, %new, jobs = done, "a source has another name in jobs.toml: its jobs are carried over to it");
+            tracing::info!(%old, %new, jobs = done, "a source has another name in jobs.toml; scribed moves its jobs to the new name");
             if taken > 0 {
-                tracing::warn!(%old, %new, jobs = taken, "jobs keep the old name of their source, as the new one has jobs of the same files");
+                tracing::warn!(%old, %new, jobs = taken, "some jobs keep the old name of their source, since the new one has jobs for the same files");
             }
         }
         Ok(())
@@ -234,7 +235,7 @@ impl Daemon {
 
     fn finish_names(&self, config: &Config, gone: &[RecordedFolder]) {
         if let Err(error) = write_down(config, gone) {
-            tracing::warn!(%error, "the folders of the sources cannot be written down: a source that is renamed is not known again");
+            tracing::warn!(%error, "cannot save the folders of the sources; scribed will not recognise a source that is renamed");
         }
     }
 

@@ -234,8 +234,8 @@ fn failed(facts: &QueueFacts) -> Option<Reason> {
 fn incomplete(facts: &QueueFacts) -> Option<Reason> {
     let words = match facts.incomplete {
         0 => return None,
-        1 => "1 job is incomplete: a part of what was requested was not done or could not be read".to_owned(),
-        jobs => format!("{jobs} jobs are incomplete: a part of what was requested was not done or could not be read"),
+        1 => "1 job is incomplete: its outputs lack something that was requested".to_owned(),
+        jobs => format!("{jobs} jobs are incomplete: their outputs lack something that was requested"),
     };
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
@@ -250,7 +250,7 @@ fn left_out(facts: &QueueFacts) -> Option<Reason> {
 }
 
 fn stopped(facts: &QueueFacts) -> Option<Reason> {
-    let words = || "the pass was stopped before its end".to_owned();
+    let words = || "the pass was stopped before it was complete".to_owned();
     facts.stopped.then(|| reason(Level::Ok, PassExit::Unfinished, "stopped", words(), Some("scribed once")))
 }
 
@@ -259,8 +259,8 @@ fn process(facts: &QueueFacts) -> Option<Reason> {
     match facts.process {
         Process::Runs => None,
         Process::Hangs => {
-            let words = "the process that has the queue answers, and its engine gives no sign of life".to_owned();
-            let restart = Some("look at its log, and restart it");
+            let words = "the process that holds the queue answers, but its engine has stopped".to_owned();
+            let restart = Some("read its log, and restart it");
             Some(reason(Level::Critical, PassExit::Done, "hangs", words, restart))
         }
         // Where a timer runs passes, it is normal that work waits for the next one.
@@ -316,20 +316,20 @@ fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Re
         _ => Level::Critical,
     };
     let what = match why {
-        W::Person => "for a person to decide",
-        W::Sidecar => "for a settings file beside the recording to be corrected",
+        W::Person => "for a person's decision",
+        W::Sidecar => "for a correction of the settings file beside the recording",
         W::NotAllowed => "for a setting in jobs.toml that allows what a manifest names",
-        W::WindowNever => "for a window that opens no more",
-        W::BudgetRaise => "for a budget to be raised, or for a length to be stated",
+        W::WindowNever => "for a window that never opens again",
+        W::BudgetRaise => "for a higher budget, or for the length of a recording",
         W::Stuck => "for a transcription that does not end",
-        W::Disk => "for an output folder that can be written",
+        W::Disk => "for an output folder that scribed can write",
         W::Folder => "for a missing folder",
-        W::File => "for a file that can be read",
+        W::File => "for a file that scribed can read",
         W::Service => "for the service to answer",
         W::ServiceRefuses => "for the service to accept the key or the account",
         W::UnknownCreate => "for the service's list to show whether a create was accepted",
         W::PauseWithoutEnd => "for `scribed resume`",
-        _ => "for another try",
+        _ => "for another attempt",
     };
     let WaitingJobs { jobs, one } = waits;
     let words = match jobs {

@@ -126,7 +126,7 @@ impl ManifestRow {
     /// Where it stands, for people: `row 7 of lists/may.csv`.
     pub fn place(&self) -> String {
         match self.is_by_command() {
-            true => "the order by `scribed add`".to_owned(),
+            true => "the command `scribed add`".to_owned(),
             false => format!("row {} of {}", self.number, self.manifest),
         }
     }
@@ -134,8 +134,8 @@ impl ManifestRow {
     /// What its job waits for where what the row says was lost.
     pub fn unknown(&self, now: Timestamp) -> Fault {
         let words = format!(
-            "what {} says was lost with a file of the state directory; nothing is done for it until that list is read \
-             again (a change of the list, or a restart)",
+            "the content of {} was lost with a file of the state directory; scribed does nothing for it until it \
+             reads that manifest again (when the manifest changes, or at a restart)",
             self.place()
         );
         Fault::new(FaultKind::Asks, words, now)
@@ -143,7 +143,7 @@ impl ManifestRow {
 
     /// What its job waits for while nothing is there: a person ordered it, and its file may still come.
     pub fn awaited(&self, now: Timestamp) -> Fault {
-        let words = format!("the file that {} names is not there yet; it is taken up when it comes", self.place());
+        let words = format!("the file of {} does not exist yet; the job continues when it appears", self.place());
         Fault::new(FaultKind::Awaited, words, now)
     }
 

@@ -23,7 +23,7 @@ pub fn excess(pattern: &str) -> Option<String> {
         escaped = byte == b'\\' && !escaped;
         deepest = depth.max(deepest);
     }
-    (deepest > DEEPEST).then(|| format!("has braces {deepest} deep, and at most {DEEPEST} are read"))
+    (deepest > DEEPEST).then(|| format!("nests braces {deepest} deep; the limit is {DEEPEST}"))
 }
 
 #[cfg(test)]

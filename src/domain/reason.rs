@@ -23,21 +23,21 @@ fn words(job: &Job) -> String {
         (Stage::Written { .. }, None) if job.is_incomplete() => {
             format!("written, {}", job.shortfall().unwrap_or_default())
         }
-        (Stage::Found, None) if job.is_remote() => "found; the service fetches it by itself".to_owned(),
+        (Stage::Found, None) if job.is_remote() => "found; the service will fetch it".to_owned(),
         (stage, None) => resting(stage).to_owned(),
     }
 }
 
 fn resting(stage: &Stage) -> &'static str {
     match stage {
-        Stage::Found => "found; sent when it has been quiet for the source's `settle`",
-        Stage::Settled => "quiet; its parameters are rendered next",
-        Stage::Probed { .. } => "waits for its upload",
-        Stage::Uploaded { .. } => "uploaded; waits for its turn to be submitted",
-        Stage::Submitting { .. } => "being submitted",
-        Stage::Submitted { .. } => "being transcribed at the service",
-        Stage::Fetched { .. } => "transcribed; its outputs are written next",
-        Stage::Following { .. } => "another file with the same content is being transcribed; its result is shared",
+        Stage::Found => "found; scribed sends it when it has not changed for the source's `settle`",
+        Stage::Settled => "settled; scribed renders its parameters next",
+        Stage::Probed { .. } => "waiting for its upload",
+        Stage::Uploaded { .. } => "uploaded; waiting to be submitted",
+        Stage::Submitting { .. } => "being submitted to the service",
+        Stage::Submitted { .. } => "being transcribed by the service",
+        Stage::Fetched { .. } => "transcribed; scribed writes the outputs next",
+        Stage::Following { .. } => "a duplicate is being transcribed; this job uses its result",
         Stage::Written { .. } => "done",
         Stage::Skipped { .. } | Stage::Failed { .. } | Stage::Cancelled { .. } => "ended",
     }
@@ -46,9 +46,9 @@ fn resting(stage: &Stage) -> &'static str {
 fn cancelled(from: &Stage) -> String {
     match from.transcription() {
         Some(id) => {
-            format!("cancelled by a person; transcription {id} had been bought, and copies of the file share it")
+            format!("cancelled by a person; its transcription {id} had been bought, and duplicates still use it")
         }
-        None => "cancelled by a person; nothing had been bought for it".to_owned(),
+        None => "cancelled by a person before anything was bought".to_owned(),
     }
 }
 

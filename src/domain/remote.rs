@@ -25,11 +25,11 @@ impl RemoteUrl {
             return Err("must be at most 8000 bytes long");
         }
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err("must not hold blanks: write %20 for one");
+            return Err("must not contain blanks: write %20 instead");
         }
         let host = text[scheme.len()..].split(['/', '?', '#']).next().unwrap_or_default();
         match host {
-            _ if host.contains('@') => Err("must not hold a user or a password: they would stand in the request"),
+            _ if host.contains('@') => Err("must not contain a user or a password: the request would show them"),
             "" => Err("must name a host"),
             _ => Ok(Self(text.split('#').next().unwrap_or_default().to_owned())),
         }

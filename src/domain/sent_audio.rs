@@ -143,9 +143,9 @@ impl fmt::Display for SentAudio {
             Self::Original { why } => return write!(f, "the file as it is: {why}"),
             Self::Audio(track) => &**track,
         };
-        let made = if *copied { "as it was" } else { "without loss" };
+        let made = if *copied { "copied" } else { "re-encoded without loss" };
         let plural = if *channels == 1 { "" } else { "s" };
-        write!(f, "its sound track alone: stream 0:{}, {} {made}, ", cut.track, cut.codec.name())?;
+        write!(f, "the audio track alone: stream 0:{}, {} {made}, ", cut.track, cut.codec.name())?;
         if only.is_empty() {
             write!(f, "{channels} channel{plural}, {bytes} bytes")?;
         } else {
@@ -154,7 +154,7 @@ impl fmt::Display for SentAudio {
         }
         match cut.start_ms {
             0 => Ok(()),
-            late => write!(f, ", which begins {late} ms after the file"),
+            late => write!(f, ", starting {late} ms after the file"),
         }
     }
 }

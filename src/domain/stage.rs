@@ -209,26 +209,29 @@ impl Skip {
     pub fn words(self) -> &'static str {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
-            Self::Vanished => "the file was taken away before it was sent",
-            Self::NotAFile => "not a regular file",
+            Self::Vanished => "the file was removed before it was sent",
+            Self::NotAFile => "the path is not a regular file",
             Self::Subtitled => {
-                "a subtitle by someone else is there already; to transcribe it all the same, set \
-                 existing = \"transcribe\" at its source"
+                "subtitles that scribed did not write already exist; to transcribe anyway, set existing = \
+                 \"transcribe\" for the source"
             }
-            Self::OurOutput => "an output that scribed itself wrote",
+            Self::OurOutput => "the file is an output that scribed wrote",
             Self::Ignored => {
-                "a line of a .scribedignore passes it over (`scribed explain` says which); it is taken up when that is gone"
+                "a line of a .scribedignore excludes the file (`scribed explain` shows it); the job continues \
+                 when that line is removed"
             }
             Self::Unlisted => {
-                "its row was taken out of its list before its file came; it is taken up when a row names it again"
+                "its row was removed from the manifest before the file appeared; the job continues when a row \
+                 names the file again"
             }
             Self::Forgotten => {
-                "a person had it forgotten (`scribed forget`); what was bought for it stays known, and it is taken up again \
-                 when its file is back"
+                "a person removed the job (`scribed forget`); its purchases stay on record, and the job continues \
+                 when the file is back"
             }
             Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {
-                "most of the file are holes (it is sparse, or a copy that never ended): nothing to transcribe"
+                "most of the file are holes (it is sparse, or a copy that was never completed): nothing to \
+                 transcribe"
             }
         }
     }
@@ -364,7 +367,7 @@ pub enum JobEvent {
 
 /// A stage does not know an event: a bug, never a user's doing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a job that is {stage:?} cannot take {event}")]
+#[error("internal error: a job at stage {stage:?} cannot take the event {event}")]
 pub struct IllegalTransition {
     /// Where it was.
     pub stage: StageKind,

@@ -114,7 +114,7 @@ impl TryFrom<String> for LanguageCode {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("no code of a language")
+        Self::parse(&text).ok_or("not a language code")
     }
 }
 

@@ -67,7 +67,7 @@ pub enum PutError {
 
 impl PutError {
     fn of(error: &PlaceError) -> Self {
-        let words = error.to_string().replace(KEPT, "run the same command again, it goes on from here");
+        let words = error.to_string().replace(KEPT, "run the same command again to continue");
         match error {
             PlaceError::NameTooLong { .. } | PlaceError::NoFreeName { .. } => Self::Record(words),
             _ => Self::Disk(words),
@@ -96,7 +96,7 @@ impl HarvestFolder {
     pub fn put(&self, whole: &FullListItem, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
         let (raw, record) = in_time(Cow::Borrowed(&whole.raw), None)
-            .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
+            .map_err(|error| PutError::Record(format!("the result is not in the interface's format: {error}")))?;
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();

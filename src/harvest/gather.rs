@@ -96,7 +96,7 @@ impl Harvester<'_> {
                 return Ok(());
             }
         }
-        let words = "the list changes faster than it can be read; run the same command again, it goes on from here";
+        let words = "the list changes faster than scribed can read it; run the same command again to continue";
         Err(HarvestError::Service(words.to_owned()))
     }
 
@@ -136,7 +136,7 @@ impl Harvester<'_> {
             Err(PageFault::TooLong(fault)) => {
                 if !pages.shrink() {
                     pages.pass();
-                    let words = format!("item {} of the list cannot be had: {}", query.offset, fault.words);
+                    let words = format!("cannot read item {} of the list: {}", query.offset, fault.words);
                     tell(HarvestedRecord { id: None, status: None, became: RecordOutcome::Failed(words) })?;
                 }
                 Ok(None)
@@ -152,7 +152,7 @@ impl Harvester<'_> {
         let whole = match item {
             Ok(whole) => whole,
             Err(words) => {
-                let became = RecordOutcome::Failed(format!("an item of the list cannot be used: {words}"));
+                let became = RecordOutcome::Failed(format!("cannot use an item of the list: {words}"));
                 return Ok(Some(HarvestedRecord { id: None, status: None, became }));
             }
         };
@@ -209,7 +209,7 @@ impl Harvester<'_> {
         });
         Ok(read.await?.and_then(|whole| match whole.has_result {
             true => Ok(whole),
-            false => Err("the service says that it is done, and sends no result of it".to_owned()),
+            false => Err("the service reports the transcription as done, but sends no result".to_owned()),
         }))
     }
 
@@ -228,8 +228,9 @@ impl Harvester<'_> {
         F: Future<Output = Result<T, Fault>>,
     {
         let tries = RequestRetries { count: u32::MAX, growth: WAITS, jitter: (1.0, 1.0), within: self.patience };
-        let waiting =
-            |fault: &Fault| tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
+        let waiting = |fault: &Fault| {
+            tracing::warn!(why = fault.words, "the service does not answer; the download continues when it does")
+        };
         let asked = retry(self.clock, tries, retryability, waiting, ask).await;
         asked.map_err(|fault| HarvestError::Service(fault.words))
     }

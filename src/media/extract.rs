@@ -71,10 +71,10 @@ pub enum ExtractError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// It came to more bytes than there is room for.
-    #[error("its sound track is larger than {0} bytes")]
+    #[error("the audio track is larger than {0} bytes")]
     Larger(u64),
     /// ffmpeg gave up.
-    #[error("ffmpeg could not take its sound track out: {words}")]
+    #[error("ffmpeg could not extract the audio track: {words}")]
     Failed {
         /// The last line of its complaint.
         words: String,
@@ -99,7 +99,7 @@ pub fn plainly_nothing(head: &[u8]) -> Option<&'static str> {
     plainly.then_some(SOUND_ONLY)
 }
 
-const SOUND_ONLY: &str = "it is sound alone, and compressed already";
+const SOUND_ONLY: &str = "the file contains only compressed audio";
 
 /// Asks ffprobe what `file` has to offer: what is picked, whether anything is gained by that or not.
 ///
@@ -141,7 +141,7 @@ async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
 }
 
 fn strange(error: serde_json::Error) -> DecodeError {
-    DecodeError::NotMedia { words: format!("ffprobe answered {error}") }
+    DecodeError::NotMedia { words: format!("cannot read the answer of ffprobe: {error}") }
 }
 
 /// Containers that list every track at their beginning, or in their index.
@@ -149,13 +149,13 @@ const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
 fn found(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> SoundTracks {
     if answer.is_format(&PLAYLISTS) {
-        return SoundTracks::Nothing("it is a list of other files");
+        return SoundTracks::Nothing("the file is a playlist");
     }
     let has_picture = answer.has_picture();
     let (track, only) = match answer.picked(pick) {
         Ok(Some(picked)) => picked,
         Ok(None) if has_picture && answer.is_format(&LISTS_ALL) => return SoundTracks::NoSound,
-        Ok(None) => return SoundTracks::Nothing("ffprobe finds no sound track in it"),
+        Ok(None) => return SoundTracks::Nothing("ffprobe finds no audio track in the file"),
         Err(words) => return SoundTracks::Lacks(words),
     };
     if pick.is_none() && !has_picture && !is_uncompressed(&track.codec_name) {
@@ -163,7 +163,7 @@ fn found(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> 
     }
     match sound(track, answer, first) {
         Some(sound) => SoundTracks::Sound(Sound { only, ..sound }),
-        None => SoundTracks::Nothing("ffprobe cannot tell when its sound begins"),
+        None => SoundTracks::Nothing("ffprobe cannot determine when the audio track starts"),
     }
 }
 
@@ -211,8 +211,8 @@ fn listed(sounds: &[&Listed]) -> String {
     };
     let all: Vec<String> = sounds.iter().enumerate().map(one).collect();
     match all.as_slice() {
-        [one] => format!("its only sound track is {one}"),
-        all => format!("its sound tracks are {}", all.join(", ")),
+        [one] => format!("the only audio track is {one}"),
+        all => format!("the audio tracks are {}", all.join(", ")),
     }
 }
 
@@ -341,7 +341,7 @@ pub async fn extract(
         }
         // It says that it could not write, and ends as if all were well.
         Ok(true) if !words.starts_with("Error ") => Ok(()),
-        Ok(_) if words.is_empty() => Err(ExtractError::Failed { words: "it ended without a word".to_owned() }),
+        Ok(_) if words.is_empty() => Err(ExtractError::Failed { words: "it ended without a message".to_owned() }),
         Ok(_) => Err(ExtractError::Failed { words }),
         Err(error) => Err(error),
     }
@@ -541,11 +541,11 @@ mod tests {
         assert_eq!(file("mov,mp4", &[SOUND, &cover]), SoundTracks::Nothing(SOUND_ONLY));
         let timeless = SOUND.replace("1.476009", "N/A");
         assert!(
-            matches!(file("matroska", &[PICTURE, &timeless]), SoundTracks::Nothing(why) if why.contains("when its sound"))
+            matches!(file("matroska", &[PICTURE, &timeless]), SoundTracks::Nothing(why) if why.contains("when the audio track"))
         );
         let plain = timeless.replace("aac", "pcm_s24le").replace("fltp", "s32");
         assert!(matches!(file("wav", &[&plain]), SoundTracks::Sound(Sound { is_deep: true, .. })));
-        assert!(matches!(file("concat", &[PICTURE, SOUND]), SoundTracks::Nothing(why) if why.contains("other files")));
+        assert!(matches!(file("concat", &[PICTURE, SOUND]), SoundTracks::Nothing(why) if why.contains("playlist")));
         assert_eq!(file("mov,mp4", &[PICTURE]), SoundTracks::NoSound);
         // A stream lists its tracks as it goes on: one may come yet.
         assert!(matches!(file("mpegts", &[PICTURE]), SoundTracks::Nothing(_)));

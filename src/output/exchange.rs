@@ -219,13 +219,13 @@ fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<Back> {
     let is_new = |name: &OsStr| matches!(read_hash(folder, name), Ok((hash, _)) if start(&hash) == swap.new);
     if let Some(output) = swap.output() {
         if is_new(output) && exchange(folder, &own, output).is_ok() {
-            tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; the saved file stays");
+            tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; scribed left the saved file in place");
             if is_new(&own) {
                 return Ok(Back::AndOursIsLeft);
             }
             // It was saved once more in between: neither is lost.
         } else if folder.rename_to_new(&own, output).is_ok() {
-            tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; the saved file has its name again");
+            tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; scribed gave the saved file its name again");
             return Ok(Back::Only);
         }
     }
@@ -234,7 +234,7 @@ fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<Back> {
         visible.push(if number == 1 { ".recovered".to_owned() } else { format!(".recovered.{number}") });
         match folder.rename_to_new(&own, &visible) {
             Ok(()) => {
-                tracing::warn!(file = %swap.name.display(), kept = %visible.display(), "another program saved an output while scribed replaced it, and its name was taken since; the saved file is kept under another name");
+                tracing::warn!(file = %swap.name.display(), kept = %visible.display(), "another program saved an output while scribed replaced it, and its name is used since; scribed kept the saved file under another name");
                 return Ok(Back::Only);
             }
             Err(Errno::EXIST) => {}
@@ -267,7 +267,7 @@ pub fn read_hash(folder: &WorkFolder, name: &OsStr) -> io::Result<(Hash, File)> 
     let state = |meta: &std::fs::Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
     match state(&before) == state(&file.metadata()?) {
         true => Ok((Hash(*hasher.finalize().as_bytes()), file)),
-        false => Err(io::Error::other("the file changed while it was read")),
+        false => Err(io::Error::other("the file changed while scribed read it")),
     }
 }
 

@@ -68,7 +68,7 @@ impl Syncs {
             match told.recv() {
                 Ok(Turn::Done(done)) => return done,
                 Ok(Turn::Lead) => self.lead(),
-                Err(_) => return Err(io::Error::other("nobody is left who syncs")),
+                Err(_) => return Err(io::Error::other("internal error: the thread that syncs outputs has ended")),
             }
         }
     }

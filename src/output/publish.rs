@@ -66,13 +66,13 @@ pub struct Destination<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The disk or the user's quota is full.
-    #[error("no space left to write {}; free some: {KEPT}", file.display())]
+    #[error("no space left to write {}; free some space: {KEPT}", file.display())]
     NoSpace {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error("the file system of {} is read-only; remount it so that it can be written: {KEPT}", file.display())]
+    #[error("the file system of {} is read-only; remount it read-write: {KEPT}", file.display())]
     ReadOnly {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
@@ -84,19 +84,19 @@ pub enum PlaceError {
         file: PathBuf,
     },
     /// The folder is not there (any more), or is not a folder.
-    #[error("the folder to write {} in is gone; mount or make it again: {KEPT}", file.display())]
+    #[error("the folder for {} does not exist any more; mount it or create it again: {KEPT}", file.display())]
     FolderGone {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// The file system takes shorter names only.
-    #[error("the name of {} is too long for its file system; shorten `name_as`: {KEPT}", file.display())]
+    #[error("the name of {} is too long for its file system; change `name_as` to make it shorter: {KEPT}", file.display())]
     NameTooLong {
         /// The output.
         file: PathBuf,
     },
     /// Files that are not ours stand under every name that was tried.
-    #[error("every name for {} is taken by a file that scribed did not write; move some away: {KEPT}", file.display())]
+    #[error("files that scribed did not write have every name for {}; move some of them: {KEPT}", file.display())]
     NoFreeName {
         /// The output by its first name.
         file: PathBuf,
@@ -112,7 +112,7 @@ pub enum PlaceError {
 }
 
 /// Every message ends with it: nobody has to fear for what was paid for.
-pub const KEPT: &str = "the result is kept, and the write will be tried again";
+pub const KEPT: &str = "scribed keeps the result and tries again to write it";
 
 /// Writes a job's outputs into a folder and returns them in the order of `wanted`. Blocks.
 ///
@@ -272,7 +272,7 @@ impl<'a> Place<'a> {
         if let Ok((_, file)) = read_hash(self.open, &name) {
             named.push(Arc::new(file));
         }
-        tracing::debug!(folder = %self.folder.display(), file = %name.display(), "an output came with its recording and stays as it is");
+        tracing::debug!(folder = %self.folder.display(), file = %name.display(), "an output came with its recording; scribed keeps it as it is");
         Placed { name, hash }
     }
 
@@ -630,7 +630,7 @@ mod tests {
         fs::write(&file, b"").unwrap();
         let gone = place(&file, talk(b"x"), &[]).unwrap_err();
         assert!(matches!(gone, PlaceError::FolderGone { .. }));
-        assert!(gone.to_string().contains("the result is kept"));
+        assert!(gone.to_string().contains("keeps the result"));
         let long = vec![wanted(&["x".repeat(300).as_str()], b"x")];
         let long = place(folder.path(), long, &[]).unwrap_err();
         assert!(matches!(long, PlaceError::NameTooLong { .. }));

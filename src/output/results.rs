@@ -29,13 +29,13 @@ pub struct Results {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// It was never kept, or was removed.
-    #[error("no result is kept at {}", file.display())]
+    #[error("there is no kept result at {}", file.display())]
     NotKept {
         /// Where it would be.
         file: PathBuf,
     },
     /// The file is cut short or does not agree with its checksum.
-    #[error("the kept result {} is damaged ({detail}); move it away to have it fetched again", file.display())]
+    #[error("the kept result {} is damaged ({detail}); move it away, then scribed fetches it again", file.display())]
     Damaged {
         /// The damaged file; left as it is.
         file: PathBuf,
@@ -43,7 +43,7 @@ pub enum ResultError {
         detail: String,
     },
     /// It is longer than the caller allows.
-    #[error("the kept result {} unpacks to more than {limit} bytes", file.display())]
+    #[error("the kept result {} has more than {limit} bytes when decompressed", file.display())]
     TooLarge {
         /// The file.
         file: PathBuf,

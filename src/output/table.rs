@@ -110,7 +110,7 @@ fn show(
             Replaced::LookAgain => {}
         }
     }
-    Err(io::Error::other("another program works on it"))
+    Err(io::Error::other("another program uses it"))
 }
 
 fn fill(temporary: &Temporary<'_>, next: &mut impl FnMut() -> TablePiece) -> io::Result<Option<Hash>> {

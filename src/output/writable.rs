@@ -20,25 +20,25 @@ const SAMPLE: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritable {
     /// It is not there, and is none that scribed makes.
-    #[error("the folder {} for its outputs is not there, and scribed makes none outside of the source's: make or mount it", folder.display())]
+    #[error("the output folder {} does not exist, and scribed does not create folders outside the source: create or mount it", folder.display())]
     Missing {
         /// It.
         folder: PathBuf,
     },
     /// This user may not write there.
-    #[error("outputs cannot be written: {}", denied(folder))]
+    #[error("cannot write outputs: {}", denied(folder))]
     NoPermission {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error("the file system of {} is read-only; remount it so that outputs can be written", folder.display())]
+    #[error("the file system of {} is read-only; remount it read-write, so that outputs can be written", folder.display())]
     ReadOnly {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
     },
     /// The disk, its inodes or the user's quota are used up.
-    #[error("no space left for outputs in {}{}; free some", folder.display(), shown(*left))]
+    #[error("no space left for outputs in {}{}; free some space", folder.display(), shown(*left))]
     NoSpace {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
@@ -57,7 +57,7 @@ pub enum Unwritable {
 
 fn shown(left: Option<(u64, u64)>) -> String {
     let Some((left, least)) = left else { return String::new() };
-    format!(" ({} KiB are free, and {} KiB have to be)", left >> 10, least >> 10)
+    format!(" ({} KiB are free, and {} KiB are needed)", left >> 10, least >> 10)
 }
 
 /// Tries whether outputs can be written into `folder`; where it is not there yet and `may_be_made`, into the folder

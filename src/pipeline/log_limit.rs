@@ -46,7 +46,8 @@ impl LogLimit {
                 tracing::warn!(
                     cause,
                     files = more,
-                    "{more} more files met the same ({cause}) and have no warning of their own; `scribed jobs` lists them with their reasons"
+                    "{more} more files have the same problem ({cause}); scribed does not log each of them. \
+                     `scribed jobs` lists them with their reasons"
                 );
             }
         }

@@ -115,7 +115,7 @@ impl MediaFile {
             Self::Object { bucket, path } => match bucket.look(&path).await {
                 Ok(FileLook::Nothing) => Presence::Gone,
                 Ok(_) => Presence::There,
-                Err(error) => Presence::Unknown(format!("the bucket does not tell: {error}")),
+                Err(error) => Presence::Unknown(format!("cannot check in the bucket: {error}")),
             },
             Self::Remote(_) => Presence::There,
         }

@@ -46,7 +46,8 @@ pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> 
     }
     let words = match until {
         NEVER => format!(
-            "the source's window is closed and does not open again (`submit`: {windows}): change it in jobs.toml"
+            "the source's window is closed and never opens again (`submit`: {windows}): change `submit` in \
+             jobs.toml"
         ),
         until => format!("the source's window is closed until {}; `submit`: {windows}", Zone::UTC.shown(until)),
     };

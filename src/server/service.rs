@@ -123,7 +123,7 @@ pub enum StartError {
     #[error("the transcription service needs a key that is not empty")]
     NoKey,
     /// A header cannot have this name, or none is named.
-    #[error("`{name}` is no name for the header that carries the key")]
+    #[error("`{name}` is not a valid name for the header with the key")]
     BadHeader {
         /// As configured.
         name: String,
@@ -132,13 +132,13 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreOpenError),
     /// Its own webhook could never be called.
-    #[error("the webhook's address cannot be called: {0}; set `fetch_private = true` in [serve] to allow it")]
+    #[error("the service must not call the webhook's address: {0}; set `fetch_private = true` in [serve] to allow it")]
     Webhook(Forbidden),
     /// Nothing can be fetched and nobody called.
-    #[error("no HTTP client can be made: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     /// The certificate cannot be used.
-    #[error("`tls` of [serve] cannot be used: {0}")]
+    #[error("cannot use `tls` of [serve]: {0}")]
     Tls(#[from] PairError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
@@ -201,7 +201,7 @@ pub async fn start(
     };
     let manners = options.manners;
     let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, manners, closing.clone()));
-    tracing::info!(%address, %origin, tls = tls.is_some(), "the transcription service listens");
+    tracing::info!(%address, %origin, tls = tls.is_some(), "the transcription service accepts connections");
     Ok(RunningService {
         address,
         scheme,
@@ -268,8 +268,8 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
             missing.push(format!(
-                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, AIFF, FLAC, MP3 and \
-                 Ogg Vorbis are transcribed"
+                "cannot run the program `{program}`; install the package `ffmpeg`: without it the service \
+                 transcribes only WAV, AIFF, FLAC, MP3 and Ogg Vorbis"
             ));
         }
     }
@@ -320,7 +320,8 @@ impl RunningService {
                 tracing::warn!(
                     old,
                     new,
-                    "two names have become one: what was made under the old name is found under the new one from the next start on"
+                    "two names now have the same key; from the next start on, transcriptions of the old name \
+                     belong to the new one"
                 );
             }
             for (key, owner) in keys.iter().zip(&assigned.owners) {
@@ -328,7 +329,8 @@ impl RunningService {
                 if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {
                     tracing::warn!(
                         key = key.name(),
-                        "what was made with this key before it had this name is found under the name from the next start on"
+                        "a key got a name; from the next start on, the transcriptions that were created with it \
+                         belong to that name"
                     );
                 }
             }
@@ -436,7 +438,7 @@ async fn sweep(store: Arc<TranscriptionStore>, live: Arc<LiveRecords>, clock: Ar
         let _ = spawn(move || {
             // What was imported meanwhile counts, also where nobody looks at a list.
             if let Err(error) = live.refresh() {
-                tracing::error!(%error, "imported live transcriptions cannot be read; trying again later");
+                tracing::error!(%error, "cannot read imported live transcriptions; the service tries again later");
             }
             store.remove_expired();
         })

@@ -171,8 +171,8 @@ impl<'s> PathPolicy<'s> {
             (None, name) => format!("**/{}", name.unwrap_or_default().to_string_lossy()),
         };
         Err(Denied::Refused(format!(
-            "names no audio or video file, by its ending; if it is one, write include = [{}] under the [[source]] {} in \
-             jobs.toml, beside what its `include` says already",
+            "does not name an audio or video file, by its extension; if it is one, add include = [{}] to the \
+             [[source]] {} in jobs.toml, with the patterns that its `include` has already",
             quoted(&pattern),
             quoted(self.source.name.as_str())
         )))
@@ -266,11 +266,11 @@ impl<'s> PathPolicy<'s> {
     }
 }
 
-const OWN_FILE: &str = "names what is scribed's own (its configuration, a key, its state or its service's data): nothing \
-                        of it is read or sent";
+const OWN_FILE: &str = "names a file of scribed (its configuration, a key, its state or its service's data): \
+                        scribed does not read or send it";
 
 const OWN_FOLDER: &str =
-    "names a folder that is scribed's own (its state, or its service's data): outputs do not go there";
+    "names a folder of scribed (its state, or its service's data): scribed writes no outputs there";
 
 fn look(path: &Path) -> PathEntry {
     match path.symlink_metadata() {
@@ -316,11 +316,12 @@ impl Denied {
     pub fn unwritable(&self) -> Option<String> {
         match self {
             Self::Held(PathHold::Linked { link, .. }) => Some(format!(
-                "cannot write outputs: {} is a symbolic link, and links are not followed: put the folder itself there",
+                "cannot write outputs: {} is a symbolic link, and scribed does not follow links: replace the link \
+                 by the folder itself",
                 link.display()
             )),
             Self::Held(PathHold::Unknown { at, why }) => {
-                Some(format!("cannot write outputs: cannot look at {}: {why}", at.display()))
+                Some(format!("cannot write outputs: cannot access {}: {why}", at.display()))
             }
             Self::Held(PathHold::Outside { .. } | PathHold::Local(_)) | Self::Refused(_) => None,
         }
@@ -333,37 +334,41 @@ impl PathHold {
         let name = quoted(source.name.as_str());
         match self {
             Self::Local(local) => format!(
-                "names a file in the folder of the source {local}, which is `local_only`, and the service `{}` is elsewhere: \
-                 nothing of it is sent. Give the [[source]] {name} a `service` that has no `url`, then `scribed reload`",
+                "names a file in the folder of the source {local}, which allows only the embedded service \
+                 (`local_only`), and the service `{}` is not embedded: scribed does not send the file. Give the \
+                 [[source]] {name} a `service` that has no `url`, then `scribed reload`",
                 source.service
             ),
             Self::Linked { link, .. } if source.scans_recordings() => {
                 format!(
-                    "lies behind a link: {} is a symbolic link, and links are not followed; nothing of it is sent. scribed \
-                     goes on with it when it is a folder again",
+                    "is behind a link: {} is a symbolic link, and scribed does not follow links, so it does not \
+                     send the file. The job continues when it is a folder again",
                     link.display()
                 )
             }
             Self::Unknown { at, why } => {
                 format!(
-                    "cannot be judged: cannot look at {}: {why}; nothing is sent, and it is tried again",
+                    "cannot be checked: cannot access {}: {why}; scribed sends nothing and tries again",
                     at.display()
                 )
             }
             Self::Outside { folder, .. } if source.scans_recordings() => {
-                format!("leads out of the folder of its source, to {}: nothing of it is sent", folder.display())
+                format!(
+                    "leads out of the folder of its source, to {}: scribed does not send the file",
+                    folder.display()
+                )
             }
             Self::Outside { what, folder } => format!(
-                "names {} outside the folders that this source may use; {}. To allow it, write in jobs.toml under the \
-                 [[source]] {name}: {}; then `scribed reload`",
+                "names {} outside the folders that this source may use; {}. To allow it, add to the [[source]] \
+                 {name} in jobs.toml: {}; then `scribed reload`",
                 what.named(),
                 what.nothing(),
                 line(source, folder)
             ),
             Self::Linked { what, link } => format!(
-                "names {} behind a link: {} is a symbolic link, and links are not followed; {}. Name it by its own path, or, \
-                 to allow what lies behind this link, write in jobs.toml under the [[source]] {name}: {}; then `scribed \
-                 reload`",
+                "names {} behind a link: {} is a symbolic link, and scribed does not follow links; {}. Use the \
+                 path without the link, or, to allow what the link leads to, add to the [[source]] {name} in \
+                 jobs.toml: {}; then `scribed reload`",
                 what.named(),
                 link.display(),
                 what.nothing(),
@@ -377,14 +382,14 @@ impl PathUse {
     fn named(self) -> &'static str {
         match self {
             Self::File => "a file",
-            Self::Outputs => "a folder for outputs",
+            Self::Outputs => "an output folder",
         }
     }
 
     fn nothing(self) -> &'static str {
         match self {
-            Self::File => "nothing of it is read or sent",
-            Self::Outputs => "nothing is sent for it",
+            Self::File => "scribed does not read or send it",
+            Self::Outputs => "scribed sends nothing for it",
         }
     }
 }
@@ -397,7 +402,7 @@ fn line(source: &Source, folder: &Path) -> String {
     let all: Vec<String> = stays.chain([&folder]).map(|path| quoted(&path.to_string_lossy())).collect();
     let whole = format!("roots = [{}]", all.join(", "));
     match whole.len() > LONGEST_LINE {
-        true => format!("roots = [{}], and with it all folders that it uses now", quoted(&folder.to_string_lossy())),
+        true => format!("roots = [{}], with all folders that it lists now", quoted(&folder.to_string_lossy())),
         false => whole,
     }
 }
@@ -444,7 +449,7 @@ mod tests {
         let words = judged(&with, "/mnt/n\"as/a.wav");
         assert!(words.contains(r#"roots = ["/srv/lists", "/srv/b", "/out", "/mnt/n\"as"]; then"#), "{words}");
         let words = judged(&source("roots = [\"/srv/a/b\"]"), "/srv/a/x.wav");
-        assert!(words.contains(r#"under the [[source]] "lists": roots = ["/srv/a"]; then"#), "{words}");
+        assert!(words.contains(r#"to the [[source]] "lists" in jobs.toml: roots = ["/srv/a"]; then"#), "{words}");
         let odd = RelPath::new(&b"/mnt/\xff/deep/a.wav"[..]);
         let words = PathPolicy::new(&with).media(&odd).unwrap_err().words(&with);
         assert!(words.contains(r#""/mnt"]"#), "{words}");
@@ -461,6 +466,6 @@ mod tests {
         assert_eq!(judged(&more, "a.wav"), "allowed: /srv/lists/a.wav");
         let of_another = source("[[source]]\nname = \"b\"\nfolder = \"/srv/b\"\ninclude = [\"**/*.mxf\"]\n");
         assert_eq!(judged(&of_another, "/srv/b/a.mxf"), "allowed: /srv/b/a.mxf");
-        assert!(judged(&of_another, "a.mxf").contains("no audio or video"));
+        assert!(judged(&of_another, "a.mxf").contains("does not name an audio or video"));
     }
 }

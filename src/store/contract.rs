@@ -283,7 +283,7 @@ pub struct HistoryEntry {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else holds the job now, or the lease ran out and was given on. Drop the walk.
-    #[error("the right to move job {0} was lost")]
+    #[error("the lease of job {0} was lost")]
     LeaseLost(JobId),
     /// Another process has it.
     #[error("{0}")]

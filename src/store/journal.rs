@@ -209,8 +209,8 @@ impl HistoryFiles {
 
     fn failed(&self, error: &io::Error) -> StoreError {
         let dir = self.dir.display();
-        let fix = if error.raw_os_error().is_some() { ". Look at the disk's free space." } else { "" };
-        StoreError::Unwritable(format!("the history in {dir} cannot be kept: {error}{fix}"))
+        let fix = if error.raw_os_error().is_some() { ". Check the free space of the disk." } else { "" };
+        StoreError::Unwritable(format!("cannot write the history in {dir}: {error}{fix}"))
     }
 }
 
@@ -222,7 +222,7 @@ impl queue::Journal for HistoryFiles {
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
         let dir = self.dir.display();
         self.read(job).map_err(|error| {
-            let words = format!("the history in {dir} cannot be read: {error}");
+            let words = format!("cannot read the history in {dir}: {error}");
             match error.kind() {
                 io::ErrorKind::PermissionDenied => StoreError::Unwritable(words),
                 _ => StoreError::Damaged(words),

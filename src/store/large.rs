@@ -76,7 +76,7 @@ impl LargeValues {
         if Hash::of(&value) == *hash {
             return Ok(value);
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "its content does not match its name"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the file's content does not match the checksum in its name"))
     }
 
     /// Where the value of a hash is kept.

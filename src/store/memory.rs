@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An empty, suspect store.
 pub fn empty() -> QueueStore {
-    open(&MemoryDisk::default()).unwrap_or_else(|error| unreachable!("no rows to be damaged: {error}"))
+    open(&MemoryDisk::default())
+        .unwrap_or_else(|error| unreachable!("internal error: the queue in memory has invalid rows: {error}"))
 }
 
 /// A store on this disk, as a process finds it that is started now.

@@ -113,7 +113,7 @@ impl ParamFiles {
 }
 
 fn parse(hash: &Hash, bytes: &[u8]) -> io::Result<StoredParams> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the kept parameters are damaged");
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the stored parameters are damaged");
     if Hash::of(bytes) != *hash {
         return Err(damaged());
     }

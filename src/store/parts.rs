@@ -112,7 +112,7 @@ pub fn job(divided: SplitRecord, large: &LargeValues) -> Result<Job, String> {
         }
     }
     let job = serde_json::from_value(Value::Object(value));
-    let job: Job = job.map_err(|error| format!("a record is not what it should be: {error}"))?;
+    let job: Job = job.map_err(|error| format!("a record is invalid: {error}"))?;
     if lost.is_empty() || job.stage.is_end() {
         return Ok(job);
     }
@@ -123,13 +123,13 @@ pub fn job(divided: SplitRecord, large: &LargeValues) -> Result<Job, String> {
 fn words(job: &Job, lost: &[String]) -> String {
     let does = match &job.row {
         Some(row) if row.lost => {
-            "where nothing was bought for it yet, it is ordered again when its list is read next".to_owned()
+            "if nothing was bought for the row yet, scribed orders it again when it next reads the manifest".to_owned()
         }
-        _ => format!("`scribed retry {}` goes on without it: what it held is rendered again", job.id),
+        _ => format!("`scribed retry {}` continues without it: scribed renders the lost part again", job.id),
     };
     format!(
-        "a part of the job's record is lost: {}. Nothing is done for the job until then: put the file back from a \
-         backup and restart scribed; or else, {does}",
+        "a part of the job's record is missing or damaged: {}. scribed does nothing for the job until then: \
+         restore the file from a backup and restart scribed; otherwise, {does}",
         lost.join(", ")
     )
 }
@@ -141,7 +141,11 @@ fn without(field: &str, id: Option<&Value>) -> Option<Value> {
         "fault" => Some(Value::Null),
         "key" => Some(json!({ "source": "?", "path": format!("lost path of job {}", id.unwrap_or(&Value::Null)) })),
         "stage" => {
-            let fault = Fault::new(FaultKind::Asks, "its record is lost", crate::domain::names::Timestamp(0));
+            let fault = Fault::new(
+                FaultKind::Asks,
+                "the job's record is missing or damaged",
+                crate::domain::names::Timestamp(0),
+            );
             Some(json!({ "failed": { "from": "found", "fault": fault } }))
         }
         _ => None,

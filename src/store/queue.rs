@@ -112,7 +112,7 @@ pub struct QueueStore {
 const HISTORY_AHEAD: Duration = Duration::from_secs(60);
 
 /// What the history says of [`Store::acknowledge`].
-const ACKNOWLEDGED: &str = "acknowledged by a person";
+const ACKNOWLEDGED: &str = "a person acknowledged a job";
 
 /// So many rows are read before the others get their turn.
 const ROWS_AT_A_TIME: usize = 512;
@@ -149,7 +149,7 @@ impl QueueStore {
         let queue = self.queue();
         let lost = paid.iter().filter(|id| !queue.index.spending.has_paid_hash(id)).count();
         if lost > 0 {
-            return Ok(Some(format!("{lost} of {} purchases are missing in it", paid.len())));
+            return Ok(Some(format!("it lacks {lost} of {} purchases that the history has", paid.len())));
         }
         let newest = last.iter().map(|note| note.at).max().unwrap_or(Timestamp(0));
         let was_durable = |note: &&HistoryEntry| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
@@ -161,7 +161,9 @@ impl QueueStore {
             });
             if !is_known {
                 let (job, stage) = (note.job, note.stage.name());
-                return Ok(Some(format!("its history is newer: job {job} was {stage}, and it does not know that")));
+                return Ok(Some(format!(
+                    "the history is newer: it has job {job} at {stage}, which the queue does not have"
+                )));
             }
         }
         Ok(None)
@@ -310,7 +312,7 @@ impl Queue {
 
     fn note_line(&self, note: &HistoryEntry) {
         if let Err(error) = self.journal.note(note) {
-            tracing::warn!(job = note.job.0, %error, "the history lacks a line");
+            tracing::warn!(job = note.job.0, %error, "a line of the history is missing");
         }
     }
 
@@ -835,7 +837,7 @@ impl Store for QueueStore {
         if !paid.is_none()
             && let Err(error) = self.journal.paid(&paid.new, &paid.renamed)
         {
-            tracing::warn!(job = job.id.0, %error, "the log of purchases lacks a line");
+            tracing::warn!(job = job.id.0, %error, "a line of the log of purchases is missing");
         }
         Ok(())
     }

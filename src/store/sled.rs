@@ -115,7 +115,7 @@ fn open_inside(dir: &Path, gate: &Arc<ProcessLock>, now: Option<Timestamp>) -> R
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
-            tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
+            tracing::warn!(dir = %queue.display(), what, "the snapshot of the queue could not be used; scribed renamed it and opens the queue without it");
             patiently(|| open_guarded(dir, gate, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
@@ -253,10 +253,10 @@ fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Time
     let store = QueueStore::open_at(now, Box::new(rows), Arc::<HistoryFiles>::clone(&journal), Box::new(committer))?;
     let named = named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
     if let Err(error) = large.sweep(&named) {
-        tracing::warn!(%error, "large values that no job needs any more cannot be removed; they only take up space");
+        tracing::warn!(%error, "cannot remove large values that no job needs any more; they occupy disk space until the next start");
     }
     if let Some(why) = store.outdated(&journal.purchases()?, &journal.last_lines(now)?)? {
-        tracing::warn!(dir = %dir.display(), why, "the queue is older than it was (restored from a backup, or damaged): nothing is bought before the lists of the services are scanned");
+        tracing::warn!(dir = %dir.display(), why, "the queue is older than its history (it was restored from a backup, or is damaged): scribed buys nothing before it has read the lists of the services");
         forget_trust(&db)?;
         db.flush()?;
         sync(&dir.join("queue").join("db"))?;
@@ -283,7 +283,7 @@ fn greet(db: &::sled::Db) -> Result<(), Flaw> {
     }
     if let Some(first) = db.iter().next() {
         let (key, _) = first?;
-        return Err(Flaw::Damaged(format!("there are rows ({}) but no format", key.escape_ascii())));
+        return Err(Flaw::Damaged(format!("the queue has rows ({}) but no format version", key.escape_ascii())));
     }
     db.insert(META_FORMAT, seal(&WHOLE)?)?;
     Ok(())
@@ -347,18 +347,18 @@ impl Flaw {
         let dir = queue.display();
         match self {
             Self::Locked(pid) => StoreError::Locked(format!(
-                "the queue in {dir} is in use by another scribed{}. Stop that one, or give this one a state \
-                 directory of its own ([state] store).",
+                "the queue in {dir} is in use by another scribed{}. Stop that one, or set another state directory \
+                 for this one ([state] store).",
                 pid.map(|pid| format!(", process {pid}")).unwrap_or_default()
             )),
             Self::Newer(format) => StoreError::Damaged(format!(
-                "the queue in {dir} was written by a newer scribed (format {format}; this one knows formats up to \
+                "the queue in {dir} was written by a newer scribed (format {format}; this one reads formats up to \
                  {FORMAT}). Nothing was changed. Use that release or a later one."
             )),
             Self::Damaged(what) => StoreError::Damaged(format!(
-                "the queue in {dir} is damaged: {what}. Nothing was overwritten. Start once with --rebuild: the queue \
-                 is set aside, the folders are scanned again, and the service's lists are walked before anything is \
-                 bought, so that nothing is paid twice."
+                "the queue in {dir} is damaged: {what}. Nothing was overwritten. Start once with --rebuild: \
+                 scribed renames the queue, scans the folders again, and reads the service's lists before it buys \
+                 anything, so that nothing is paid for twice."
             )),
             Self::Io(error) => unwritable(queue, error),
             Self::Told(error) => error,
@@ -416,15 +416,14 @@ fn is_worlds(kind: io::ErrorKind) -> bool {
 fn unwritable(path: &Path, error: io::Error) -> StoreError {
     let error = at_state(path)(error);
     let fix = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on that disk",
-        io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
-        _ => "Look at that disk and at the system's log",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Free space on that disk",
+        io::ErrorKind::ReadOnlyFilesystem => "Remount that disk read-write",
+        _ => "Check that disk and the system log",
     };
     let is_explained = error.raw_os_error().is_none() && without_fix(&error.to_string()).1.is_some();
-    let (dir, fix) = (path.display(), if is_explained { "Fix that" } else { fix });
+    let (dir, fix) = (path.display(), if is_explained { "Fix this" } else { fix });
     StoreError::Unwritable(format!(
-        "the queue in {dir} cannot be written: {error}. {fix}, then start scribed again. Nothing that was \
-         acknowledged is lost."
+        "cannot write the queue in {dir}: {error}. {fix}, then start scribed again. No confirmed change is lost."
     ))
 }
 
@@ -482,7 +481,9 @@ impl SledRows {
         let sealed = seal(value).map_err(|flaw| self.told(flaw))?;
         if !fits(&sealed) {
             let (len, max) = (sealed.len(), LARGEST_VALUE);
-            return Err(StoreError::Unwritable(format!("a value has {len} bytes, and the queue takes {max}")));
+            return Err(StoreError::Unwritable(format!(
+                "a value has {len} bytes, and the queue accepts at most {max}"
+            )));
         }
         self.put(key, sealed)
     }
@@ -579,7 +580,9 @@ impl Rows for SledRows {
     fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
         match self.read::<Purchase>(&bought_key(order))? {
             Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
-            Some(_) => Err(Flaw::Damaged("a purchase stands where another should".into()).told(&self.health.dir)),
+            Some(_) => {
+                Err(Flaw::Damaged("a purchase is stored under another key than its own".into()).told(&self.health.dir))
+            }
             None => Ok(None),
         }
     }
@@ -660,7 +663,11 @@ fn trusted_key(service: &ServiceName) -> Vec<u8> {
 /// Jobs are numbered from 1 without gaps and never removed: what is not in its place was lost.
 fn in_its_place(id: JobId, job: Job) -> Result<Job, Flaw> {
     let other = job.id;
-    if other == id { Ok(job) } else { Err(Flaw::Damaged(format!("job {other} stands where job {id} should"))) }
+    if other == id {
+        Ok(job)
+    } else {
+        Err(Flaw::Damaged(format!("the row of job {other} is stored under the key of job {id}")))
+    }
 }
 
 /// Big-endian, so that rows are in the order of the numbers.
@@ -704,21 +711,21 @@ fn unseal<T: DeserializeOwned>(sealed: &[u8]) -> Result<T, Flaw> {
     if format > FORMAT {
         return Err(Flaw::Newer(format));
     }
-    let (sum, payload) = rest.split_first_chunk().ok_or_else(|| damaged("a value was cut short"))?;
+    let (sum, payload) = rest.split_first_chunk().ok_or_else(|| damaged("a value is truncated"))?;
     if format == 0 || *sum != checksum(payload) {
-        return Err(damaged("a value's checksum is wrong"));
+        return Err(damaged("the checksum of a value does not match"));
     }
     let parsed = match payload.first() {
         Some(0x78) => serde_json::from_slice(&unpacked(payload)?),
         _ => serde_json::from_slice(payload),
     };
-    parsed.map_err(|error| Flaw::Damaged(format!("a value is not what it should be: {error}")))
+    parsed.map_err(|error| Flaw::Damaged(format!("a value is invalid: {error}")))
 }
 
 fn unpacked(packed: &[u8]) -> Result<Vec<u8>, Flaw> {
     let mut payload = Vec::new();
     let read = ZlibDecoder::new(packed).take(LARGEST_UNPACKED).read_to_end(&mut payload);
-    read.map_err(|error| Flaw::Damaged(format!("a value does not unpack: {error}")))?;
+    read.map_err(|error| Flaw::Damaged(format!("cannot decompress a value: {error}")))?;
     Ok(payload)
 }
 
@@ -752,7 +759,7 @@ impl Committer {
 impl Barrier for Committer {
     async fn durable(&self) -> Result<(), StoreError> {
         self.health.check()?;
-        let gone = || self.health.fail(Flaw::Io(io::Error::other("the thread that syncs has ended")));
+        let gone = || self.health.fail(Flaw::Io(io::Error::other("the thread that syncs the queue to disk has ended")));
         let (waiter, answer) = oneshot::channel();
         let waiters = self.waiters.as_ref().ok_or_else(gone)?;
         waiters.send(waiter).await.map_err(|_| gone())?;
@@ -791,7 +798,7 @@ impl Disk {
             }
         }
         if let Err(error) = self.sync() {
-            tracing::warn!(%error, "the last steps may be lost");
+            tracing::warn!(%error, "cannot sync the queue before the end; the last changes may be lost");
         }
     }
 
@@ -938,7 +945,10 @@ mod tests {
         db.insert(job_key(JobId(2)), value).unwrap();
         drop(db);
         let words = complaint(dir.path());
-        assert!(words.contains("checksum") && words.contains("--rebuild") && words.contains("paid twice"), "{words}");
+        assert!(
+            words.contains("checksum") && words.contains("--rebuild") && words.contains("paid for twice"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -1118,7 +1128,7 @@ mod tests {
         let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _gate: gate };
         health.check().unwrap();
         let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
-        assert!(told.to_string().contains("Make room"), "{told}");
+        assert!(told.to_string().contains("Free space"), "{told}");
         assert_eq!(health.check().unwrap_err().to_string(), told.to_string());
         let again = health.fail(Flaw::Io(io::Error::other("later")));
         assert_eq!(again.to_string(), told.to_string());

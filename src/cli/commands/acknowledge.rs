@@ -30,7 +30,7 @@ pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, Comman
         for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
     }
     let done = work.each.done;
-    context.say(&format!("{done} acknowledged: `once` and `status --check` count them no more until they change"))?;
+    context.say(&format!("{done} acknowledged: `once` and `status --check` ignore them until they change"))?;
     Ok(work.each.exit_code())
 }
 

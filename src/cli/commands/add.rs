@@ -25,11 +25,11 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
     let config = context.config_without_secrets()?;
     let urls = args.paths.iter().filter(|typed| is_address(typed)).count();
     if urls == 0 && (args.source.is_some() || args.outputs.is_some() || args.duration.is_some()) {
-        let words = "--source, --outputs and --duration are for URLs: a file's folder says whose it is";
+        let words = "--source, --outputs and --duration are for URLs; a file belongs to the source of its folder";
         return Err(CommandError::Usage(words.to_owned()));
     }
     if urls > 1 && args.duration.is_some() {
-        return Err(CommandError::Usage("--duration is that of one URL: add each by itself".to_owned()));
+        return Err(CommandError::Usage("--duration is for one URL: add each URL with its own command".to_owned()));
     }
     let way = QueueAccess::find(&config).await?;
     let mut each = BatchResult::default();
@@ -59,7 +59,9 @@ fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<Contr
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let outputs = args.outputs.as_deref().map(place).transpose()?;
     if let Some(place) = outputs.as_ref().filter(|place| !place.path().is_absolute()) {
-        return Err(CommandError::Usage(format!("{place} is no folder: outputs go to one of this machine")));
+        return Err(CommandError::Usage(format!(
+            "{place} is not a folder on this machine, so it cannot be used for outputs"
+        )));
     }
     let billed = args.duration.map(|millis| millis.saturating_mul(args.channels));
     let url = cells::url(typed.as_os_str().as_bytes());
@@ -93,17 +95,17 @@ fn tell(context: &Context, added: &Added) -> io::Result<()> {
     let (id, source, path, kind) = (job.id, &job.key.source, &job.key.path, job.stage.kind());
     let is_elsewhere = job.row.as_deref().is_some_and(ManifestRow::is_remote);
     if !added.known && is_elsewhere {
-        return context.say(&format!("job {id}: {path} is taken under the source {source}; the service fetches it"));
+        return context.say(&format!("job {id}: {path} was added to the source {source}; the service will fetch it"));
     }
     if !added.known {
-        return context.say(&format!("job {id}: {source}/{path} is taken; it is sent when it has been quiet"));
+        return context.say(&format!("job {id}: {source}/{path} was added; scribed sends it when it has settled"));
     }
     let name = if is_elsewhere { path.to_string() } else { format!("{source}/{path}") };
     let fix = match kind {
-        StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` takes it up again"),
+        StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` continues it"),
         _ => String::new(),
     };
-    context.say(&format!("job {id}: {name} was taken before and is {}: {}{fix}", kind.name(), reason(job)))
+    context.say(&format!("job {id}: {name} was added before and is {}: {}{fix}", kind.name(), reason(job)))
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError>
                 each.done += 1;
                 context.emit(&row(&job))?;
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                context.say(&format!("job {id}: {source}/{path} comes before all others: {}", reason(&job)))?;
+                context
+                    .say(&format!("job {id}: {source}/{path} is now processed before all others: {}", reason(&job)))?;
             }
             Ok(_) => return Err(strange()),
             Err(refusal) => each.refused(context, typed, refusal)?,

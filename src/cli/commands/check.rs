@@ -38,15 +38,11 @@ struct CheckResult {
     what: String,
     grade: Grade,
     words: String,
-    /// What to do about it, where that is known.
+    /// What to do about it; `None` where it is well.
     fix: Option<String>,
 }
 
 impl CheckResult {
-    fn fix(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
-    }
-
     /// On one line or more: what was found.
     fn tell(&self, context: &Context) -> io::Result<()> {
         let all = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
@@ -87,15 +83,16 @@ impl Grade {
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
-    let mut results = vec![good("configuration", &format!("{file} is right"))];
-    results.extend(config.warnings.iter().map(|warning| self::warning("configuration", warning.report.clone())));
-    results
-        .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
+    let mut results = vec![good("configuration", &format!("{file} is valid"))];
+    results.extend(config.warnings.iter().map(|warning| {
+        self::warning("configuration", warning.report.clone(), format!("correct or remove the setting in {file}"))
+    }));
+    results.push(good("user", &format!("this check runs as {}; run it as the user that runs scribed", this_user())));
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
         results.extend(roots(mount.source()));
         let lists = check_manifests::reports(mount).await;
-        results.extend(lists.into_iter().map(|list| result(&list.what, list.is_good, list.words)));
+        results.extend(lists.into_iter().map(|list| result(&list.what, list.is_good, list.words, MANIFEST_FIX)));
     }
     let serves = needs_recogniser(&config);
     if serves {
@@ -103,7 +100,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
     for (what, folder, most) in own_folders(&config, serves) {
         let (good, words) = own_folder(&folder, most);
-        results.push(result(what, good, words));
+        results.push(result(what, good, words, FOLDER_FIX));
     }
     results.extend(extraction(&config));
     results.extend(requests(&config));
@@ -117,35 +114,51 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
     // Whoever has it can call us: it is for the person before the screen, and in no --json.
     if let Ok(Some(address)) = webhook_address(&config) {
-        context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
+        context.say(&format!("set this address as the webhook at the service, and keep it secret: {address}"))?;
     }
     Ok(if results.iter().all(|result| result.grade != Grade::Bad) { 0 } else { UNFINISHED })
 }
 
 fn good(what: &str, words: &str) -> CheckResult {
-    result(what, true, words.to_owned())
+    CheckResult { what: what.to_owned(), grade: Grade::Good, words: words.to_owned(), fix: None }
 }
 
-fn warning(what: &str, words: String) -> CheckResult {
-    CheckResult { what: what.to_owned(), grade: Grade::Warning, words, fix: None }
+fn warning(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
+    CheckResult { what: what.to_owned(), grade: Grade::Warning, words, fix: Some(fix.into()) }
 }
 
-/// Errors say what to do at their end.
-fn bad(what: &str, words: String) -> CheckResult {
-    let (words, fix) = without_fix(&words);
-    CheckResult { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix: fix.map(str::to_owned) }
+/// An error that says what to do at its end knows better than the fix that is given here.
+fn bad(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
+    let (words, own) = without_fix(&words);
+    let fix = own.map_or_else(|| fix.into(), str::to_owned);
+    CheckResult { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix: Some(fix) }
 }
+
+/// Of rows and whole manifests: what is wrong with each is among the words.
+const MANIFEST_FIX: &str = "correct the manifest, or the setting that is named; scribed reads it again by itself";
+
+/// Of a folder that cannot be written.
+const FOLDER_FIX: &str = "give this user write permission to the folder, free space on its disk, or set another folder";
+
+/// Of a source whose folder is not available.
+const AWAY_FIX: &str = "mount or restore the folder, or do what the message names";
+
+/// Of a service in whose list a create cannot be found again.
+const UNFINDABLE_FIX: &str = "none in jobs.toml; ask the service's operator for lists that return `custom_metadata`";
+
+/// Of an error that says in its own words what to do.
+const NAMED_FIX: &str = "do what the message names, then run `scribed check` again";
 
 /// Of a folder for outputs that cannot be written.
 fn unwritable(name: &str, why: String) -> CheckResult {
-    let found = bad(name, why);
-    CheckResult { words: format!("{}; outputs wait until it can be written", found.words), ..found }
+    let found = bad(name, why, FOLDER_FIX);
+    CheckResult { words: format!("{}; outputs wait until scribed can write it", found.words), ..found }
 }
 
-fn result(what: &str, is_good: bool, words: String) -> CheckResult {
+fn result(what: &str, is_good: bool, words: String, fix: &str) -> CheckResult {
     match is_good {
-        true => CheckResult { what: what.to_owned(), grade: Grade::Good, words, fix: None },
-        false => bad(what, words),
+        true => good(what, &words),
+        false => bad(what, words, fix),
     }
 }
 
@@ -156,14 +169,14 @@ async fn folder(mount: &Mount) -> CheckResult {
         return bucket(mount, store, &name).await;
     }
     if !source.folder.is_dir() {
-        let words = format!("{folder} does not exist, and nothing of the source changes until it does");
-        return bad(&name, words).fix("create it, or mount it");
+        let words = format!("{folder} does not exist; scribed changes nothing of the source until it does");
+        return bad(&name, words, "create or mount the folder");
     }
     if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
-        return bad(&name, denied(&source.folder));
+        return bad(&name, denied(&source.folder), FOLDER_FIX);
     }
     if let Err(away) = mount.there_now().await {
-        return bad(&name, format!("frozen: {away}"));
+        return bad(&name, format!("not available: {away}"), AWAY_FIX);
     }
     if let Some(place) = &source.place {
         return placed(&name, place, source.folder.display().to_string());
@@ -179,18 +192,21 @@ fn roots(source: &Source) -> Option<CheckResult> {
     let gone = source.row_roots().iter().filter(|root| !root.is_dir());
     let gone: Vec<String> = gone.map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
-    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
+    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words, "create or mount the folder"))
 }
 
 async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
     let address = mount.source().folder.display();
     if let Err(away) = mount.there_now().await {
-        return bad(name, format!("frozen: {away}"));
+        return bad(name, format!("not available: {away}"), AWAY_FIX);
     }
     match bucket.may_write().await {
         Ok(()) => good(name, &format!("{address} can be listed and written")),
-        Err(error) => bad(name, format!("{address} cannot be written: {error}; outputs wait until it can"))
-            .fix("allow its key to put objects"),
+        Err(error) => bad(
+            name,
+            format!("cannot write {address}: {error}; outputs wait until scribed can write it"),
+            "allow the bucket's key to put objects",
+        ),
     }
 }
 
@@ -201,12 +217,13 @@ fn placed(name: &str, place: &Path, folder: String) -> CheckResult {
     match (place.is_dir(), parent.is_dir(), writable(place)) {
         (true, _, Ok(())) => good(name, &format!("{folder} can be read, and {} can be written{room}", place.display())),
         (false, true, Ok(())) => {
-            good(name, &format!("{folder} can be read, and {} is created when it is needed{room}", place.display()))
+            good(name, &format!("{folder} can be read, and scribed will create {}{room}", place.display()))
         }
-        (false, false, _) => {
-            bad(name, format!("{} does not exist, and the folder above it does not, either", place.display()))
-                .fix("create it, or mount it")
-        }
+        (false, false, _) => bad(
+            name,
+            format!("{} does not exist, nor does its parent folder", place.display()),
+            "create or mount the folder",
+        ),
         (.., Err(why)) => unwritable(name, why),
     }
 }
@@ -219,8 +236,10 @@ fn needs_recogniser(config: &Config) -> bool {
 
 fn tools(config: &Config) -> Vec<CheckResult> {
     match health(&recogniser(&config.serve)) {
-        Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
-        Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+        Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are installed")],
+        Err(missing) => {
+            missing.into_iter().map(|words| bad("tools", words, "install the package that the message names")).collect()
+        }
     }
 }
 
@@ -239,11 +258,11 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> 
         name => format!("[template.{name}]"),
     };
     let of_own = foreseen(&source.template);
-    let service = "set `service` of the source to one that does it";
+    let service = "set `service` of the source to a service that supports it";
     let own = requested(&from, "its files", &of_own);
-    let own = own.into_iter().map(|(words, fix)| bad(&what, words).fix(format!("{fix}, or {service}")));
-    let own = own
-        .chain(ineffective(&from, &of_own).map(|words| warning(&what, words).fix(format!("remove it, or {service}"))));
+    let own = own.into_iter().map(|(words, fix)| bad(&what, words, format!("{fix}, or {service}")));
+    let own =
+        own.chain(ineffective(&from, &of_own).map(|words| warning(&what, words, format!("remove it, or {service}"))));
     let others = source
         .shared
         .templates
@@ -254,28 +273,30 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> 
         let ineffective = ineffective(&from, &foreseen);
         requested(&from, "files whose rows name it", &foreseen).into_iter().map(|(words, _)| words).chain(ineffective)
     });
-    own.chain(of_rows.map(|words| warning(&what, words))).collect()
+    let fix = "change the template, or name another one in the rows";
+    own.chain(of_rows.map(|words| warning(&what, words, fix))).collect()
 }
 
 /// What is requested and changes nothing or little.
 fn ineffective(from: &str, foreseen: &UnsupportedParts) -> Option<String> {
     let parameters = without_effect(foreseen)?;
-    Some(format!(
-        "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}"
-    ))
+    Some(format!("{from} requests parameters with no or little effect in the embedded service: {parameters}"))
 }
 
 /// What is not done of a request, and how to change that.
 fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(String, &'static str)> {
     let refused = refusal(foreseen).map(|why| {
-        (format!("{from} requests what the embedded service refuses, so that {files} fail: {why}"), "change it")
+        (
+            format!("{from} requests what the embedded service refuses, so {files} would fail: {why}"),
+            "change the parameter",
+        )
     });
     let left_out = left_out(foreseen).map(|parts| {
         let words = format!(
-            "{from} requests {parts}, which the embedded service does not do: {files} are written without and count as \
-             incomplete, and `once` exits with 1"
+            "{from} requests {parts}, which the embedded service does not support: scribed writes {files} without \
+             it and counts them as incomplete, and `once` exits with 1"
         );
-        (words, "remove it")
+        (words, "remove the parameter")
     });
     refused.into_iter().chain(left_out).collect()
 }
@@ -289,16 +310,16 @@ fn extraction(config: &Config) -> Option<CheckResult> {
     }
     let missing = missing_programs();
     if missing.is_empty() {
-        return Some(good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"));
+        return Some(good("upload", "ffmpeg and ffprobe are installed: scribed can send audio tracks alone"));
     }
     let words = match picked {
         Some(source) => {
-            format!("`track` and `channels` of the source {} need it: until then its files wait", source.name)
+            format!("`track` and `channels` of the source {} need it; its files wait until then", source.name)
         }
-        None => "`upload = \"audio\"` needs it: until then files are sent as they are".to_owned(),
+        None => "`upload = \"audio\"` needs it; scribed sends files as they are until then".to_owned(),
     };
-    let words = format!("{} does not run, and {words}", missing.join(" or "));
-    Some(bad("upload", words).fix("install the package `ffmpeg`"))
+    let words = format!("cannot run {}: {words}", missing.join(" or "));
+    Some(bad("upload", words, "install the package `ffmpeg`"))
 }
 
 /// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
@@ -309,9 +330,9 @@ async fn house(config: &Config) -> Vec<CheckResult> {
     let house = match Daemon::open(config, false).await {
         Ok(house) => house,
         Err(error @ (DaemonError::Callback { .. } | DaemonError::Tls(_))) => return deaf(config, &error).await,
-        Err(error) => return vec![bad("state", error.to_string())],
+        Err(error) => return vec![bad("state", error.to_string(), NAMED_FIX)],
     };
-    let mut results = vec![good("state", &format!("{} opens", config.state.display()))];
+    let mut results = vec![good("state", &format!("the queue in {} can be opened", config.state.display()))];
     results.extend(other_sources(config, &*house.store).await);
     for client in &house.setup().clients() {
         results.push(service(config, &**client).await);
@@ -319,7 +340,7 @@ async fn house(config: &Config) -> Vec<CheckResult> {
         results.extend(clocks(&**client));
     }
     if let Err(error) = house.close().await {
-        results.push(bad("state", error.to_string()));
+        results.push(bad("state", error.to_string(), NAMED_FIX));
     }
     results
 }
@@ -328,11 +349,12 @@ async fn house(config: &Config) -> Vec<CheckResult> {
 async fn other_sources(config: &Config, store: &dyn Store) -> Vec<CheckResult> {
     let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
         Ok(renamed) => (renamed, None),
-        Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string()))),
+        Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string(), NAMED_FIX))),
     };
     let carried = renamed.iter().map(|(old, new)| {
-        let words =
-            format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
+        let words = format!(
+            "the source was called {old}: the next `scribed run` or `scribed once` moves its jobs to the new name"
+        );
         good(&format!("source {new}"), &words)
     });
     let is_gone =
@@ -344,13 +366,17 @@ async fn other_sources(config: &Config, store: &dyn Store) -> Vec<CheckResult> {
 }
 
 fn removed(removed: &RemovedSource) -> CheckResult {
-    bad(&format!("source {}", removed.source), removed.words())
+    bad(
+        &format!("source {}", removed.source),
+        removed.words(),
+        "add a [[source]] with its folder again, or cancel its jobs",
+    )
 }
 
 /// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
 async fn deaf(config: &Config, error: &DaemonError) -> Vec<CheckResult> {
-    let mut results = vec![good("state", &format!("{} opens", config.state.display()))];
-    results.push(bad("callbacks", error.to_string()));
+    let mut results = vec![good("state", &format!("the queue in {} can be opened", config.state.display()))];
+    results.push(bad("callbacks", error.to_string(), NAMED_FIX));
     results.extend(elsewhere(config).await);
     results
 }
@@ -365,23 +391,23 @@ async fn elsewhere(config: &Config) -> Vec<CheckResult> {
                 results.extend(clocks(&*client));
             }
         }
-        Err(error) => results.push(bad("service", error.to_string())),
+        Err(error) => results.push(bad("service", error.to_string(), NAMED_FIX)),
     }
     results
 }
 
 async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
     let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
-    let mut results = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
+    let mut results = vec![good("state", &format!("{state} is in use by {who}, running since {since}"))];
     results.extend(removed_beside(config).await);
     results.extend(elsewhere(config).await);
-    results.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
+    results.extend(daemon.notices.iter().map(|words| bad("service", words.clone(), UNFINDABLE_FIX)));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
     for own in config.own_services().filter(is_wanted) {
         let what = format!("service {own}");
         results.push(match &daemon.trouble {
-            None => good(&what, "a part of that process, which says nothing of trouble"),
-            Some(words) => bad(&what, words.clone()),
+            None => good(&what, "embedded in that process, which reports no problem"),
+            Some(words) => bad(&what, words.clone(), NAMED_FIX),
         });
     }
     results
@@ -401,19 +427,19 @@ async fn service(config: &Config, client: &dyn Client) -> CheckResult {
     let query = ListQuery { limit: 1, ..ListQuery::default() };
     let tried = tried(config, client, &query);
     match client.list(&query).await {
-        Ok(_) => good(&what, &format!("{tried} answers and takes the key")),
+        Ok(_) => good(&what, &format!("{tried} answers and accepts the key")),
         Err(ListFault::None(fault)) => bad(
             &what,
-            format!("{tried}: it has no list, so an unknown create can only be solved by a person: {}", fault.words),
+            format!(
+                "{tried}: the service has no list, so only a person can resolve an unknown create: {}",
+                fault.words
+            ),
+            UNFINDABLE_FIX,
         ),
         Err(ListFault::Now(fault)) => {
-            let found = bad(&what, format!("{tried}: {}", fault.words));
             let is_hosted = matches!(config.services.get(&client.identity().service), Some(ServiceConfig::Hosted(_)));
-            if is_hosted {
-                found.fix("check `url` and `key` of the service in jobs.toml, and the network")
-            } else {
-                found
-            }
+            let hosted = "check `url` and `key` of the service in jobs.toml, and the network";
+            bad(&what, format!("{tried}: {}", fault.words), if is_hosted { hosted } else { NAMED_FIX })
         }
     }
 }
@@ -440,13 +466,14 @@ async fn token(client: &dyn Client, store: &dyn Store) -> Option<CheckResult> {
     let record = client.whole(ListKind::PreRecorded, &id).await.ok()?;
     let what = format!("service {service}");
     Some(match record.has_token {
-        true => good(&what, "it returns `custom_metadata`: a create whose answer is lost is found again"),
+        true => good(&what, "the service returns `custom_metadata`: scribed finds a create again whose answer is lost"),
         false => bad(
             &what,
             format!(
-                "it does not return `custom_metadata` (transcription {id}): a create whose answer is lost cannot be \
-                 found again. scribed sends one create at a time, and asks you where an answer is lost"
+                "the service does not return `custom_metadata` (transcription {id}): scribed cannot find a create \
+                 again whose answer is lost. It sends one create at a time, and asks you when an answer is lost"
             ),
+            UNFINDABLE_FIX,
         ),
     })
 }
@@ -455,9 +482,9 @@ fn callbacks(config: &Config) -> Option<CheckResult> {
     let callback = config.callback.as_ref()?;
     Some(match webhook_address(config) {
         Ok(_) => {
-            good("callbacks", &format!("received on {}; services are told {}", callback.listen, callback.public_url))
+            good("callbacks", &format!("scribed listens on {}; services call {}", callback.listen, callback.public_url))
         }
-        Err(error) => bad("callbacks", error.to_string()),
+        Err(error) => bad("callbacks", error.to_string(), NAMED_FIX),
     })
 }
 
@@ -466,9 +493,12 @@ fn clocks(client: &dyn Client) -> Option<CheckResult> {
     let apart = theirs.since(ours).max(ours.since(theirs));
     let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
     Some(if apart > CLOCK_APART {
-        bad("clock", format!("the clocks of this machine and of the service are {shown} apart"))
-            .fix("set up time synchronisation")
+        bad(
+            "clock",
+            format!("the clocks of this machine and of the service are {shown} apart"),
+            "set up time synchronisation (NTP)",
+        )
     } else {
-        good("clock", &format!("within {shown} of the service's"))
+        good("clock", &format!("the clocks differ by at most {shown}"))
     })
 }

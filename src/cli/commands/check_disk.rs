@@ -42,13 +42,14 @@ pub fn own_folder(folder: &Path, most: Option<u64>) -> (bool, String) {
     let place = folder.display();
     if let Err(why) = writable(folder) {
         // Of a folder that is scribed's own.
-        return (false, why.replacen("outputs cannot be written", "nothing can be written", 1));
+        return (false, why.replacen("cannot write outputs", "cannot write", 1));
     }
     let free = free(folder);
     match (free, most) {
         (Some(free), Some(most)) if free < most => {
             let words = format!(
-                "{place} can be written, {} free; up to {} may come to lie there by its setting: free some, or lower it",
+                "{place} can be written, but only {} are free and its limit is {}: free some space, or lower the \
+                 limit",
                 shown(free),
                 shown(most)
             );

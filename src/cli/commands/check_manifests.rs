@@ -39,7 +39,7 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
         let is_none = found.manifests.is_empty() && found.taken.is_empty() && found.troubles.is_empty();
         let pattern = manifests.pattern.glob().glob();
         let none = || {
-            let words = format!("no list matches {pattern} in {} yet", source.folder.display());
+            let words = format!("no manifest matches {pattern} in {} yet", source.folder.display());
             ManifestReport { what: format!("source {}", source.name), is_good: true, words }
         };
         let troubles = found.troubles.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
@@ -47,7 +47,7 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
         let taken = found.taken.iter().map(|(manifest, _, earlier)| {
             bad(
                 named(source, manifest),
-                format!("nothing of it is taken for the source {}: {}", source.name, taken_words(earlier)),
+                format!("scribed does not use it for the source {}: {}", source.name, taken_words(earlier)),
             )
         });
         let all = troubles.chain(read).chain(taken).collect::<Vec<_>>();
@@ -107,18 +107,18 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
     });
     let what = named(source, manifest);
     match read {
-        Err(problem) => bad(what, format!("nothing of it would be taken: {problem}")),
+        Err(problem) => bad(what, format!("cannot use it: {problem}")),
         Ok(form) => {
             let encoding = match form.encoding {
                 Encoding::Utf8 => "",
                 Encoding::Windows1252 => {
-                    ", read as windows-1252 since it is no UTF-8: save it as \"CSV UTF-8\" if names look wrong"
+                    ", read as windows-1252 since it is not UTF-8: save it as \"CSV UTF-8\" if names look wrong"
                 }
             };
             let parts = [
                 (count.wrong, "wrong"),
                 (count.held, "waiting for a setting in jobs.toml"),
-                (count.awaited, "waiting for files that are not there yet"),
+                (count.awaited, "waiting for files that do not exist yet"),
             ];
             let parts =
                 parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
@@ -128,7 +128,7 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
             count.named.iter().for_each(|row| words.push_str(&format!("\n    {}", escape::line(row))));
             match (count.wrong + count.held).saturating_sub(NAMED as u64) {
                 0 => {}
-                more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` names them all")),
+                more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` shows them all")),
             }
             ManifestReport { what, is_good: count.wrong + count.held == 0, words }
         }

@@ -61,7 +61,7 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
 }
 
 fn moment(zone: Zone, date: &str) -> Result<Timestamp, CommandError> {
-    let wrong = || CommandError::Usage(format!("{date:?} is no date: write it like 2026-11-21"));
+    let wrong = || CommandError::Usage(format!("{date:?} is not a date: write it like 2026-11-21"));
     zone.start_of(date).ok_or_else(wrong)
 }
 
@@ -146,9 +146,9 @@ impl<'a> List<'a> {
         let CostSum { purchases, unknown, shared, excess, .. } = row.sum;
         let notes = [
             (purchases > 0).then(|| format!("{purchases} bought")),
-            (shared > 0).then(|| format!("{shared} shared at no cost")),
+            (shared > 0).then(|| format!("{shared} duplicates at no cost")),
             (unknown > 0).then(|| format!("{unknown} of unknown cost")),
-            (excess > 0).then(|| format!("{} billed beyond what was reserved", hours(excess))),
+            (excess > 0).then(|| format!("{} billed beyond the reserved amount", hours(excess))),
         ];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
         line(name, [hours(row.sum.spent), hours(row.sum.reserved), price], &notes.join(", "))
@@ -163,8 +163,7 @@ impl<'a> List<'a> {
         }
         self.context.say(&self.shown("total", &self.total))?;
         if self.total.sum.unknown > 0 {
-            let words =
-                "of unknown cost: nobody said how long it is, or it was bought by a release that wrote no costs down";
+            let words = "of unknown cost: the length is not known, or an older release did not record the cost";
             self.context.say(words)?;
         }
         Ok(())

@@ -102,7 +102,7 @@ async fn worked(context: &Context, patience: Duration, stop: &CancellationToken)
     let config = context.config()?;
     let house = house(&config, false).await?;
     let shown = spinner(context);
-    show_words(&shown, "what was submitted is awaited and written");
+    show_words(&shown, "scribed waits for what was submitted and writes it");
     let stop = stop.child_token();
     let until = Until::Idle(PassPatience { outage: patience, wait: patience });
     let enough = async {
@@ -124,16 +124,16 @@ async fn worked(context: &Context, patience: Duration, stop: &CancellationToken)
 fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
     match left {
         Left { moving: 0, asks: 0 } => {
-            context.say("drained: nothing is at the service any more, and everything that came back is written")?;
+            context.say("drained: the service has no job left, and all results are written")?;
         }
         Left { moving: 0, asks } => context.say(&format!(
-            "drained but for {asks} that are stuck or wait for a person: `scribed jobs` tells which, `scribed retry` \
-             and `scribed cancel` settle them"
+            "drained, except {asks} that are stuck or wait for a person: `scribed jobs` lists them, `scribed \
+             retry` or `scribed cancel` ends them"
         ))?,
-        Left { moving, .. } if stopped => context.say(&format!("stopped waiting; {moving} are still on their way"))?,
+        Left { moving, .. } if stopped => context.say(&format!("stopped waiting; {moving} have not ended yet"))?,
         Left { moving, .. } => {
-            context.say(&format!("{moving} are still on their way; their `reason` is told by `scribed jobs`"))?;
+            context.say(&format!("{moving} have not ended yet; `scribed jobs` shows the reasons"))?;
         }
     }
-    context.say("nothing new is uploaded or submitted until `scribed resume`")
+    context.say("scribed uploads and submits nothing new until `scribed resume`")
 }

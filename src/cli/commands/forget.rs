@@ -83,7 +83,7 @@ impl Told<'_> {
         };
         for job in &piece.forgotten {
             self.forgotten += 1;
-            self.one(job, if self.dry_run { "would be forgotten" } else { "forgotten" }, None)?;
+            self.one(job, if self.dry_run { "would be removed from the queue" } else { "forgotten" }, None)?;
         }
         for (job, why) in &piece.kept {
             self.kept += 1;
@@ -92,7 +92,7 @@ impl Told<'_> {
         for (source, why) in &piece.unseen {
             if self.unseen.insert(source.clone(), why.clone()).is_none() {
                 self.context.emit(&json!({ "source": source, "error": why }))?;
-                self.context.say(&format!("nothing of the source {source} is forgotten: {why}"))?;
+                self.context.say(&format!("nothing of the source {source} is removed: {why}"))?;
             }
         }
         Ok(Ok(piece))
@@ -110,11 +110,11 @@ impl Told<'_> {
     fn sum(&self) -> io::Result<()> {
         let Self { forgotten, kept, .. } = self;
         let jobs = if *forgotten == 1 { "job" } else { "jobs" };
-        let known = "what was bought for them stays known";
-        let kept = if *kept > 0 { format!("; {kept} were kept (see above)") } else { String::new() };
+        let known = "their purchases stay on record";
+        let kept = if *kept > 0 { format!("; {kept} stay in the queue (see above)") } else { String::new() };
         self.context.say(&match self.dry_run {
-            true => format!("{forgotten} {jobs} would be forgotten, {known}{kept}; nothing was changed (--dry-run)"),
-            false => format!("{forgotten} {jobs} forgotten; {known}{kept}"),
+            true => format!("{forgotten} {jobs} would be removed, {known}{kept}; nothing was changed (--dry-run)"),
+            false => format!("{forgotten} {jobs} removed; {known}{kept}"),
         })
     }
 }

@@ -41,7 +41,7 @@ async fn all(context: &Context, args: &HarvestArgs, visit: &ServiceSession, sum:
             match one(context, args, &**client, *kind, sum).await {
                 Ok(()) => {}
                 Err(HarvestError::NoList(words)) if args.kind == ListArg::All && *kind == ListKind::Live => {
-                    tracing::warn!(service = %client.identity().service, why = words, "there is no list of live ones");
+                    tracing::warn!(service = %client.identity().service, why = words, "the service has no list of live transcriptions");
                 }
                 Err(HarvestError::NoList(words) | HarvestError::Service(words)) => {
                     out = Some(CommandError::Service(words));
@@ -142,6 +142,8 @@ impl Sum {
         let Self { written, there, open, failed } = self;
         context.emit(&json!({"written": written, "there": there, "not_ended": open, "failed": failed}))?;
         let to = args.to.display();
-        context.say(&format!("{written} written to {to}, {there} were there, {open} not ended yet, {failed} failed"))
+        context.say(&format!(
+            "{written} written to {to}, {there} were there already, {open} not ended yet, {failed} failed"
+        ))
     }
 }

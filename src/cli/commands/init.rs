@@ -43,7 +43,7 @@ fn make_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
     let made = made_or_there(DirBuilder::new().create(&inbox), &inbox)?;
     let has_manual = made_or_there(write_new(&manual, example()), &manual)?;
     context.emit(&json!({ "written": path, "folder": inbox, "example": manual }))?;
-    let words = |is_new: bool| if is_new { "created" } else { "is there already, and is left as it is" };
+    let words = |is_new: bool| if is_new { "created" } else { "exists already and was not changed" };
     context.say(&format!("wrote {}", path.display()))?;
     context.say(&format!("  {:<18} {}: put recordings here", inbox.display(), words(made)))?;
     context.say(&format!("  {:<18} {}: every setting with its default", manual.display(), words(has_manual)))?;
@@ -54,10 +54,10 @@ fn make_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
 fn refused(error: &io::Error, path: &Path) -> CommandError {
     let shown = path.display();
     CommandError::Usage(match error.kind() {
-        ErrorKind::AlreadyExists => format!("{shown} is there already and is left as it is; nothing was changed"),
+        ErrorKind::AlreadyExists => format!("{shown} exists already; nothing was changed"),
         ErrorKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new("")).display();
-            format!("cannot write {shown}: there is no folder {folder}. Create it: mkdir -p {folder}")
+            format!("cannot write {shown}: the folder {folder} does not exist. Create it: mkdir -p {folder}")
         }
         _ => format!("cannot write {shown}: {}", said(error, path)),
     })

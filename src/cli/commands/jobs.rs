@@ -85,7 +85,7 @@ impl Totals {
     fn tell(&self, context: &Context) -> io::Result<()> {
         let all: u64 = self.by_stage.values().sum();
         if let more @ 1.. = all.saturating_sub(self.shown) {
-            let words = "--all shows them; --failed, --stage and --source choose";
+            let words = "--all lists them; --failed, --stage and --source select";
             context.say(&format!("… and {} more; {words}", HumanCount(more)))?;
         }
         let present = self.by_stage.iter().filter(|(_, count)| **count > 0);

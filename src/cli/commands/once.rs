@@ -88,7 +88,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     };
     report(context, &told, doubles, started.elapsed())?;
     if excess.files > 0 {
-        context.say(&format!("  billed beyond what was reserved: {}", excess.words()))?;
+        context.say(&format!("  billed beyond the reserved amount: {}", excess.words()))?;
     }
     tell_pauses(context, &pauses)?;
     tell_exit(context, &health)?;
@@ -111,7 +111,7 @@ impl Beside {
             }
             Err(error) => {
                 let state = config.state.display();
-                tracing::warn!(%error, "commands are not answered during this pass: nothing can listen in {state}");
+                tracing::warn!(%error, "scribed does not answer commands during this pass: it cannot create its socket in {state}");
                 None
             }
         };
@@ -197,7 +197,7 @@ async fn find(house: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, O
     let left_out = house.admit(plan).await?;
     let frozen = |(source, why): (&SourceName, &String)| AwaySource {
         source: source.clone(),
-        words: format!("it is frozen: {why}"),
+        words: format!("source not available: {why}"),
         is_passing: false,
     };
     Ok((left_out.away.iter().map(frozen).collect(), Some(left_out)))
@@ -209,8 +209,8 @@ fn away(house: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
     gone.map(|(name, _)| {
         let away = house.setup().mounts.get(name).and_then(|mount| mount.away());
         let words = match &away {
-            Some(away) => format!("it is frozen: {away}"),
-            None => "its folder was away for a moment; run it again to look through all of it".to_owned(),
+            Some(away) => format!("source not available: {away}"),
+            None => "its folder was not available for a moment; run the command again to scan it completely".to_owned(),
         };
         AwaySource { source: name.clone(), words, is_passing: away.is_none_or(|away| away.is_passing()) }
     })
@@ -366,19 +366,19 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
     }
     if tally.unread > 0 {
         let count = tally.unread;
-        context.say(&format!("    {count} written, of an answer of which a part could not be read"))?;
+        context.say(&format!("    {count} written, but a part of the answer could not be read"))?;
     }
     for (what, count) in &waiting {
         context.say(&format!("  {count} waiting for: {what}"))?;
     }
     if doubles > 0 {
-        context.say(&format!("  {doubles} transcriptions were found twice at the service; see the log"))?;
+        context.say(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
     }
     left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
-        EngineEnd::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
+        EngineEnd::Stopped => context.say("stopped; the next `scribed once` continues"),
         EngineEnd::Idle if **tally == Tally::default() && waits == 0 && facts.away.is_empty() => {
-            context.say("nothing new: everything found had ended before (scribed status counts it)")
+            context.say("nothing new: all recordings had ended before (`scribed status` counts them)")
         }
         EngineEnd::Idle | EngineEnd::ServiceOut(_) => Ok(()),
     }

@@ -46,7 +46,7 @@ fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
     tell_pauses(context, pauses)?;
     let now = SystemClock.now();
     if pauses.all(now).is_none() && pauses.of_sources(now).next().is_none() {
-        context.say("the queue goes on")?;
+        context.say("the queue continues")?;
     }
     Ok(0)
 }
@@ -69,12 +69,15 @@ pub fn tell_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     if let Some(pause) = pauses.all(now) {
         let until = pause.end_words("", context.zone());
         context.say(&format!(
-            "paused: nothing new is uploaded or submitted until {until}; what is at the service is awaited and written"
+            "paused: scribed uploads and submits nothing new until {until}; it still waits for what is at the \
+             service and writes it"
         ))?;
     }
     for (source, pause) in pauses.of_sources(now) {
         let until = pause.end_words(&format!(" --source {source}"), context.zone());
-        context.say(&format!("the source {source} is paused: nothing new of it is sent until {until}"))?;
+        context.say(&format!(
+            "the source {source} is paused: scribed uploads and submits nothing new of it until {until}"
+        ))?;
     }
     Ok(())
 }

@@ -38,7 +38,8 @@ pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError>
         biased;
         // What the plan has made is removed with it.
         () = stop.cancelled() => {
-            context.say("stopped before its end; nothing was changed, and the next plan measures only what this one did not")?;
+            context.say("the plan was stopped before it was complete; nothing was changed, and the next plan \
+                         reuses what this one measured")?;
             Ok(UNFINISHED)
         }
         planned = plan(context, args, &config) => planned,

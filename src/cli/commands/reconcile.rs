@@ -65,7 +65,9 @@ async fn trust(context: &Context, way: &QueueAccess, service: &ServiceName) -> R
         return Err(strange());
     };
     context.emit(&json!({ "service": service, "trusted": true }))?;
-    context.say(&format!("service {service}: taken to have nothing that this queue does not know; purchases go on"))?;
+    context.say(&format!(
+        "service {service}: the queue is taken to know everything that was bought there; purchases continue"
+    ))?;
     Ok(())
 }
 
@@ -92,7 +94,7 @@ async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Resu
         }
     }
     Err(CommandError::Service(
-        "the list changes faster than it can be read; nothing is known of it, try again".to_owned(),
+        "the list changes faster than scribed can read it; nothing was compared, try again".to_owned(),
     ))
 }
 
@@ -118,14 +120,14 @@ async fn delete(client: &dyn Client, doubles: &[Double]) -> Result<Vec<(Transcri
     let mut deleted = Vec::new();
     for (id, may_go) in doubles.iter().flat_map(|double| &double.others) {
         let became = match may_go {
-            false => "left: a job has it, or nobody knows which is the younger",
+            false => "kept: a job uses it, or it is not known which one is newer",
             true => match client.delete(id).await.map_err(|fault| CommandError::Service(fault.words))? {
                 Deletion::Gone => "deleted",
-                Deletion::GoneBefore => "was gone already",
-                Deletion::NotEnded => "left: only what has ended can be deleted; ask again later",
+                Deletion::GoneBefore => "was deleted before",
+                Deletion::NotEnded => "kept: the service deletes only what has ended; try again later",
             },
         };
-        tracing::info!(transcription = %id, became, "a person ordered that doubles are deleted");
+        tracing::info!(transcription = %id, became, "a person deleted a duplicate transcription");
         deleted.push((id.clone(), became));
     }
     Ok(deleted)
@@ -135,12 +137,12 @@ fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)])
     context.emit(&object(report, deleted))?;
     let Report { service, ours, known, earlier, without_token, .. } = report;
     context.say(&format!(
-        "service {service}: {ours} transcriptions of ours on its list ({known} as the queue has them, {earlier} of \
-         earlier rounds), {without_token} of others"
+        "service {service}: its list has {ours} transcriptions of scribed ({known} in the queue, {earlier} of \
+         earlier purchases), and {without_token} others"
     ))?;
     strays(context, report)?;
     if !report.missing.is_empty() {
-        context.say(&format!("in the queue, and not on the list: {}", report.missing.len()))?;
+        context.say(&format!("in the queue, but not in the list: {}", report.missing.len()))?;
         for missing in &report.missing {
             let (ComparedJob { job, path }, id) = (&missing.whose, &missing.transcription);
             context.say(&format!("  {id}  job {job} ({}): {path}", missing.stage.name()))?;
@@ -150,14 +152,14 @@ fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)])
         context.say(&format!("bought more than once: {}", report.doubles.len()))?;
         for double in &report.doubles {
             let others: Vec<&str> = double.others.iter().map(|(id, _)| id.as_str()).collect();
-            context.say(&format!("  {}  and again: {}", double.kept, others.join(", ")))?;
+            context.say(&format!("  {}  also bought: {}", double.kept, others.join(", ")))?;
         }
     }
     for (id, became) in deleted {
         context.say(&format!("  {id}: {became}"))?;
     }
     match report.agrees() {
-        true => context.say("both sides have the same"),
+        true => context.say("the queue and the list agree"),
         false => Ok(()),
     }
 }
@@ -166,19 +168,23 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
     if report.strays.is_empty() {
         return Ok(());
     }
-    context.say(&format!("on the list, and not in the queue: {}", report.strays.len()))?;
+    context.say(&format!("in the list, but not in the queue: {}", report.strays.len()))?;
     for stray in &report.strays {
         let words = match &stray.whose {
             Some(ComparedJob { job, path }) if stray.is_own => {
-                format!("bought for job {job}, {path}, which does not have it: `scribed show {job}` says why")
+                format!("bought for job {job}, {path}, which does not use it: `scribed show {job}` shows why")
             }
-            Some(ComparedJob { job, path }) => format!("the same recording as that of job {job}, {path}"),
-            None => "no file of it is known: it was moved, removed, or its folder is not looked through yet".to_owned(),
+            Some(ComparedJob { job, path }) => format!("the same recording as job {job}, {path}"),
+            None => {
+                "no recording for it is known: it was moved or removed, or its folder is not scanned yet".to_owned()
+            }
         };
         context.say(&format!("  {}  {words}", stray.id))?;
     }
-    context
-        .say("  `scribed once` looks through the folders, and takes what belongs to a file there without paying again")
+    context.say(
+        "  `scribed once` scans the folders, and uses these transcriptions for their recordings without another \
+         purchase",
+    )
 }
 
 fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {

@@ -39,7 +39,8 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
             let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
             let data = serve.data.display();
             return Err(CommandError::Usage(format!(
-                "no `scribed serve` runs on the data in {data}, and without a [[source]] no daemon works by this file"
+                "no `scribed serve` runs on the data in {data}, and no daemon uses this file, since it has no \
+                 [[source]]"
             )));
         }
         (config, _) => config?,
@@ -47,8 +48,8 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
     let none = || {
         let state = config.state.display();
         CommandError::Usage(format!(
-            "no daemon runs on the state in {state}, so nothing has to read the file again. If it is `[state] store` \
-             that was changed: the daemon has to be stopped and started again for that"
+            "no daemon runs on the state in {state}, so nothing needs to read the file again. If you changed \
+             `[state] store`, stop and start the daemon"
         ))
     };
     let caller = match (DaemonClient::find(&config.state)?, is_served) {

@@ -86,23 +86,23 @@ impl Sum {
 
     fn tell(&self, context: &Context) -> io::Result<()> {
         let BatchResult { done, declined, unknown } = self.each;
-        context.say(&format!("{done} go on now"))?;
+        context.say(&format!("{done} jobs continue"))?;
         if self.another > 0 {
-            let why = "theirs had ended in error, or another was ordered";
+            let why = "their transcriptions ended in an error, or you requested another one";
             context.say(&format!("  {} of them buy another transcription: {why}", self.another))?;
         }
         if self.if_changed > 0 {
-            let words = "buy another transcription, unless what is asked for now was bought already";
+            let words = "buy another transcription, unless the same request was already bought";
             context.say(&format!("  {} of them {words}", self.if_changed))?;
         }
         if self.perhaps_twice > 0 {
             context.say(&format!(
-                "  {} of them may be paid for twice: what was bought before may be worth its money",
+                "  {} of them may be paid for twice: the earlier purchase may still succeed",
                 self.perhaps_twice
             ))?;
         }
         if declined + unknown > 0 {
-            context.say(&format!("{} were left as they are (see above)", declined + unknown))?;
+            context.say(&format!("{} were not changed (see above)", declined + unknown))?;
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> 
     let closed = house.close().await;
     worked?;
     closed?;
-    tracing::info!(state = %config.state.display(), "stopped; everything is taken up again at the next start");
+    tracing::info!(state = %config.state.display(), "stopped; all jobs continue at the next start");
     Ok(0)
 }
 
@@ -73,7 +73,7 @@ async fn work(
         supervisor.ready();
         stop.cancelled().await;
         supervisor.stopping();
-        tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
+        tracing::info!(state = %config.state.display(), "stopping: short tasks end, interrupted uploads are sent again after the next start");
     };
     let lives = supervisor.watch_over(house, stop);
     let reloads = reloads.carry_out(context, house, || replace_handler(&latest, house, &orders), &supervisor, stop);
@@ -102,26 +102,24 @@ fn say_what_runs(config: &Config, house: &Daemon) {
     );
     for source in &config.sources {
         let (name, folder) = (&source.name, source.folder.display());
-        tracing::info!(source = %name, %folder, scan = %source.scan, "a source is looked through and kept up with");
+        tracing::info!(source = %name, %folder, scan = %source.scan, "scribed scans and watches a source");
     }
 }
 
 fn say_pauses(pauses: &Pauses) {
     let now = SystemClock.now();
     if pauses.all(now).is_some() {
-        tracing::warn!("the queue is paused: nothing new is uploaded or submitted until `scribed resume`");
+        tracing::warn!("the queue is paused: scribed uploads and submits nothing new until `scribed resume`");
     }
     for (source, _) in pauses.of_sources(now) {
-        tracing::warn!(%source, "a source is paused: nothing new of it is sent until `scribed resume --source NAME`");
+        tracing::warn!(%source, "a source is paused: scribed uploads and submits nothing new of it until `scribed resume --source NAME`");
     }
 }
 
 fn deaf(config: &Config, error: &io::Error) -> CommandError {
     let state = config.state.display();
     let words = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "something else stands or listens there already; look who it is, and take it away".to_owned()
-        }
+        io::ErrorKind::AddrInUse => "another file or program uses this path; find out which, and remove it".to_owned(),
         _ => said_state(error, &config.state.join("control.sock")),
     };
     CommandError::Store(StoreError::Unwritable(format!("cannot listen at {state}/control.sock for commands: {words}")))

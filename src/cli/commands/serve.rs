@@ -44,7 +44,7 @@ async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>)
     let recogniser = recogniser(serve);
     if let Err(missing) = health(&recogniser) {
         for words in missing {
-            tracing::error!(reason = %words, "nothing can be transcribed");
+            tracing::error!(reason = %words, "the service cannot transcribe anything");
         }
     }
     serve.keys.remarks.iter().for_each(|words| tracing::warn!("{words}"));
@@ -107,6 +107,6 @@ fn import_live(
     })?;
     context.emit(&json!(imported))?;
     let Imported { new, changed, unchanged } = imported;
-    context.say(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} known as they are"))?;
+    context.say(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} unchanged"))?;
     Ok(0)
 }

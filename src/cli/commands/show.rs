@@ -52,7 +52,7 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     let own = reason(&job);
     tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
     if let Some(unread) = job.unread() {
-        context.say(&format!("  unread   of the service's answer, which is kept as it came: {unread}"))?;
+        context.say(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
     tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     tell_history(context, &history)?;
@@ -85,7 +85,7 @@ pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) ->
         (None, _) => {}
     }
     for part in job.missing.iter().filter(|_| job.is_incomplete()) {
-        let words = part.words.as_deref().unwrap_or("not in the result, and the service does not say why");
+        let words = part.words.as_deref().unwrap_or("missing in the result, without a reason from the service");
         context.say(&format!("  without  {part}: {words}"))?;
     }
     if let Some(sent) = &job.sent {
@@ -103,17 +103,17 @@ pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) ->
 fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
     if let Some(Origin { job, key, .. }) = moved_to {
         context.say(&format!(
-            "  file     not at this place any more; {}/{}, job {job}, has the same content and shares its transcription: \
-             likely its new name or place",
+            "  file     not at this path any more; {}/{}, job {job}, has the same content and uses its \
+             transcription: probably its new path",
             key.source, key.path
         ))?;
     } else if is_gone {
-        context.say("  file     not at this place any more: it was moved, renamed or removed; what was done stays")?;
+        context.say("  file     not at this path any more: moved, renamed or removed; the outputs stay")?;
     }
     let Some(Origin { job, key, is_gone }) = origin else { return Ok(()) };
     let (was, how) = match is_gone {
-        true => ("was", "under its old name or place"),
-        false => ("shares the transcription of", "which has the same content"),
+        true => ("was", "under its old path"),
+        false => ("duplicate of", "which has the same content"),
     };
     context.say(&format!("  origin   {was} {}/{}, job {job}, {how}; nothing was bought again", key.source, key.path))
 }
@@ -121,13 +121,13 @@ fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origi
 fn cost(charge: &Charge) -> String {
     match (charge.state, charge.billed, charge.reserved) {
         (State::Void, ..) => "nothing: the service could not fetch the audio from its address".to_owned(),
-        (State::Shared, ..) => "nothing: a copy of it was transcribed".to_owned(),
+        (State::Shared, ..) => "nothing: a duplicate was transcribed".to_owned(),
         (State::Held, _, Some(reserved)) => format!("{} of billed audio are reserved", hours(reserved)),
         (State::Spent, Some(billed), _) => format!("{} of billed audio", hours(billed)),
         (State::Spent, None, Some(reserved)) => {
-            format!("{} of billed audio, as reserved: no bill yet", hours(reserved))
+            format!("{} of billed audio (reserved; the service has not billed it yet)", hours(reserved))
         }
-        (_, _, None) => "unknown: nobody has said how long it is".to_owned(),
+        (_, _, None) => "unknown: the length of the recording is not known".to_owned(),
     }
 }
 

@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     for (what, count) in &waiting.waiting_for {
         context.say(&format!("{count} waiting for: {what}"))?;
         if let Some(reason) = waiting.reasons.get(what) {
-            context.say(&format!("    one of them: {reason}"))?;
+            context.say(&format!("    example: {reason}"))?;
         }
     }
     context.emit(&object(&status, &waiting))?;
@@ -99,15 +99,16 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
     if status.unhandled_failures > 0 {
         let count = status.unhandled_failures;
-        context.say(&format!("{count} of these failed and are not retried or acknowledged: scribed jobs --failed"))?;
+        context.say(&format!("{count} of these failed and were not retried or acknowledged: scribed jobs --failed"))?;
     }
     if status.waiting_for_a_person > 0 {
-        context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
+        context.say(&format!("{} of these are stuck, or wait for a person's decision", status.waiting_for_a_person))?;
     }
     if status.incomplete > 0 {
         let count = status.incomplete;
         context.say(&format!(
-            "{count} of these are written without a part that was requested, or with one that could not be read: scribed jobs --incomplete"
+            "{count} of these are incomplete: their outputs lack something that was requested: scribed jobs \
+             --incomplete"
         ))?;
     }
     for served in status.services.iter().filter(|served| {
@@ -120,7 +121,7 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
     tell_pauses(context, &status.pauses)?;
     for frozen in &status.frozen {
-        context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
+        context.say(&format!("source {} is not available: {}", frozen.source, frozen.reason))?;
     }
     status.removed.iter().try_for_each(|removed| context.say(&removed.words()))?;
     for manifest in &status.manifests {
@@ -128,7 +129,7 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
     status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
     for scan in &status.scans {
-        context.say(&format!("the source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
+        context.say(&format!("source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
     }
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
@@ -139,8 +140,8 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
 fn told(manifest: &ManifestStatus) -> String {
     let ManifestStatus { source, manifest, problem, rows, wrong, repeated, awaited } = manifest;
     match (problem, rows) {
-        (Some(problem), _) => format!("{source}, {manifest}: nothing of it is taken: {problem}"),
-        (None, None) => format!("{source}, {manifest}: taken in when it has been quiet for `settle`"),
+        (Some(problem), _) => format!("{source}, {manifest}: scribed cannot use it: {problem}"),
+        (None, None) => format!("{source}, {manifest}: scribed reads it when it has not changed for `settle`"),
         (None, Some(rows)) => {
             let more = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
             let more = more.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
@@ -151,7 +152,7 @@ fn told(manifest: &ManifestStatus) -> String {
 
 fn tell_window(context: &Context, windowed: &WindowStatus) -> io::Result<()> {
     let WindowStatus { source, until_shown, windows, .. } = windowed;
-    let how = if windowed.open { "open" } else { "closed: nothing of it is uploaded or submitted" };
+    let how = if windowed.open { "open" } else { "closed, and scribed uploads and submits nothing of it," };
     context.say(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
 }
 
@@ -182,11 +183,14 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
     let found = match budget.unclaimed {
         0 => String::new(),
         found => {
-            format!("; {} of it were found in the list of a service, and no job of this queue has them", length(found))
+            format!(
+                "; {} of it are transcriptions in the list of a service that no job of this queue has",
+                length(found)
+            )
         }
     };
     let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
-    let over = if is_over { "; more was billed than was reserved" } else { "" };
+    let over = if is_over { "; the service billed more than was reserved" } else { "" };
     let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
     context.say(&format!(
         "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",
@@ -228,17 +232,17 @@ fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
         .map(|learned_limits| format!(" (at most {} at a time)", learned_limits.running.1))
         .unwrap_or_default();
     context.say(&format!(
-        "service {service}: {on_their_way} jobs on their way, {running} being transcribed{most}; {waiting} wait"
+        "service {service}: {on_their_way} jobs in progress, {running} being transcribed{most}; {waiting} waiting"
     ))?;
     if let Some(learned_limits) = &served.learned_limits
         && let Some(found) = lowered(learned_limits)
     {
-        context.say(&format!("  it was found to bear less than was agreed: {found}"))?;
+        context.say(&format!("  reduced after errors or refusals of the service: {found}"))?;
     }
     match &served.list_awaited {
         Some(words) => context.say(&format!("  {words}"))?,
         None if served.suspect => {
-            context.say(&format!("  {NEW}: nothing is submitted before the service's list is scanned"))?;
+            context.say(&format!("  {NEW}: scribed submits nothing before it has read the service's list"))?;
         }
         None => {}
     }
@@ -275,6 +279,10 @@ fn service(served: &ServiceStatus) -> Value {
 
 fn callbacks(received: &CallbackCounts) -> String {
     let CallbackCounts { taken, strange, refused, relied_on } = received;
-    let trust = if *relied_on { "they come, so little is asked" } else { "not relied on (yet): it is asked as usual" };
-    format!("callbacks: {taken} taken, {strange} to addresses that are none of ours, {refused} refused; {trust}")
+    let trust = if *relied_on {
+        "callbacks arrive, so scribed polls less often"
+    } else {
+        "callbacks are not reliable (yet), so scribed polls as usual"
+    };
+    format!("callbacks: {taken} accepted, {strange} for unknown addresses, {refused} refused; {trust}")
 }

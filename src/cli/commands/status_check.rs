@@ -64,7 +64,7 @@ fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Durat
 /// Why a pass is missed, if so.
 fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
     match last {
-        None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
+        None => Some("no pass of `scribed once` has ended yet".to_owned()),
         Some(last) if now.since(last.ended) <= longest => None,
         Some(LastPass { ended, exit_code, .. }) => {
             let (at, longest) = (Zone::UTC.shown_to_the_second(*ended), humantime::format_duration(longest));
@@ -96,8 +96,8 @@ fn at_rest(facts: &QueueFacts, waiting: u64) -> String {
     };
     match waiting {
         0 => format!("{process}, nothing waits"),
-        1 => format!("{process}, 1 job on its way or waiting for what comes by itself"),
-        waiting => format!("{process}, {waiting} jobs on their way or waiting for what comes by itself"),
+        1 => format!("{process}, 1 job in progress or waiting, without need for a person"),
+        waiting => format!("{process}, {waiting} jobs in progress or waiting, without need for a person"),
     }
 }
 
@@ -111,7 +111,7 @@ fn tell_failure(context: &Context, failure: &CommandError) -> Result<u8, Command
         // Its report has many lines.
         CommandError::Config(problems) => {
             let (file, problem) = (context.common.config.display(), first_line(&problems.to_string()));
-            format!("{file}: {}; `scribed check` tells all", problem.trim_start_matches("error: "))
+            format!("{file}: {}; `scribed check` shows all problems", problem.trim_start_matches("error: "))
         }
         other => other.to_string(),
     };

@@ -26,7 +26,7 @@ pub fn run(context: &Context, args: &UpgradeArgs) -> Result<u8, CommandError> {
         }
         terminal::emit(&value, true)?;
         for field in removed.iter().filter(|_| !context.common.quiet) {
-            terminal::complain(&format!("{name}: `{field}` is left out: the second version has no place for it"));
+            terminal::complain(&format!("{name}: `{field}` is left out: the second version has no such parameter"));
         }
     }
     Ok(0)
@@ -45,10 +45,10 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
 
 fn upgraded(bytes: &[u8], name: &str) -> Result<Upgraded, CommandError> {
     let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| CommandError::Usage(format!("{name} is no valid JSON: {error}")))?;
+        .map_err(|error| CommandError::Usage(format!("{name} is not valid JSON: {error}")))?;
     match &value {
         value if v1_params::is_result(value) => Ok(v1_params::upgrade_result(value)),
         Value::Object(params) => Ok(v1_params::upgrade_params(params)),
-        _ => Err(CommandError::Usage(format!("{name} must hold an object: a set of parameters, or a result"))),
+        _ => Err(CommandError::Usage(format!("{name} must contain an object: a set of parameters, or a result"))),
     }
 }

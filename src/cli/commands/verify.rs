@@ -119,7 +119,7 @@ fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<(
     }
     // Of a folder that was renamed there may be a hundred thousand.
     if *is_gone && is_one {
-        let words = "its recording is gone, and its outputs with it: deleted, or moved";
+        let words = "its recording and its outputs are gone: deleted or moved";
         context.say(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
     }
     match problem {
@@ -131,8 +131,8 @@ fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<(
 fn words(state: OutputState) -> &'static str {
     match state {
         OutputState::Unchanged => "unchanged",
-        OutputState::Edited => "edited since it was written; it is left alone",
-        OutputState::Restored => "was missing, and is restored",
+        OutputState::Edited => "edited after scribed wrote it; not changed",
+        OutputState::Restored => "was missing; restored",
         OutputState::Missing => "missing",
         OutputState::Unreadable => "cannot be read",
     }
@@ -180,8 +180,8 @@ impl Sum {
         let counts: String = counts.collect();
         context.say(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
         if *gone > 0 {
-            let words =
-                "have neither their recording nor outputs any more; `scribed forget --vanished` forgets such jobs";
+            let words = "have neither their recording nor outputs any more; `scribed forget --vanished` removes \
+                         such jobs from the queue";
             context.say(&format!("{gone} of the jobs {words}"))?;
         }
         if *problems > 0 {

@@ -139,9 +139,11 @@ async fn job_of_row(
     let looked = looked.ok().flatten();
     let awaited = match &looked {
         None if denied.is_some() => denied,
-        Some(Ok(FileLook::Nothing)) => Some("its file is not there yet; it is taken up when it comes".to_owned()),
-        Some(Ok(FileLook::Other)) => Some("something else than a regular file is there".to_owned()),
-        Some(Err(error)) => Some(format!("its file cannot be looked at: {error}")),
+        Some(Ok(FileLook::Nothing)) => {
+            Some("its file does not exist yet; the job continues when it appears".to_owned())
+        }
+        Some(Ok(FileLook::Other)) => Some("the path is not a regular file".to_owned()),
+        Some(Err(error)) => Some(format!("cannot access its file: {error}")),
         Some(Ok(FileLook::File(_))) | None => None,
     };
     let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
@@ -170,7 +172,7 @@ fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), C
     };
     let own = config.sources.iter().find_map(|source| Some((source, below(source)?)));
     let (source, path) =
-        own.ok_or_else(|| CommandError::Usage(format!("{} lies below no source's folder", path.display())))?;
+        own.ok_or_else(|| CommandError::Usage(format!("{} is not below the folder of a source", path.display())))?;
     Ok((source, JobKey { source: source.name.clone(), path: RelPath::new(path.as_os_str().as_bytes()) }))
 }
 
@@ -180,8 +182,8 @@ async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, C
     let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
     let stamp = match look(&path, disk)? {
         FileLook::File(stamp) => stamp,
-        FileLook::Nothing => return Err(CommandError::Usage(format!("{} is not there", path.full().display()))),
-        FileLook::Other => return Err(CommandError::Usage(format!("{} is no regular file", path.full().display()))),
+        FileLook::Nothing => return Err(CommandError::Usage(format!("{} does not exist", path.full().display()))),
+        FileLook::Other => return Err(CommandError::Usage(format!("{} is not a regular file", path.full().display()))),
     };
     let known = KnownFiles::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
     let now = SystemClock.now();
@@ -302,21 +304,22 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
         context.say(&format!("  {rule}"))?;
     }
     if let Some(problem) = shown["problem"].as_str() {
-        return context.say(&format!("  it cannot be made: {problem}"));
+        return context.say(&format!("  it cannot be created: {problem}"));
     }
     let outputs: Vec<&str> = shown["outputs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let template = Some(text("template")).filter(|name| !name.is_empty());
     context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
     context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
     if let Some(missing) = shown["missing"].as_str() {
-        context.say(&format!("  without   {missing}  (the embedded service does not do it)"))?;
+        context.say(&format!("  without   {missing}  (the embedded service does not support it)"))?;
     }
     if let Some(idle) = shown["without_effect"].as_str() {
-        context
-            .say(&format!("  warning   no effect in the embedded service, or less than the name promises: {idle}"))?;
+        context.say(&format!("  warning   no or little effect in the embedded service: {idle}"))?;
     }
     if let Some(refused) = shown["refused"].as_str() {
-        context.say(&format!("  refused   {refused}  (by the embedded service: the job would fail)"))?;
+        context.say(&format!(
+            "  refused   {refused}  (the embedded service rejects the request, and the job would fail)"
+        ))?;
     }
     for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
         let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());
@@ -325,7 +328,7 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     let mut leaves = BTreeMap::new();
     note_leaves("", &shown["request"], &mut leaves);
     leaves.remove("");
-    context.say("  request   (audio_url, the callback and scribed's own token are added when it is sent)")?;
+    context.say("  request   (scribed adds audio_url, the callback and its own token when it sends it)")?;
     for (key, value) in &leaves {
         context.say(&format!("    {key} = {value}  ({})", shown["from"][key].as_str().unwrap_or_default()))?;
     }
@@ -333,10 +336,11 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
         return Ok(());
     }
     if ["request", "outputs", "sound"].iter().all(|part| shown["kept"][part] == shown[part]) {
-        return context.say("  it was made with the same already");
+        return context.say("  the job was created with the same request");
     }
     context.say(
-        "  it was made with another request, which `scribed retry` keeps; `scribed retry --fresh` sends this one:",
+        "  the job was created with another request, which `scribed retry` keeps; `scribed retry --fresh` sends \
+         this one:",
     )?;
     context.say(&format!("    {}", shown["kept"]["request"]))
 }

@@ -85,22 +85,22 @@ impl ManifestTotals {
     fn words(&self) -> String {
         let Self { source, manifest, .. } = self;
         if let Some(problem) = &self.problem {
-            return format!("{manifest} ({source}): nothing of it would be taken: {problem}");
+            return format!("{manifest} ({source}): scribed cannot use it: {problem}");
         }
         let parts = [
             (self.sent, "would be sent"),
-            (self.copies, "are copies"),
+            (self.copies, "are duplicates"),
             (self.done, "done before"),
             (self.other(), "skipped, held or at the service"),
-            (self.awaited, "wait for files that are not there yet"),
-            (self.repeated, "order what another row orders"),
-            (self.wrong, "order nothing: they are wrong"),
+            (self.awaited, "wait for files that do not exist yet"),
+            (self.repeated, "repeat another row"),
+            (self.wrong, "are wrong and order nothing"),
             (self.failing, "would fail"),
             (self.held, "wait for a setting in jobs.toml"),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
         let all = std::iter::once(format!("{} rows", self.rows)).chain(parts);
-        let note = if self.encoding == Encoding::Utf8 { "" } else { "; it is read as windows-1252" };
+        let note = if self.encoding == Encoding::Utf8 { "" } else { "; read as windows-1252" };
         format!("{manifest} ({source}): {}{note}", all.collect::<Vec<_>>().join(", "))
     }
 }
@@ -170,14 +170,14 @@ impl PlannedManifests {
             context.say(&format!("  {}", listed.words()))?;
         }
         if self.fixed > 0 {
-            context.say("rows to be fixed:")?;
+            context.say("rows to fix:")?;
         }
         for Mend { manifest, words, .. } in self.fixes.iter().take(SHOWN) {
             context.say(&format!("  {manifest}, {words}"))?;
         }
         match self.fixed.saturating_sub(SHOWN as u64) {
             0 => Ok(()),
-            more => context.say(&format!("  and {more} more: `scribed plan --list` names them all")),
+            more => context.say(&format!("  and {more} more: `scribed plan --list` shows them all")),
         }
     }
 }

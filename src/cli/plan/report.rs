@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// `hold` is the source's setting.
-const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` with the path sends one now)";
+const HELD: &str = "held until they have not changed for `hold` (`scribed retry` with the path sends one now)";
 
 /// The rows to be mended say it of each.
 const NOT_ALLOWED: &str = "jobs.toml does not allow what its row names";
@@ -219,8 +219,8 @@ impl PlanReport {
     }
 
     fn tell_templates(&self, context: &Context) -> io::Result<()> {
-        let lacking = "would be written without a part that is requested, since the embedded service does not do it:";
-        let idle = "warning: requested, with no effect in the embedded service or with less than the name promises:";
+        let lacking = "would be written without a requested part, which the embedded service does not support:";
+        let idle = "warning: requested, but with no or little effect in the embedded service:";
         for (title, all) in [(lacking, &self.incomplete), (idle, &self.without_effect)] {
             if !all.is_empty() {
                 context.say(title)?;
@@ -244,8 +244,8 @@ impl PlanReport {
         let mut assumed = Vec::new();
         if sent.duplicates > 0 {
             assumed.push(format!(
-                "files of one size whose bytes are the same at {PIECES} places (up to {} all of them) are copies: before \
-                 anything is bought the whole content is compared",
+                "files count as duplicates if their sizes and their bytes at {PIECES} positions are equal (up to \
+                 {}, all bytes); scribed compares the whole content before it buys anything",
                 HumanBytes(WHOLE)
             ));
         }
@@ -255,19 +255,19 @@ impl PlanReport {
         if self.is_budgeted && sent.unknown_remote > 0 {
             let count = sent.unknown_remote;
             assumed.push(format!(
-                "there is a budget, and nothing is bought under it for the {count} of unknown length that only the service \
-                 reads: they wait until a column `duration` says how long they are"
+                "with a budget, {count} recordings of unknown length that only the service reads wait: fill in \
+                 `duration` in their rows"
             ));
         }
         if self.lists.unchecked > 0 {
             let count = self.lists.unchecked;
             assumed.push(format!(
-                "{count} files are what the checksums in their lists say: a plan does not read them through; before \
-                 anything is spent they are"
+                "the plan did not verify the checksums of {count} files in manifests; scribed verifies them \
+                 before it buys anything"
             ));
         }
         if self.changed > 0 {
-            assumed.push("what changed since it ended has another content".to_owned());
+            assumed.push("files that changed after their job ended have new content".to_owned());
         }
         let reckoned = self.reckoned.iter().filter(|_| sent.files > 0);
         assumed.extend(reckoned.flat_map(|reckoned| reckoned.assumed.clone()));
@@ -284,31 +284,33 @@ impl PlanReport {
         self.tell_finish(context)?;
         self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
         let rest = [
-            (self.at_the_service, "at the service: awaited and written"),
+            (self.at_the_service, "at the service: scribed waits for them and writes them"),
             (self.done, "done before"),
             (self.held, HELD),
-            (self.awaited, "rows of manifests wait for files that are not there yet"),
+            (self.awaited, "rows of manifests wait for files that do not exist yet"),
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("{count} {what}"))?;
         }
-        groups(context, "to be fixed before they are sent:", &self.mended_first)?;
+        groups(context, "to fix before they can be sent:", &self.mended_first)?;
         self.tell_templates(context)?;
         groups(context, "skipped:", &self.skipped)?;
-        groups(context, "not taken by their source:", &self.passed_over)?;
+        groups(context, "ignored:", &self.passed_over)?;
         self.lists.tell(context)?;
         for words in &self.away {
             context.say(&format!("not counted: {words}"))?;
         }
         for words in &self.troubles {
-            context.say(&format!("not looked at: {words}"))?;
+            context.say(&format!("could not be read: {words}"))?;
         }
         for words in self.assumed() {
             context.say(&format!("assumed: {words}"))?;
         }
         self.saved.iter().try_for_each(|file| {
             let file = file.display();
-            context.say(&format!("the plan is in {file}: `scribed once --plan {file}` does exactly that"))
+            context.say(&format!(
+                "the plan is saved in {file}: `scribed once --plan {file}` carries out exactly this plan"
+            ))
         })
     }
 
@@ -317,20 +319,17 @@ impl PlanReport {
         let (files, bytes, audio) = (sent.files, HumanBytes(sent.bytes), length(sent.audio));
         context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
         if let Some(price) = sent.price {
-            let and_more = if sent.unknown_length > 0 { ", and what is of unknown length" } else { "" };
-            context.say(&format!("  about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
+            let and_more = if sent.unknown_length > 0 { ", plus files of unknown length" } else { "" };
+            context.say(&format!("  price about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
         }
         let parts = [
             (self.new, "new"),
-            (self.changed, "changed since they ended: sent if their content is another"),
-            (self.reordered, "ordered again: their rows were edited since they ended"),
-            (self.on_the_way, "in the queue already, and not sent yet"),
-            (sent.duplicates, "of these are copies of others: not sent, what is bought for one is written beside all"),
+            (self.changed, "changed after their job ended: sent if the content is new"),
+            (self.reordered, "ordered again: their rows were edited after their job ended"),
+            (self.on_the_way, "in the queue, not sent yet"),
+            (sent.duplicates, "of these are duplicates: not sent, they get the result of the recording that is sent"),
             (sent.unknown_length - sent.unknown_remote, self.unknown()),
-            (
-                sent.unknown_remote,
-                "of unknown length: only the service reads them; a column `duration` in their lists tells",
-            ),
+            (sent.unknown_remote, "of unknown length: only the service reads them; fill in `duration` in their rows"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("  {count:>8}  {what}"))?;
@@ -351,27 +350,25 @@ impl PlanReport {
 
     fn tell_finish(&self, context: &Context) -> io::Result<()> {
         if self.paused {
-            context.say("the queue is paused: none of them is sent until `scribed resume`")?;
+            context.say("the queue is paused: scribed sends none of them until `scribed resume`")?;
         }
         let sent = self.sent();
         let Some(reckoned) = self.reckoned.as_ref().filter(|_| sent.files > 0) else { return Ok(()) };
-        let constraint = reckoned
-            .constraint()
-            .map(|constraint| format!("; most of the time goes by for {constraint}"))
-            .unwrap_or_default();
+        let constraint =
+            reckoned.constraint().map(|constraint| format!("; limited mostly by {constraint}")).unwrap_or_default();
         match &reckoned.shown {
-            Some(at) => context.say(&format!("done by {at}, if nothing else comes{constraint}")),
+            Some(at) => context.say(&format!("done by {at}, if no other work is added{constraint}")),
             None => {
                 let by = reckoned.constraint().unwrap_or_default();
-                context.say(&format!("not all of them are ever done as things stand: what keeps them is {by}"))
+                context.say(&format!("not all of them can be done with the current settings: limited by {by}"))
             }
         }
     }
 
     fn unknown(&self) -> &'static str {
         match self.no_tool {
-            true => "of unknown length: ffprobe is not there (the package `ffmpeg`)",
-            false => "of unknown length, or no recordings",
+            true => "of unknown length: ffprobe is not installed (package `ffmpeg`)",
+            false => "of unknown length, or not recordings",
         }
     }
 }
@@ -387,13 +384,13 @@ fn of_unknown_length(sent: &PlannedUpload) -> String {
     let count = sent.unknown_length;
     match sent.guessed_of(count) {
         Some((audio, _)) => format!(
-            "{count} files of unknown length are as long as the others are on average, {} together: the time is reckoned \
-             with that, and hours and price above are without them",
+            "{count} files of unknown length were estimated with the average length of the others, {} together: \
+             the end time includes this estimate, the hours and the price above do not",
             length(audio)
         ),
         None => format!(
-            "nobody knows how long {count} files are, and there are no others to compare them with: hours, price and time \
-             are without them, and it will be more"
+            "the length of {count} files is not known, and there are no others to estimate it from: hours, price \
+             and end time do not include them"
         ),
     }
 }
@@ -403,7 +400,7 @@ fn groups(context: &Context, title: &str, groups: &BTreeMap<String, u64>) -> io:
         context.say(title)?;
     }
     for (what, count) in groups {
-        let what = what.strip_prefix("passed over: ").unwrap_or(what);
+        let what = what.strip_prefix("ignored: ").unwrap_or(what);
         context.say(&format!("  {count:>8}  {what}"))?;
     }
     Ok(())

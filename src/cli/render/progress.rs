@@ -137,7 +137,7 @@ pub fn message(standing: &PassProgress, elapsed: Duration, columns: usize) -> St
     // Each with its rank: the higher goes first where there is no room.
     let all = [
         Some((0, format!("{ended}/{} files", ended + open))),
-        standing.scanning.then(|| (2, "looking for files".to_owned())),
+        standing.scanning.then(|| (2, "searching for files".to_owned())),
         (*failed > 0).then(|| (1, format!("{failed} failed"))),
         Some((5, format!("{hours:.2} h of audio, {rate:.0}×"))),
         Some((6, format!("{} sent", HumanBytes(standing.sent_bytes)))),

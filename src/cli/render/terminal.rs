@@ -164,8 +164,8 @@ fn io_error(error: csv::Error) -> io::Error {
 pub fn on_panic(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let at = info.location().map(ToString::to_string).unwrap_or_default();
-    let words = info.payload_as_str().unwrap_or("a bug without words");
-    complain(&format!("thread '{}' panicked at {at}: {words}", thread.name().unwrap_or("<unnamed>")));
+    let words = info.payload_as_str().unwrap_or("internal error without a message");
+    complain(&format!("internal error: thread '{}' panicked at {at}: {words}", thread.name().unwrap_or("<unnamed>")));
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
         report(&trace.to_string());

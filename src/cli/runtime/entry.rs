@@ -60,7 +60,7 @@ impl Context {
     pub fn config_to_run(&self) -> Result<Config, CommandError> {
         let config = self.config()?;
         for warning in &config.warnings {
-            tracing::warn!(file = %self.common.config.display(), warning = %warning.sentence, "the configuration holds, but a setting in it does nothing");
+            tracing::warn!(file = %self.common.config.display(), warning = %warning.sentence, "the configuration is valid, but one of its settings has no effect");
         }
         Ok(config)
     }

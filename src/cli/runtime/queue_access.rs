@@ -80,7 +80,7 @@ impl QueueAccess {
 
 /// An answer to another request than the one that was made.
 pub fn strange() -> CommandError {
-    CommandError::Service("the daemon answered something else than was asked; restart it with this release".to_owned())
+    CommandError::Service("the daemon gave an unexpected answer; restart it with this release".to_owned())
 }
 
 /// A number, the path of a recording, or what `scribed jobs` calls it.
@@ -99,7 +99,7 @@ pub fn wanted(typed: &Path) -> Result<JobSelector, CommandError> {
 /// # Errors
 /// [`CommandError::Usage`] for an empty path.
 pub fn place(typed: &Path) -> Result<MediaAddress, CommandError> {
-    MediaAddress::typed(typed).map_err(|error| CommandError::Usage(format!("{typed:?} is no path: {error}")))
+    MediaAddress::typed(typed).map_err(|error| CommandError::Usage(format!("{typed:?} is not a path: {error}")))
 }
 
 /// A source that the configuration has.
@@ -110,7 +110,7 @@ pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
     let named = config.sources.iter().find(|source| source.name.as_str() == name);
     named.map(|source| source.name.clone()).ok_or_else(|| {
         let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
-        CommandError::Usage(format!("no source is named {name:?}; there are: {}", names.join(", ")))
+        CommandError::Usage(format!("there is no source {name:?}; the sources are: {}", names.join(", ")))
     })
 }
 
@@ -127,7 +127,7 @@ pub async fn when_free<T, E: Into<CommandError>>(
         match open().await.map_err(Into::into) {
             Err(CommandError::Store(StoreError::Locked(words))) if !is_answered(&config.state).unwrap_or(true) => {
                 if attempt == 1 {
-                    tracing::warn!("{words} Waiting {ATTEMPTS} s for it, as another command may be about to end");
+                    tracing::warn!("{words} Waiting {ATTEMPTS} s for it, since another command may be about to end");
                 }
             }
             opened => return opened,
@@ -191,8 +191,8 @@ async fn taken(config: &Config, failure: CommandError) -> CommandError {
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let (who, since, state) = (daemon.named(), Zone::UTC.shown_to_the_second(daemon.since), config.state.display());
     let words = format!(
-        "the state in {state} is in use by another scribed: {who}, runs since {since} and does the work \
-         already. `scribed status` shows how far it is; nothing was begun here."
+        "the state in {state} is in use by another scribed: {who}, running since {since}. It does the work \
+         already, and nothing was started here; `scribed status` shows its progress."
     );
     CommandError::Store(StoreError::Locked(words))
 }

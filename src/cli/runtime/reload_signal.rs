@@ -72,7 +72,7 @@ fn log_outcome(done: &Result<Vec<String>, String>) {
     match done {
         Ok(words) => words.iter().for_each(|line| tracing::info!("{line}")),
         Err(reason) => {
-            tracing::error!("the configuration is not taken up; everything goes on with the old one");
+            tracing::error!("scribed rejected the changed configuration; the previous one stays in effect");
             reason.lines().for_each(|line| tracing::error!("{line}"));
         }
     }

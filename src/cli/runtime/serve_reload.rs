@@ -75,7 +75,7 @@ impl KeyReload {
         let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
         let accepted = Accepted { keys: found, remarks, doubled: Vec::new(), names };
         let orders = ListeningSocket::at(&serve.data).map_err(|error| {
-            tracing::warn!(%error, "`scribed reload` does not reach this service; SIGHUP does");
+            tracing::warn!(%error, "`scribed reload` cannot reach this service; send SIGHUP instead");
         });
         Ok(Self {
             config: config.to_owned(),
@@ -130,8 +130,8 @@ impl KeyReload {
                 .concat();
         told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
         if let Err(error) = running.accept_keys(keys_of(&new.keys), new.names.clone()).await {
-            let words = "new keys are not accepted: their owners cannot be written to `owners.json`. Keys that were taken away or \
-                         have another name are refused all the same. The service tries again";
+            let words = "the service accepts no new keys: it cannot write their owners to `owners.json`. It \
+                         already refuses keys that were removed or renamed. The service tries again";
             tracing::error!(%error, "{words}");
             return Err(format!("{words}: {error}"));
         }
@@ -147,7 +147,7 @@ impl KeyReload {
         let mut answer = ReloadAnswer { done: true, words: Vec::new() };
         match blocking(move || load_to_serve(&path)).await {
             Ok(serve) if serve.keys.is_empty() != self.places.is_empty() => {
-                let words = "`[serve] keys` was put in or taken out altogether: that takes a restart";
+                let words = "`[serve] keys` was added or removed as a whole: that needs a restart";
                 answer = ReloadAnswer { done: false, words: vec![words.to_owned()] };
             }
             Ok(serve) => self.places = serve.keys.places,
@@ -162,8 +162,8 @@ impl KeyReload {
             match self.accepted(slots, running).await {
                 Ok(()) => {
                     answer.words.push(match self.accepted.keys.len() {
-                        1 => "1 key is accepted".to_owned(),
-                        count => format!("{count} keys are accepted"),
+                        1 => "the service accepts 1 key".to_owned(),
+                        count => format!("the service accepts {count} keys"),
                     });
                     answer.words.extend(self.accepted.remarks.iter().cloned());
                 }
@@ -176,13 +176,15 @@ impl KeyReload {
         match running.check_certificate().await {
             Some(CertificateCheck::Refused(why)) => {
                 answer.done = false;
-                answer.words.push(format!("the certificate is not used, the one before it stays in use: {why}"));
+                answer.words.push(format!("cannot use the new certificate; the previous one stays in use: {why}"));
             }
-            Some(CertificateCheck::Taken) => answer.words.push("another certificate is used from now on".to_owned()),
-            Some(CertificateCheck::Same) => answer.words.push("the certificate is the same".to_owned()),
+            Some(CertificateCheck::Taken) => {
+                answer.words.push("the service uses a new certificate from now on".to_owned())
+            }
+            Some(CertificateCheck::Same) => answer.words.push("the certificate is unchanged".to_owned()),
             None => {}
         }
-        answer.words.push("all other settings of [serve] count from the next start on".to_owned());
+        answer.words.push("all other settings of [serve] apply from the next start".to_owned());
         match answer.done {
             true => answer.words.iter().for_each(|words| tracing::info!("{words}")),
             false => answer.words.iter().for_each(|words| tracing::error!("{words}")),
@@ -202,10 +204,10 @@ fn say_changes(before: &[FoundKey], now: &[FoundKey]) {
         gone.map(|key| key.name.clone().unwrap_or_else(|| "without a name".to_owned())).collect()
     };
     for key in only(now, before) {
-        tracing::warn!(%key, "a new key is accepted");
+        tracing::warn!(%key, "the service accepts a new key");
     }
     for key in only(before, now) {
-        tracing::warn!(%key, "a key is no longer accepted; what was accepted with it goes on to its end");
+        tracing::warn!(%key, "the service no longer accepts a key; transcriptions that it created continue");
     }
 }
 
@@ -251,7 +253,7 @@ pub async fn ask(data: &Path) -> Result<Option<ReloadAnswer>, CommandError> {
     match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(failed(error.to_string())),
-        Err(_) => return Err(failed(format!("it did not answer within {} s", PATIENCE.as_secs()))),
+        Err(_) => return Err(failed(format!("the service did not answer within {} s", PATIENCE.as_secs()))),
     }
-    serde_json::from_slice(&bytes).map(Some).map_err(|_| failed("it stopped before it answered".to_owned()))
+    serde_json::from_slice(&bytes).map(Some).map_err(|_| failed("the service stopped before it answered".to_owned()))
 }

@@ -76,7 +76,7 @@ impl ServiceSession {
 fn named(config: &Config, name: &str) -> Result<ServiceName, CommandError> {
     config.services.keys().find(|service| service.as_str() == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = config.services.keys().map(ServiceName::as_str).collect();
-        CommandError::Usage(format!("no service is named {name:?}; there are: {}", names.join(", ")))
+        CommandError::Usage(format!("there is no service {name:?}; the services are: {}", names.join(", ")))
     })
 }
 
@@ -84,8 +84,8 @@ async fn occupied(config: &Config, own: &ServiceName, failure: CommandError) -> 
     let CommandError::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let words = format!(
-        "the service `{own}` is a part of {}, and only that one speaks to it: stop it for this command, or name a \
-         service elsewhere with --service",
+        "the service `{own}` is embedded in {}, and only that process can use it: stop it for this command, or \
+         name a hosted service with --service",
         daemon.named()
     );
     CommandError::Store(StoreError::Locked(words))

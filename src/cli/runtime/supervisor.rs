@@ -34,7 +34,7 @@ impl Supervisor {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(&[NotifyState::Reloading, now]),
-            Err(error) => tracing::debug!(%error, "the supervisor could not be told"),
+            Err(error) => tracing::debug!(%error, "cannot notify systemd"),
         }
     }
 
@@ -55,7 +55,7 @@ impl Supervisor {
                 match tokio::time::timeout(every / 2, signs_of_life(house)).await {
                     Ok(Ok(status)) => self.tell(&[NotifyState::Status(&status), NotifyState::Watchdog]),
                     Ok(Err(error)) => tracing::error!(%error, "the queue does not answer"),
-                    Err(_) => tracing::error!(waited = ?(every / 2), "the engine does not turn"),
+                    Err(_) => tracing::error!(waited = ?(every / 2), "the engine does not respond"),
                 }
             }
         };
@@ -67,7 +67,7 @@ impl Supervisor {
 
     fn tell(&self, states: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
-            tracing::debug!(%error, "the supervisor could not be told");
+            tracing::debug!(%error, "cannot notify systemd");
         }
     }
 }
@@ -84,7 +84,7 @@ fn line(counts: &JobCounts, paused: bool, trouble: Option<String>) -> String {
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
     let (done, failed, moving) = (counts.of(StageKind::Written), counts.of(StageKind::Failed), counts.on_their_way());
     let waiting = counts.total().saturating_sub(ended + moving);
-    let mut parts = vec![format!("{moving} on their way, {waiting} waiting, {done} done, {failed} failed")];
+    let mut parts = vec![format!("{moving} in progress, {waiting} waiting, {done} done, {failed} failed")];
     if paused {
         parts.push("paused".to_owned());
     }
@@ -103,8 +103,8 @@ mod tests {
         *counts.of_mut(StageKind::Found) = 1;
         *counts.of_mut(StageKind::Written) = 7;
         *counts.of_mut(StageKind::Cancelled) = 2;
-        assert_eq!(line(&counts, false, None), "3 on their way, 1 waiting, 7 done, 0 failed");
+        assert_eq!(line(&counts, false, None), "3 in progress, 1 waiting, 7 done, 0 failed");
         let troubled = line(&counts, true, Some("it is\nout".to_owned()));
-        assert_eq!(troubled, "3 on their way, 1 waiting, 7 done, 0 failed; paused; it is\\nout");
+        assert_eq!(troubled, "3 in progress, 1 waiting, 7 done, 0 failed; paused; it is\\nout");
     }
 }

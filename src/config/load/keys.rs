@@ -168,8 +168,8 @@ pub(crate) fn check_sidecar(top: &DeTable<'_>, keys: &[ConfigKey]) -> Vec<Proble
         let written = top.keys().find(|key| key.span() == at).map(|key| key.get_ref().to_string());
         let elsewhere = |key: &&ConfigKey| written.as_deref() == Some(key.name);
         if FILE.iter().chain(SOURCE).chain(SERVICE).chain(SERVE).any(|key| elsewhere(&key)) {
-            problem.what = format!("`{}` may not be said beside recordings", written.unwrap_or_default());
-            problem.fix = "say it in jobs.toml".to_owned();
+            problem.what = format!("`{}` is not allowed in a sidecar", written.unwrap_or_default());
+            problem.fix = "write it in jobs.toml".to_owned();
         }
     }
     problems
@@ -199,8 +199,8 @@ fn check_value(
         }
         (Holds::Value | Holds::ValueOrTable(_), _) => {}
         (Holds::NotYet, _) => problems.push(
-            Problem::at(at, format!("`{path}` is not honoured by this build yet"))
-                .fix("take it out; a setting is never ignored silently"),
+            Problem::at(at, format!("this release does not support `{path}` yet"))
+                .fix("remove it; scribed never ignores a setting silently"),
         ),
         (Holds::Table(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
         (Holds::Tables(keys) | Holds::TableOrTables(keys), DeValue::Array(list)) => {
@@ -300,7 +300,7 @@ fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[ConfigKey], pat
     let other_word = other_word.and_then(|(_, meant)| known().find(|known| known == meant));
     match other_word.or_else(|| nearest(name, known())) {
         Some(near) => problem.fix(format!("did you mean `{near}`?")),
-        None => problem.fix(format!("known here: {}", known().collect::<Vec<_>>().join(", "))),
+        None => problem.fix(format!("known keys here: {}", known().collect::<Vec<_>>().join(", "))),
     }
 }
 

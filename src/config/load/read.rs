@@ -78,12 +78,12 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
             Problem::of_file(format!("cannot read the configuration: {}", said(&error, path)))
-                .fix("`scribed init` writes one; --config FILE names another"),
+                .fix("`scribed init` creates one; --config FILE names another"),
         )
     })?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let problem = Problem::of_file("the file is UTF-16, and must be UTF-8");
-        return Err(alone(problem.fix("save it as UTF-8: in Notepad choose the encoding UTF-8 below \"Save as\"")));
+        return Err(alone(problem.fix("save it as UTF-8: in Notepad choose the encoding UTF-8 under \"Save as\"")));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -197,7 +197,7 @@ impl Reader<'_> {
                     wrong.map_or_else(|| Ok(folder.to_owned()), Err)
                 }
                 Some(("postgres" | "postgresql", _)) => Err(refusal(
-                    "names a PostgreSQL store, which is not honoured by this build yet",
+                    "names a PostgreSQL store, which this release does not support yet",
                     "write \"sled:state\"",
                 )),
                 None if checks::mistake(&text).is_none() => {

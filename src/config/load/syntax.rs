@@ -40,7 +40,7 @@ pub(crate) fn problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
 }
 
 fn as_told(error: &toml::de::Error) -> Problem {
-    let what = format!("this is no valid TOML: {}", error.message().replace('\n', ", "));
+    let what = format!("this is not valid TOML: {}", error.message().replace('\n', ", "));
     Problem { span: error.span(), ..Problem::of_file(what) }
         .fix("write a setting as name = \"text\", name = 5, name = true or name = [\"a\", \"b\"]; see https://toml.io")
 }
@@ -64,7 +64,7 @@ fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option
         .or_else(|| header(text, line))
         .or_else(|| in_one_line(text, line))
         .or_else(|| odd_characters(text, line, &QUOTES, '"', "a typographic quote"))
-        .or_else(|| odd_characters(text, line, &BLANKS, ' ', "a blank that is no plain space"))
+        .or_else(|| odd_characters(text, line, &BLANKS, ' ', "a special blank"))
         .or_else(|| {
             let is_escape = error.message().contains("escape") || error.message().contains("unicode");
             is_escape.then(|| backslash(text, line)).flatten()
@@ -93,7 +93,7 @@ fn comment(text: &str, line: &Range<usize>) -> Option<Problem> {
     let comment = written.strip_prefix("//")?;
     let right = format!("# {}", comment.trim());
     let problem = Problem::at(line.clone(), "a comment begins with # in TOML, found //");
-    Some(problem.fix(typed(text, line, &right, "write # in the place of //")))
+    Some(problem.fix(typed(text, line, &right, "write # instead of //")))
 }
 
 /// Two settings, or a header and a setting, in one line; a semicolon for a comma; a setting without its equals sign.
@@ -103,30 +103,35 @@ fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
         written.split_once("] ").filter(|(_, rest)| written.starts_with('[') && rest.contains('='))
     {
         let header = format!("{header}]");
-        let what = format!("there is a setting behind `{header}`, and each has a line of its own");
+        let what = format!("another setting follows `{header}` in the same line");
         let right = format!("{header} and below it {}", setting_behind.trim());
-        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "put it in the line below")));
+        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write it in the next line")));
     }
     if let Some((name, value)) = written.split_once(char::is_whitespace)
         && is_key(name)
         && value.trim().starts_with(['"', '\'', '['])
     {
-        let what = format!("there is no equals sign behind `{name}`");
+        let what = format!("there is no equals sign after `{name}`");
         let right = format!("{name} = {}", value.trim());
-        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write one between both")));
+        return Some(Problem::at(line.clone(), what).fix(typed(
+            text,
+            line,
+            &right,
+            "write one between name and value",
+        )));
     }
     let (key, value) = setting(written)?;
     let separator = value.char_indices().find(|(at, c)| matches!(c, ';' | ',') && !is_quoted(value, *at));
     if value.starts_with('{') && value.contains(';') {
         let right = format!("{key} = {}", value.replace(';', ","));
-        let what = format!("there is a semicolon in the value of `{key}`, and TOML wants a comma");
-        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write a comma in its place")));
+        let what = format!("the value of `{key}` contains a semicolon, and TOML expects a comma");
+        return Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write a comma instead")));
     }
     let (at, _) =
         separator.filter(|(at, _)| *at > 0 && value.starts_with(['"', '\'']) && value[*at + 1..].contains('='))?;
-    let what = format!("there is another setting behind `{key}`, and each has a line of its own");
+    let what = format!("another setting follows `{key}` in the same line");
     let right = format!("{key} = {} and below it {}", value[..at].trim(), value[at + 1..].trim());
-    Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "put it in the line below")))
+    Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write it in the next line")))
 }
 
 /// `[[source]` and `[budget`: brackets that do not match.
@@ -151,8 +156,8 @@ fn odd_characters(text: &str, line: &Range<usize>, odd: &[char], plain: char, na
     let (at, found) = found?;
     let span = line.start + at..line.start + at + found.len_utf8();
     let right: String = written.chars().map(|c| if odd.contains(&c) { plain } else { c }).collect();
-    let what = format!("there is {name} (U+{:04X}), and TOML knows plain ones only", u32::from(found));
-    Some(Problem::at(span, what).fix(typed(text, line, right.trim(), "replace it by a plain one")))
+    let what = format!("there is {name} (U+{:04X}), and TOML allows only plain ones", u32::from(found));
+    Some(Problem::at(span, what).fix(typed(text, line, right.trim(), "replace it with a plain one")))
 }
 
 /// `"C:\media"`: a backslash in double quotes begins an escape.
@@ -162,7 +167,7 @@ fn backslash(text: &str, line: &Range<usize>) -> Option<Problem> {
     let at = line.start + written.find('\\')?;
     let problem = Problem::at(
         at..at + 1,
-        format!("the backslash in the value of `{key}` begins an escape, since it stands in double quotes"),
+        format!("a backslash in the value of `{key}` starts an escape sequence, since the value is in double quotes"),
     );
     let inner = value.strip_prefix('"')?.strip_suffix('"').unwrap_or(&value[1..]);
     if let Some(path) = crate::config::paths::checks::of_windows(inner) {
@@ -188,12 +193,8 @@ fn yaml(text: &str, line: &Range<usize>) -> Option<Problem> {
     let right = format!("{name} = {}", in_quotes(value));
     let at = line.start + key.len();
     Some(
-        Problem::at(at..at + 1, format!("there is a colon behind `{name}`, and TOML wants an equals sign")).fix(typed(
-            text,
-            line,
-            &right,
-            &format!("write {name} = \u{2026}"),
-        )),
+        Problem::at(at..at + 1, format!("there is a colon after `{name}`, and TOML expects an equals sign"))
+            .fix(typed(text, line, &right, &format!("write {name} = \u{2026}"))),
     )
 }
 
@@ -201,7 +202,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
     if value.is_empty() {
         let what = format!("`{key}` has no value");
         return Some(
-            Problem::at(line.clone(), what).fix(format!("write a value behind the equals sign, or take `{key}` out")),
+            Problem::at(line.clone(), what).fix(format!("write a value after the equals sign, or remove `{key}`")),
         );
     }
     if let Some(mark) = ['"', '\''].into_iter().find(|mark| value.starts_with(*mark)) {
@@ -209,7 +210,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         let right = format!("{key} = {value}{mark}");
         let what = format!("the value of `{key}` has no closing quote");
         return is_open
-            .then(|| Problem::at(span, what).fix(typed(text, line, &right, "close the quote in the same line")));
+            .then(|| Problem::at(span, what).fix(typed(text, line, &right, "close the quote on the same line")));
     }
     if value.starts_with('[') && !value.contains(']') && !is_closed_below(text, line.end) {
         let what = format!("the list of `{key}` has no closing bracket");
@@ -225,17 +226,17 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         }
         let quoted = elements.iter().map(|one| if is_bare(one) { format!("\"{one}\"") } else { (*one).to_owned() });
         let right = format!("{key} = [{}]", quoted.collect::<Vec<_>>().join(", "));
-        let what = format!("a text in the list of `{key}` is not in quotes");
-        return Some(Problem::at(span, what).fix(typed(text, line, &right, "put each text in quotes")));
+        let what = format!("a string in the list of `{key}` is not in quotes");
+        return Some(Problem::at(span, what).fix(typed(text, line, &right, "write each string in quotes")));
     }
     if value.starts_with('{') || value.contains(['"', '\'']) || is_literal(value) {
         return None;
     }
     let point = value.replacen(',', ".", 1);
     if value.contains(',') && point.parse::<f64>().is_ok() {
-        let what = format!("there is a comma in the number of `{key}`, and TOML wants a point");
+        let what = format!("the number of `{key}` contains a comma, and TOML expects a point");
         let right = format!("{key} = {point}");
-        return Some(Problem::at(span, what).fix(typed(text, line, &right, "write a point in its place")));
+        return Some(Problem::at(span, what).fix(typed(text, line, &right, "write a point instead")));
     }
     let right = match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" => format!("{key} = true"),
@@ -243,10 +244,10 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         _ => format!("{key} = {}", in_quotes(value)),
     };
     let what = match right.ends_with('"') {
-        true => format!("the text of `{key}` is not in quotes"),
+        true => format!("the string of `{key}` is not in quotes"),
         false => format!("the value of `{key}` is neither true nor false"),
     };
-    Some(Problem::at(span, what).fix(typed(text, line, &right, "put the text in quotes")))
+    Some(Problem::at(span, what).fix(typed(text, line, &right, "write the string in quotes")))
 }
 
 /// Whether a list that is open here is closed before the next setting or header.
@@ -269,7 +270,7 @@ fn duplicate(text: &str, line: &Range<usize>, span: Range<usize>) -> Problem {
         };
         let fix = match name {
             "source" => "write [[source]] for each of them".to_owned(),
-            _ => format!("put the settings of both below one [{name}]"),
+            _ => format!("merge the settings of both below one [{name}]"),
         };
         return problem.fix(fix);
     }
@@ -292,7 +293,7 @@ fn duplicate(text: &str, line: &Range<usize>, span: Range<usize>) -> Problem {
         Some(first) => problem.also(first, "the first"),
         None => problem,
     };
-    problem.fix("take one of the two out: scribed does not choose")
+    problem.fix("remove one of the two: scribed does not choose")
 }
 
 fn is_header_of(line: &str, name: &str) -> bool {

@@ -208,9 +208,9 @@ fn is_plain_word(text: &str) -> bool {
 /// Another type, or nothing in it.
 pub fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
     match value.as_str() {
-        Some("") => Err(refusal("must not be empty", "write a value, or take the key out for its default")),
+        Some("") => Err(refusal("must not be empty", "write a value, or remove the key to use its default")),
         Some(text) => Ok(text.to_owned()),
-        None => Err(wrong_type("a string", value, "put it in quotes")),
+        None => Err(wrong_type("a string", value, "write it in quotes")),
     }
 }
 
@@ -223,7 +223,7 @@ pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, ValueError> {
         let Some(digits) = value.as_integer() else {
             let digits = value.as_str().map(str::trim).filter(|text| text.parse::<u32>().is_ok());
             let fix = digits.map(|digits| format!("write {digits}, without quotes"));
-            let fix = fix.unwrap_or_else(|| "write it without quotes and without a point".to_owned());
+            let fix = fix.unwrap_or_else(|| "write it without quotes and without a decimal point".to_owned());
             return Err(wrong_type("a whole number", value, &fix));
         };
         let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
@@ -255,7 +255,7 @@ pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Durati
 /// A duration that is not zero, with the unit as [`duration_in`] has it: its errors, and zero.
 pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
     move |value| match duration_in(unit)(value)? {
-        Duration::ZERO => Err(refusal("must be more than no time, found zero", format!("write \"1{unit}\" or more"))),
+        Duration::ZERO => Err(refusal("must be more than zero", format!("write \"1{unit}\" or more"))),
         time => Ok(time),
     }
 }

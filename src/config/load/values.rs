@@ -43,7 +43,7 @@ pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, ValueError> {
 
 pub(crate) fn header(value: &DeValue<'_>) -> Result<HeaderName, ValueError> {
     let fix = "write it like \"x-service-key\"";
-    text(value)?.parse().map_err(|_| refusal("must be a header's name", fix))
+    text(value)?.parse().map_err(|_| refusal("must be the name of a header", fix))
 }
 
 pub(crate) fn address(value: &DeValue<'_>) -> Result<SocketAddr, ValueError> {
@@ -62,7 +62,7 @@ pub(crate) fn listener_advice(written: &str, port: u16) -> String {
     let port = number.parse().ok().filter(|number| *number > 0).unwrap_or(port);
     match host {
         "" | "localhost" => {
-            format!("write \"127.0.0.1:{port}\" for this machine alone, \"0.0.0.0:{port}\" for others too")
+            format!("write \"127.0.0.1:{port}\" for this machine only, \"0.0.0.0:{port}\" to accept other machines too")
         }
         _ if host.parse::<std::net::IpAddr>().is_ok() => format!("write \"{host}:{port}\""),
         _ => format!("write it like \"127.0.0.1:{port}\" or \"[::1]:{port}\""),
@@ -103,7 +103,7 @@ pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Resu
 /// A user or a password in an address would show in logs.
 pub(crate) fn userless(url: Url, secret: &str) -> Result<Url, ValueError> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refusal("must not hold a user or a password", secret));
+        return Err(refusal("must not contain a user or a password", secret));
     }
     Ok(url)
 }
@@ -113,12 +113,10 @@ pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
     let is_allowed = or(section.get("allow_http", boolean), false);
     let by_proxy = section.get("allow_http_proxy", boolean).filter(|spot| spot.value);
     if let Some(spot) = url.filter(|spot| !is_allowed && is_plain(&spot.value)) {
-        let why = "must be https to another machine, found http: the key and the recordings would be sent unencrypted";
+        let why = "must be https to another machine, found http: the key and the recordings would be sent \
+                   unencrypted";
         let https = spot.value.as_str().replacen("http", "https", 1);
-        let fix = format!(
-            "write \"{}\"; or, in a network that you trust, add allow_http = true",
-            https.trim_end_matches('/')
-        );
+        let fix = format!("write \"{}\"; or, in a trusted network, add allow_http = true", https.trim_end_matches('/'));
         section.refuse(key, spot.span.clone(), refusal(why, fix));
     }
     match (is_allowed, by_proxy) {
@@ -126,8 +124,12 @@ pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
         (true, None) => PlainHttp::Direct,
         (false, by_proxy) => {
             if let Some(spot) = by_proxy {
-                let fix = "add allow_http = true beside it, or take it out: https may use a proxy without it";
-                section.refuse("allow_http_proxy", spot.span, refusal("is for plain http, which is not allowed", fix));
+                let fix = "add allow_http = true beside it, or remove it: https can use a proxy without it";
+                section.refuse(
+                    "allow_http_proxy",
+                    spot.span,
+                    refusal("is for plain http, which is not allowed here", fix),
+                );
             }
             PlainHttp::Refused
         }

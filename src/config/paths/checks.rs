@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub(crate) fn mistake(written: &str) -> Option<ValueError> {
     let found = quoted(written);
     if written.chars().any(char::is_control) {
-        let why = "must be a path, found one with a control character: a backslash in double quotes begins an escape";
+        let why = "must be a path, found one with a control character: a backslash in double quotes starts an \
+                   escape sequence";
         return Some(refusal(why, "write / between folders, as in \"/srv/media\""));
     }
     if let Some(fix) = of_windows(written) {
@@ -27,13 +28,13 @@ pub(crate) fn mistake(written: &str) -> Option<ValueError> {
     }
     if written == "~" || written.starts_with("~/") {
         let rest = written.trim_start_matches(['~', '/']);
-        let fix = format!("write the whole path, as in \"/home/NAME/{rest}\"");
-        return Some(refusal(format!("must be a whole path, found {found}: `~` has no meaning here"), fix));
+        let fix = format!("write the absolute path, as in \"/home/NAME/{rest}\"");
+        return Some(refusal(format!("must be an absolute path, found {found}: scribed does not expand `~`"), fix));
     }
     if written.starts_with('$') && !written.starts_with("${CREDENTIALS_DIRECTORY}/") {
-        let why = format!("must be a whole path, found {found}: variables have no meaning here");
+        let why = format!("must be an absolute path, found {found}: scribed does not expand variables");
         let home = ["$HOME/", "${HOME}/"].into_iter().find_map(|home| written.strip_prefix(home));
-        let fix = home.map(|rest| format!("write the whole path, as in \"/home/NAME/{rest}\""));
+        let fix = home.map(|rest| format!("write the absolute path, as in \"/home/NAME/{rest}\""));
         return Some(refusal(why, fix.unwrap_or_else(|| "write the path that the variable holds".to_owned())));
     }
     let is_by_backslashes = written.contains('\\') && !written.contains('/');
@@ -58,11 +59,11 @@ pub(crate) fn of_windows(written: &str) -> Option<String> {
         let drive = written[..1].to_ascii_lowercase();
         let path = ["/mnt", &drive].into_iter().chain(rest).collect::<Vec<_>>().join("/");
         return Some(format!(
-            "scribed runs on Linux: write \"{path}\" in WSL, else the path where that disk is mounted"
+            "scribed runs on Linux: write \"{path}\" in WSL, otherwise the path where that disk is mounted"
         ));
     }
     let is_share = written.starts_with("\\\\") && written.len() > 2;
-    is_share.then(|| "mount the share, and write where it is mounted, as in \"/mnt/media\"".to_owned())
+    is_share.then(|| "mount the share, and write its mount point, as in \"/mnt/media\"".to_owned())
 }
 
 /// Tells where a file stands in the place of a folder. Waits hardly two seconds for a disk that hangs.
@@ -73,8 +74,8 @@ pub(crate) fn file_for_folder(folder: &Path, written: &str) -> Option<ValueError
         let above = Path::new(written).parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new(".")).display().to_string();
         let fix = match manifests::is_list(written) {
-            true => format!("for a list of recordings write manifest = \"{written}\""),
-            false => format!("write folder = \"{above}\" and below it include = [\"{name}\"] for that file alone"),
+            true => format!("for a manifest write manifest = \"{written}\""),
+            false => format!("write folder = \"{above}\" and below it include = [\"{name}\"] for that file only"),
         };
         refusal(format!("must be a folder, found the file {}", folder.display()), fix)
     })
@@ -83,12 +84,12 @@ pub(crate) fn file_for_folder(folder: &Path, written: &str) -> Option<ValueError
 /// As [`file_for_folder`], of a folder in which scribed itself writes.
 pub(crate) fn file_for_own(folder: &Path) -> Option<ValueError> {
     let why = || format!("must be a folder, found the file {}", folder.display());
-    folders::is_file(folder).then(|| refusal(why(), "name a folder; one that is not there is created"))
+    folders::is_file(folder).then(|| refusal(why(), "name a folder; scribed creates it if it does not exist"))
 }
 
 /// As [`file_for_folder`], of the folder of lists.
 pub(crate) fn file_for_lists(folder: &Path) -> Option<ValueError> {
-    let why = || format!("must name lists in a folder, found the file {} in its place", folder.display());
+    let why = || format!("must name manifests in a folder, found the file {} instead", folder.display());
     folders::is_file(folder).then(|| refusal(why(), "write it like \"lists/*.csv\""))
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn folder_for_lists(whole: &Path, written: &str) -> Option<ValueError
     let is_folder = written.ends_with('/') || folders::is_folder(whole);
     let lists: PathBuf = Path::new(written).join("*.csv");
     is_folder.then(|| {
-        let why = format!("must name lists, found the folder {}", quoted(written));
+        let why = format!("must name manifests, found the folder {}", quoted(written));
         refusal(why, format!("write \"{}\"", lists.display()))
     })
 }

@@ -22,7 +22,7 @@ impl Reader<'_> {
         let settings = section.section("s3");
         let Some(written) = section.get("bucket", address) else {
             if let Some(reach) = section.get("reach", reach) {
-                let why = refusal("is for a bucket, and this source has none", "take it out");
+                let why = refusal("is for a bucket, and this source has none", "remove it");
                 section.refuse("reach", reach.span, why);
             }
             if settings.is_there() && !section.table().is_some_and(|table| table.contains_key("bucket")) {
@@ -55,16 +55,18 @@ impl Reader<'_> {
         let anonymous = settings.get("anonymous", boolean);
         if let Some(spot) = anonymous.filter(|spot| spot.value) {
             if ["key_id", "secret", "token"].into_iter().any(is_there) {
-                let fix = "take the keys out, or `anonymous`";
-                settings.refuse("anonymous", spot.span, refusal("is true, and there are keys beside it", fix));
+                let fix = "remove the keys, or `anonymous`";
+                settings.refuse("anonymous", spot.span, refusal("is true, but keys are given too", fix));
             }
             return BucketAccess::Nobody;
         }
         for (name, example) in [("key_id", "\"env:S3_KEY_ID\""), ("secret", "\"env:S3_SECRET\"")] {
             if !is_there(name) {
                 let span = if settings.is_there() { settings.span.clone() } else { at.clone() };
-                let what =
-                    format!("`{}` is missing: a bucket needs a key to be read", source.name(&format!("s3.{name}")));
+                let what = format!(
+                    "`{}` is missing: scribed needs a key to read the bucket",
+                    source.name(&format!("s3.{name}"))
+                );
                 let fix = format!("s3 = {{ {name} = {example}, … }}; or s3 = {{ anonymous = true }} for a public one");
                 settings.tell(Problem::at(span, what).fix(fix));
             }
@@ -112,7 +114,7 @@ fn address(value: &DeValue<'_>) -> Result<(String, String), ValueError> {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.chars().any(char::is_control);
     if !prefix.is_empty() && prefix.split('/').any(is_odd) {
-        return Err(refusal("must have a prefix without empty parts, dots alone and control characters", fix));
+        return Err(refusal("must have a prefix without empty parts, single dots and control characters", fix));
     }
     Ok((name.to_owned(), prefix.to_owned()))
 }

@@ -32,7 +32,7 @@ pub(crate) fn named_zone(value: &DeValue<'_>) -> Result<Zone, ValueError> {
     let name = text(value)?;
     Zone::parse(&name).map_err(|near| {
         let fix = "write its region and its largest city, as in \"Europe/Paris\" (`timedatectl list-timezones` \
-                    has all); take it out for UTC";
+                   lists all); remove it for UTC";
         let fix = near.map_or(fix.to_owned(), |near| format!("write \"{near}\""));
         refusal(format!("must be a time zone of the IANA database, found {}", quoted(&name)), fix)
     })

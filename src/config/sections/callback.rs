@@ -15,14 +15,14 @@ pub(crate) fn callback(reader: &Reader<'_>, section: &Section<'_>) -> Option<Cal
     let tls = reader.tls(section);
     let public_url = section.get("public_url", public_url);
     if !table.contains_key("public_url") {
-        let what = "`callback.public_url` is missing: a service must know whom to call";
-        let fix =
-            "public_url = \"https://hook.example.org\", as the service reaches this machine; or take [callback] out";
+        let what = "`callback.public_url` is missing: it is the address that services send callbacks to";
+        let fix = "public_url = \"https://hook.example.org\", the address at which the service reaches this \
+                   machine; or remove [callback]";
         section.tell(Problem::at(section.span.clone(), what).fix(fix));
     }
     if let Some(url) = public_url.as_ref().filter(|url| tls.is_some() && url.value.scheme() == "http") {
-        let why = "begins with http://, and with `callback.tls` only https is spoken";
-        section.refuse("public_url", url.span.clone(), refusal(why, "write https://, or take `tls` out"));
+        let why = "begins with http://, but `callback.tls` allows only https";
+        section.refuse("public_url", url.span.clone(), refusal(why, "write https://, or remove `tls`"));
     }
     Some(Callback {
         tls,
@@ -34,7 +34,7 @@ pub(crate) fn callback(reader: &Reader<'_>, section: &Section<'_>) -> Option<Cal
 }
 
 fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
-    base_url(value, "https://hook.example.org", "each callback has a secret of its own in its path")
+    base_url(value, "https://hook.example.org", "scribed adds a secret path of its own for each callback")
 }
 
 /// An address whose port a service can be told: not 0.

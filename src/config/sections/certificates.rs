@@ -27,8 +27,7 @@ impl Reader<'_> {
         if self.wants.files
             && let Err(error) = files.read()
         {
-            let fix =
-                "both are PEM files: the certificate with those of the authorities in between, and its private key";
+            let fix = "both are PEM files: the certificate with its intermediate certificates, and its private key";
             listener.refuse("tls", section.span.clone(), refusal(format!("cannot be used: {error}"), fix));
         }
         Some(files)
@@ -42,7 +41,7 @@ impl Reader<'_> {
             if !self.wants.files {
                 return Ok(Authorities::default());
             }
-            let fix = "a PEM file of one or more certificates of authorities";
+            let fix = "a PEM file with one or more CA certificates";
             Authorities::read(&path).map_err(|error| refusal(format!("cannot be used: {error}"), fix))
         });
         read.map_or_else(Authorities::default, |read| read.value)

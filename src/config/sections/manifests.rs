@@ -18,12 +18,12 @@ impl Reader<'_> {
     pub(crate) fn lists(&self, section: &Section<'_>, has_folder: bool) -> Option<Spot<(String, Manifests)>> {
         let lists = section.get("manifest", |value| self.manifest(value))?;
         if has_folder {
-            let why = "stands beside `folder`: a source is made of a folder's files or of lists";
-            section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of it"));
+            let why = "is given beside `folder`: a source has either a folder of recordings or manifests";
+            section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of them"));
         }
         if section.table().is_some_and(|table| table.contains_key("exclude")) {
             let what = format!("`{}` is for folders: a manifest names its recordings", section.name("exclude"));
-            section.tell(Problem::at(lists.span.clone(), what).fix("take it out"));
+            section.tell(Problem::at(lists.span.clone(), what).fix("remove it"));
         }
         Some(lists)
     }
@@ -53,18 +53,18 @@ impl Reader<'_> {
     pub(crate) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
         let list = section.list("roots", |value| self.path_text(value))?;
         if !section.table().is_some_and(|table| table.contains_key("manifest")) {
-            let why = "is for a `manifest`: a folder's files lie in it";
-            section.refuse("roots", list.span.clone(), refusal(why, "take it out"));
+            let why = "is for a `manifest`: the recordings of a folder are in the folder";
+            section.refuse("roots", list.span.clone(), refusal(why, "remove it"));
         }
         if list.value.is_empty() {
-            let fix = "take the key out for the folder of the lists and those of all sources";
+            let fix = "remove the key; then the folder of the manifests and those of all sources are allowed";
             section.refuse("roots", list.span.clone(), refusal("must name at least one folder", fix));
         }
         let root = |written: Spot<String>| {
             let root = flat(&self.path(&written.value));
             if own.iter().any(|own| root.starts_with(own)) {
-                let why = "names scribed's own folder or file: its state, its service's data, or a key";
-                section.refuse("roots", written.span, refusal(why, "choose a folder of media"));
+                let why = "is a folder or file of scribed: its state, its service's data, or a key";
+                section.refuse("roots", written.span, refusal(why, "choose a folder with recordings"));
             }
             root
         };
@@ -78,7 +78,7 @@ fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
     let written = text(value)?;
     let path = Path::new(&written);
     if path.components().any(|part| part == Component::ParentDir) && has_pattern(&written) {
-        return Err(refusal("must not hold .. beside a pattern", fix));
+        return Err(refusal("must not contain .. beside a pattern", fix));
     }
     let parts: Vec<&str> = written.split('/').collect();
     let last = parts.len() - 1;
@@ -89,7 +89,7 @@ fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
             .extension()
             .is_some_and(|ending| !has_pattern(&ending.to_string_lossy()) && kind(path).is_none())
     {
-        let why = format!("must name files that end in {}", ENDINGS.join(", "));
+        let why = format!("must name files with the ending {}", ENDINGS.join(", "));
         return Err(refusal(why, "save a spreadsheet as \"CSV UTF-8\""));
     }
     let folder = match parts[..first].join("/") {

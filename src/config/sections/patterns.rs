@@ -33,7 +33,10 @@ pub(crate) fn globs(section: &Section<'_>, key: &str, default: &[String], folder
                 section.refuse(
                     key,
                     list.span,
-                    refusal("must hold at least one pattern", "take the key out for every audio and video file"),
+                    refusal(
+                        "must contain at least one pattern",
+                        "remove the key to include every audio and video file",
+                    ),
                 );
             }
             values(list.value)
@@ -60,7 +63,7 @@ fn mistake(key: &str, pattern: &str) -> Option<ValueError> {
     let found = quoted(pattern);
     let write = |right: &str| format!("write \"{right}\"");
     if pattern.trim() != pattern {
-        let why = format!("must be a pattern, found {found} with a blank at its start or its end");
+        let why = format!("must be a pattern, found {found} with a blank at its start or end");
         return Some(refusal(why, write(pattern.trim())));
     }
     if pattern.contains('\\') && !pattern.contains(['/', '[']) {
@@ -70,8 +73,8 @@ fn mistake(key: &str, pattern: &str) -> Option<ValueError> {
         ));
     }
     if let Some(rest) = pattern.strip_prefix('!').filter(|_| key == "include") {
-        let why = format!("must be a pattern of what is taken, found {found}");
-        return Some(refusal(why, format!("take it out, and write exclude = [\"{rest}\"] below")));
+        let why = format!("must be a pattern of what to include, found {found}");
+        return Some(refusal(why, format!("remove it, and write exclude = [\"{rest}\"] below")));
     }
     if pattern.ends_with('/') {
         return Some(refusal(format!("must match files, found the folder {found}"), write(&format!("{pattern}**"))));
@@ -87,7 +90,7 @@ fn mistake(key: &str, pattern: &str) -> Option<ValueError> {
     }
     let is_name = !pattern.contains(['*', '?', '[', '{', '/']);
     let end = ending(pattern).filter(|_| is_name)?;
-    let why = format!("must be a pattern, found the ending {found}, which matches no file");
+    let why = format!("must be a pattern, found the extension {found}, which matches no file");
     Some(refusal(why, write(&format!("**/*.{end}"))))
 }
 
@@ -112,7 +115,7 @@ pub(crate) fn glob(pattern: &str) -> Result<Glob, ValueError> {
         return Err(refusal(why, "write several shorter patterns"));
     }
     let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
-    built.map_err(|error| refusal(format!("is no pattern: {}", error.kind()), "write it like \"**/*.mp4\""))
+    built.map_err(|error| refusal(format!("is not a valid pattern: {}", error.kind()), "write it like \"**/*.mp4\""))
 }
 
 pub(crate) fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {

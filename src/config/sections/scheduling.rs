@@ -20,9 +20,10 @@ fn lane(value: &DeValue<'_>) -> Result<Lane, ValueError> {
     match text(value)?.as_str() {
         "live" => Ok(Lane::Live),
         "backlog" => Ok(Lane::Backlog),
-        _ => {
-            Err(refusal("must be \"live\" or \"backlog\"", "the default is \"live\"; \"backlog\" lets others go first"))
-        }
+        _ => Err(refusal(
+            "must be \"live\" or \"backlog\"",
+            "the default is \"live\"; \"backlog\" comes after all live sources",
+        )),
     }
 }
 
@@ -39,13 +40,13 @@ fn order(value: &DeValue<'_>) -> Result<JobOrder, ValueError> {
 /// Higher ones come first.
 pub(crate) fn priority(value: &DeValue<'_>) -> Result<i16, ValueError> {
     let Some(digits) = value.as_integer() else {
-        return Err(wrong_type("a whole number", value, "write it without quotes and without a point"));
+        return Err(wrong_type("a whole number", value, "write it without quotes and without a decimal point"));
     };
     let number = i16::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
     number.filter(|number| (-HIGHEST..=HIGHEST).contains(number)).ok_or_else(|| {
         refusal(
             format!("must be a whole number from -{HIGHEST} to {HIGHEST}"),
-            "the default is 0; higher ones come first",
+            "the default is 0; higher numbers come first",
         )
     })
 }

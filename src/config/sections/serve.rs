@@ -23,7 +23,8 @@ impl Reader<'_> {
         let (upload_limit, disk) = (or(upload_limit, 1_000_000_000), or(disk, 20_000_000_000));
         if let Some(span) = spans.into_iter().flatten().next().filter(|_| disk < upload_limit) {
             let what = "`serve.disk` must be at least `serve.upload_limit`";
-            section.tell(Problem::at(span, what).fix("one upload must fit into what all of them may take"));
+            section
+                .tell(Problem::at(span, what).fix("the disk limit must have room for one upload of the largest size"));
         }
         let headers = section.list("key_header", header).map(|list| values(list.value));
         ServeConfig {
@@ -72,18 +73,21 @@ pub(crate) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Ser
     let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
     if !is_loopback(webhook.url.host_str().unwrap_or_default()) {
         let section = file.section("serve").section("webhook");
-        let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
-        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));
+        let why = format!(
+            "would receive transcriptions of the source {}, which allows only the embedded service (`local_only`)",
+            kept.name
+        );
+        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or remove it"));
     }
 }
 
 fn webhook_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
     let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
-    userless(url, "receivers know the calls by their signature")
+    userless(url, "receivers verify the calls with this signature key")
 }
 
 fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
-    base_url(value, "https://stt.example.org", "keys come in the header that `key_header` names")
+    base_url(value, "https://stt.example.org", "clients send their key in the header that `key_header` names")
 }
 
 fn network(value: &DeValue<'_>) -> Result<Network, ValueError> {
@@ -96,9 +100,9 @@ fn origin(value: &DeValue<'_>) -> Result<String, ValueError> {
     let fix = "write it like \"https://app.example.org\"";
     let written = text(value)?;
     if written == "*" {
-        return Err(refusal("must be an origin: with a star every page in a browser could ask", fix));
+        return Err(refusal("must be an origin: with a star, every web page could send requests", fix));
     }
-    let url = userless(web_url(value, fix)?, "origins have none")?;
+    let url = userless(web_url(value, fix)?, "an origin has none")?;
     if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
         return Err(refusal("must be an origin, without a path, a query and a fragment", fix));
     }

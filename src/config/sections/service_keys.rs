@@ -122,7 +122,7 @@ impl KeyLocations {
             Form::Named(names) => {
                 // A name without a place is configured all the same: its records are not to be given away.
                 let none = |name: &String| {
-                    let state = KeyState::Refused("it names no place of a key".to_owned());
+                    let state = KeyState::Refused("it names no source of a key".to_owned());
                     LocatedKeys { name: Some(name.clone()), place: "[serve] keys".to_owned(), state }
                 };
                 let of_name = |(name, list): &(String, Vec<String>)| match list.is_empty() {
@@ -166,7 +166,7 @@ fn in_file(path: &Path) -> KeyState {
             | std::io::ErrorKind::PermissionDenied
             | std::io::ErrorKind::IsADirectory
             | std::io::ErrorKind::NotADirectory => {
-                KeyState::Refused(format!("the file cannot be read: {}", said(&error, path)))
+                KeyState::Refused(format!("cannot read the file: {}", said(&error, path)))
             }
             _ => KeyState::Unknown(error.to_string()),
         },
@@ -175,12 +175,12 @@ fn in_file(path: &Path) -> KeyState {
 
 fn lines(bytes: &[u8]) -> Result<Vec<Secret>, String> {
     if bytes.len() as u64 > secret::LONGEST {
-        return Err("the file is too long to hold keys".to_owned());
+        return Err("the file is too long for a list of keys".to_owned());
     }
     let all = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
     all.map(|line| match std::str::from_utf8(line) {
         Ok(text) if text.bytes().all(|c| c.is_ascii_graphic()) => Ok(Secret::new(text)),
-        _ => Err("the file holds a line with characters that a header cannot carry".to_owned()),
+        _ => Err("a line of the file has characters that a header cannot contain".to_owned()),
     })
     .collect()
 }
@@ -190,7 +190,7 @@ fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
     let failed = |error: std::io::Error| {
         let state = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
-                KeyState::Refused(format!("the folder cannot be read: {}", said(&error, folder)))
+                KeyState::Refused(format!("cannot read the folder: {}", said(&error, folder)))
             }
             _ => KeyState::Unknown(error.to_string()),
         };
@@ -260,13 +260,16 @@ impl LastKnown {
             for secret in secrets {
                 let who = of_whom(name.as_deref());
                 if secret.expose().len() < SHORT {
-                    accepted.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
+                    accepted.remarks.push(format!(
+                        "the key{who} in {place} is shorter than {SHORT} characters and could be guessed: create \
+                         a longer one with `openssl rand -hex 32`"
+                    ));
                 }
                 let holder = self.holder(secret, &places);
                 if holder != name.as_ref() {
                     let words = format!(
-                        "the key in {place} is already that of {}: {} needs another one",
-                        holder.map_or("an unnamed one", String::as_str),
+                        "the key in {place} is the same as that of {}: {} needs another one",
+                        holder.map_or("an unnamed key", String::as_str),
                         name.as_deref().unwrap_or_default()
                     );
                     accepted.doubled.push((name.clone().unwrap_or_default(), words));
@@ -294,13 +297,13 @@ impl LastKnown {
             match state {
                 KeyState::Keys(secrets) => all.push((name, place, secrets)),
                 KeyState::Refused(why) => {
-                    accepted.remarks.push(format!("the key{who} in {place} is not accepted: {why}"));
+                    accepted.remarks.push(format!("the service does not accept the key{who} in {place}: {why}"));
                     all.push((name, place, Vec::new()));
                 }
                 KeyState::Unknown(why) => {
                     accepted
                         .remarks
-                        .push(format!("the key{who} in {place} cannot be read now, what is known of it holds: {why}"));
+                        .push(format!("cannot read the key{who} in {place}; the previous one stays valid: {why}"));
                     // The place itself, or all files of a folder.
                     let is_known = |(of, at): &(Option<String>, String)| {
                         *at == place
@@ -353,11 +356,11 @@ impl Reader<'_> {
             section.refuse(
                 "keys",
                 at,
-                refusal(format!("cannot be used: {words}"), "a key is one person's or one program's"),
+                refusal(format!("cannot be used: {words}"), "a key belongs to one person or one program"),
             );
         }
         if keys.is_empty() && !places.is_empty() && section.is_well("keys") {
-            let why = format!("has no key that can be used: {}", remarks.join("; "));
+            let why = format!("has no usable key: {}", remarks.join("; "));
             section.refuse("keys", span, refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"));
         }
         ServiceKeys { places, found: keys, remarks, names }
@@ -382,12 +385,8 @@ impl Reader<'_> {
         });
         let Some(folder) = folder.map(|folder| folder.value) else { return Form::default() };
         if self.wants.env.is_some() && !folder.is_dir() {
-            let why = format!("names no folder: {}", folder.display());
-            section.refuse(
-                "keys",
-                span,
-                refusal(why, "make it, and in it a file for each key, named after who has it"),
-            );
+            let why = format!("names a folder that scribed cannot read: {}", folder.display());
+            section.refuse("keys", span, refusal(why, "create it, with one file for each key, named after its owner"));
         }
         Form::Folder(folder)
     }
@@ -443,6 +442,6 @@ fn key_name(name: &str) -> Result<(), ValueError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     match name.len() {
         1..=64 if name.chars().all(plain) => Ok(()),
-        _ => Err(refusal("is no name for a key", "use up to 64 letters, digits and - _ . @")),
+        _ => Err(refusal("is not a valid name for a key", "use up to 64 letters, digits and - _ . @")),
     }
 }

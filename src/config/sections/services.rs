@@ -27,7 +27,7 @@ impl Reader<'_> {
             }
             if name.value == ServiceName::DEFAULT && alone.is_there() {
                 let problem = Problem::at(name.span, "the service `default` is given twice");
-                file.tell(problem.also(alone.span.clone(), "this is it too").fix("give one of them another name"));
+                file.tell(problem.also(alone.span.clone(), "and again here").fix("give one of them another name"));
                 continue;
             }
             let service = self.service(&section);
@@ -51,7 +51,7 @@ impl Reader<'_> {
         let authorities = self.authorities(section);
         let terms = terms(section, ServiceTerms::HOSTED);
         if !section.table().is_some_and(|table| table.contains_key("key")) {
-            let what = format!("`{}` is missing: a service elsewhere needs one", section.name("key"));
+            let what = format!("`{}` is missing: a hosted service needs one", section.name("key"));
             section.tell(Problem::at(section.span.clone(), what).fix("key = \"env:SCRIBED_KEY\""));
         }
         match (url, key) {
@@ -77,7 +77,7 @@ fn service_name(name: &str) -> Result<(), ValueError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match name.len() {
         1..=40 if name.chars().all(plain) => Ok(()),
-        _ => Err(refusal("is no name for a service", "use up to 40 letters, digits, `-` and `_`")),
+        _ => Err(refusal("is not a valid name for a service", "use up to 40 letters, digits, `-` and `_`")),
     }
 }
 
@@ -97,8 +97,8 @@ fn duplicates(
         ServiceConfig::Embedded(_) => false,
     };
     if let Some((first, _)) = earlier.iter().find(|(_, other)| same(other)) {
-        let what = format!("the services `{first}` and `{}` are one: the same address and the same key", name.value);
-        let fix = "limits and purchases are kept for each name: use one of them for all its sources";
+        let what = format!("the services `{first}` and `{}` are the same: same address and same key", name.value);
+        let fix = "limits and purchases are counted for each name: use one name for all sources";
         file.tell(Problem::at(name.span.clone(), what).fix(fix));
     }
 }
@@ -124,7 +124,7 @@ fn needs_url(section: &Section<'_>, key: &str, span: Option<Range<usize>>) {
         section.refuse(
             key,
             span,
-            refusal("is for a service elsewhere, and there is no `url`", "add url = \"https://…\", or take it out"),
+            refusal("is for a hosted service, and there is no `url`", "add url = \"https://…\", or remove it"),
         );
     }
 }
@@ -163,7 +163,7 @@ pub(crate) fn prices(file: &Section<'_>) -> BTreeMap<ServiceName, f64> {
 }
 
 fn price(value: &DeValue<'_>) -> Result<f64, ValueError> {
-    let fix = "write a plain number like 0.61, in whatever money you pay in";
+    let fix = "write a plain number like 0.61, in the currency that you pay in";
     let written = match value {
         DeValue::Float(number) => number.as_str().replace('_', ""),
         DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
@@ -178,13 +178,13 @@ fn price(value: &DeValue<'_>) -> Result<f64, ValueError> {
 }
 
 fn service_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
-    base_url(value, "https://stt.example.org", "put the key into `key`")
+    base_url(value, "https://stt.example.org", "write the key into `key` instead")
 }
 
 fn upload(value: &DeValue<'_>) -> Result<UploadMode, ValueError> {
     match text(value)?.as_str() {
         "original" => Ok(UploadMode::Original),
         "audio" => Ok(UploadMode::Audio),
-        _ => Err(refusal("must be \"original\" or \"audio\"", "\"audio\" sends the sound track of a video alone")),
+        _ => Err(refusal("must be \"original\" or \"audio\"", "\"audio\" sends only the audio track of a video")),
     }
 }

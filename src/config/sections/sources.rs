@@ -56,7 +56,7 @@ impl Reader<'_> {
         // Of another form than [[source]] is told by `keys`.
         let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
         if is_none && self.wants.sources {
-            file.tell(Problem::of_file("there is no source").fix("write [[source]] and below it folder = \"inbox\""));
+            file.tell(Problem::of_file("there is no source").fix("add [[source]] and below it folder = \"inbox\""));
         }
         let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
         let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
@@ -117,7 +117,7 @@ impl Reader<'_> {
         }
         let (folder, place, kind) = match (written, bucket) {
             (Some(_), Some(bucket)) => {
-                let why = "is given beside a `folder`: media comes from one of the two";
+                let why = "is given beside a `folder`: a source has either a folder or a bucket";
                 section.refuse("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
                 return None;
             }
@@ -129,8 +129,8 @@ impl Reader<'_> {
             (None, None) => return None,
         };
         if own.iter().any(|own| folder.starts_with(own)) {
-            let why = "lies in the folder of the state or of the service's data";
-            section.refuse(kind.key(), place.clone(), refusal(why, "choose a folder of media"));
+            let why = "is in the folder of the state or of the service's data";
+            section.refuse(kind.key(), place.clone(), refusal(why, "choose a folder with recordings"));
         }
         let name = match name {
             Some(name) => name,
@@ -187,9 +187,9 @@ fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceCon
         }
         let fix = match nearest(name.as_str(), services.keys().map(ServiceName::as_str)) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("write [services.{name}], or take it out for the service `default`"),
+            None => format!("add [services.{name}], or remove this key to use the service `default`"),
         };
-        Err(refusal("names no service of this file", fix))
+        Err(refusal("names a service that jobs.toml does not have", fix))
     });
     let service = or(named, ServiceName::new(ServiceName::DEFAULT));
     let local_only = section.get("local_only", boolean);
@@ -197,8 +197,9 @@ fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceCon
         return (service, or(local_only, false));
     };
     if only.value {
-        let why = format!("keeps everything on this machine, but its service `{service}` is elsewhere: {}", hosted.url);
-        let fix = "give it service = \"site\" and write [services.site] without a `url`: that is the embedded one";
+        let why =
+            format!("allows only the embedded service, but its service `{service}` is not embedded: {}", hosted.url);
+        let fix = "give it service = \"site\" and add [services.site] without a `url`, which is embedded";
         section.refuse("local_only", only.span.clone(), refusal(why, fix));
     }
     (service, only.value)
@@ -217,7 +218,7 @@ fn source_name(value: &DeValue<'_>) -> Result<String, ValueError> {
     if name.chars().any(char::is_control) || name.len() > 100 {
         return Err(refusal(
             "must be at most 100 bytes without control characters",
-            "choose a short name; jobs are known by it",
+            "choose a short name: it identifies the source's jobs",
         ));
     }
     Ok(name)
@@ -228,7 +229,7 @@ fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Op
     let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
     if name.is_none() {
-        section.refuse("folder", span.clone(), refusal("gives the source no name", "add name = \"…\""));
+        section.refuse("folder", span.clone(), refusal("does not result in a name for the source", "add name = \"…\""));
     }
     name.map(|value| Spot { value, span: span.clone() })
 }
@@ -258,9 +259,7 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
     known(&written).ok_or_else(|| {
         let fix = match known(&meant) {
             Some(format) => format!("write \"{}\"", format.ext()),
-            None => {
-                "write \"txt\", \"srt\", \"vtt\" or \"json\", or take it out: no other formats are written".to_owned()
-            }
+            None => "write \"txt\", \"srt\", \"vtt\" or \"json\", or remove the other formats".to_owned(),
         };
         refusal(format!("must be one of: txt, srt, vtt, json, found {}", quoted(&written)), fix)
     })
@@ -283,7 +282,7 @@ pub(crate) fn language(value: &DeValue<'_>) -> Result<String, ValueError> {
         true => format!("write \"{short}\""),
         false => format!("write one of: {}", LANGUAGES.join(", ")),
     };
-    Err(refusal(format!("must be the code of a language, as \"en\", found {}", quoted(&code)), fix))
+    Err(refusal(format!("must be a language code such as \"en\", found {}", quoted(&code)), fix))
 }
 
 /// Tells where two sources are in each other's way.
@@ -296,18 +295,18 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     if earlier.source.reads_manifests() || later.source.reads_manifests() {
         // A row may name any file, also one that a folder's source takes.
         if same_lists((&earlier.source, first), (&later.source, second)) {
-            let problem = Problem::at(later.folder_span.clone(), "two sources are made of the same lists");
+            let problem = Problem::at(later.folder_span.clone(), "two sources use the same manifests");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
-            file.tell(problem.fix("each list has one receipt: choose separate lists, or one source"));
+            file.tell(problem.fix("a manifest has one receipt: choose separate manifests, or use one source"));
         }
     } else if earlier.source.shares_paths_with(&later.source)
         && (first.starts_with(second) || second.starts_with(first))
     {
-        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
+        let problem = Problem::at(later.folder_span.clone(), "one source is inside another")
             .also(earlier.folder_span.clone(), "the first");
         file.tell(problem.fix(
-            "each file belongs to one source: choose separate folders, or one source with `include`; to order one \
-                 twice, name it in lists (`manifest`)",
+            "each file belongs to one source: choose separate folders, or one source with `include`; to order a \
+             file twice, name it in manifests (`manifest`)",
         ));
     }
 }
@@ -363,16 +362,16 @@ fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
             file.tell(Problem::at((*span).clone(), what).fix(fix));
         };
         if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
-            tell("is in the way of the state or of the service's data".to_owned(), "choose a folder of its own");
+            tell("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");
         }
         if let Some(draft) = drafts.iter().find(|draft| draft.source.folder.starts_with(place)) {
-            let why = format!("holds the recordings of the source {}", draft.source.name);
-            tell(why, "choose a folder of its own, or \"beside\" for outputs beside the recordings");
+            let why = format!("contains the recordings of the source {}", draft.source.name);
+            tell(why, "choose a separate folder, or \"beside\" for outputs beside the recordings");
         }
         if placed[..number].iter().any(|(other, _)| other.starts_with(place) || place.starts_with(other)) {
-            let fix =
-                "give each source a folder of its own: two recordings of one name would share their outputs' names";
-            tell("lies in that of another source, or holds it".to_owned(), fix);
+            let fix = "give each source a separate folder: otherwise recordings with the same name would have the \
+                       same output names";
+            tell("is inside that of another source, or contains it".to_owned(), fix);
         }
     }
 }

@@ -36,10 +36,10 @@ pub(crate) fn missed(section: &Section<'_>, scan: &Schedule, is_lists: bool) -> 
     let Some(missed) = section.get("missed", missed_slots) else { return MissedSlots::Once };
     let why = match (missed.value, scan.line()) {
         (MissedSlots::Once, _) => return missed.value,
-        _ if is_lists => refusal("is for a folder or a bucket: lists are gone through at each start", "take it out"),
+        _ if is_lists => refusal("is for a folder or a bucket: scribed reads manifests at each start", "remove it"),
         (MissedSlots::Skip, None) => {
-            let fix = "take it out, or write a cron line: scan = \"0 22 * * *\"";
-            refusal("is for a cron line: with a length of time each start scans", fix)
+            let fix = "remove it, or write a cron line: scan = \"0 22 * * *\"";
+            refusal("is for a cron line: with a duration, each start scans", fix)
         }
         (MissedSlots::Skip, Some(_)) => return missed.value,
     };
@@ -50,7 +50,7 @@ pub(crate) fn missed(section: &Section<'_>, scan: &Schedule, is_lists: bool) -> 
 fn missed_slots(value: &DeValue<'_>) -> Result<MissedSlots, ValueError> {
     let written = text(value)?;
     let known = [MissedSlots::Once, MissedSlots::Skip].into_iter().find(|missed| missed.name() == written);
-    let fix = "the default is \"once\": one scan at the next start makes up for all that were missed";
+    let fix = "the default is \"once\": after missed scans, the next start scans once";
     known.ok_or_else(|| refusal("must be \"once\" or \"skip\"", fix))
 }
 
@@ -77,10 +77,12 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
     if from.always_within(length.value) {
         let shown = shown_duration(length.value);
         let what = format!(
-            "`{}` should be shorter than the time from one opening to the next, found {shown}: the window never closes",
+            "`{}` must be shorter than the time from one opening to the next, found {shown}: the window would \
+             never close",
             section.name("for")
         );
-        let fix = "write how long it is open each time, as in for = \"8h\"; or take `submit` out to submit at any time";
+        let fix = "write how long it is open each time, as in for = \"8h\"; or remove `submit` to submit at any \
+                   time";
         section.tell(Problem::at(length.span, what).fix(fix).warning());
     }
     Some(Window { from, length: length.value })

@@ -9,15 +9,15 @@ use toml::de::DeValue;
 pub(crate) fn track(value: &DeValue<'_>) -> Result<TrackChoice, ValueError> {
     match value {
         DeValue::String(code) => LanguageCode::parse(code).map(TrackChoice::Language).ok_or_else(|| {
-            refusal("must be the code of a language, as \"de\" or \"ger\"", "or write the track's number: track = 2")
+            refusal("must be a language code such as \"de\" or \"ger\"", "or write the track's number: track = 2")
         }),
         DeValue::Integer(_) => {
             let number = whole(1)(value)?;
             NonZeroU32::new(number).map(TrackChoice::Number).ok_or_else(|| refusal("must be 1 or more", "track = 1"))
         }
         other => {
-            let fix = "track = 2: the second sound track; track = \"de\": the first one in German";
-            Err(wrong_type("a number or the code of a language", other, fix))
+            let fix = "track = 2: the second audio track; track = \"de\": the first one in German";
+            Err(wrong_type("a number or a language code", other, fix))
         }
     }
 }
@@ -27,7 +27,7 @@ pub(crate) fn channels(section: &Section<'_>) -> Option<ChannelSelection> {
     match ChannelSelection::try_from(values(list.value)) {
         Ok(channels) => Some(channels),
         Err(why) => {
-            let fix = "write those that are to be sent, as channels = [1]; all are sent where it is absent";
+            let fix = "list the channels to send, as channels = [1]; without the key all are sent";
             section.refuse("channels", list.span, refusal(why, fix));
             None
         }

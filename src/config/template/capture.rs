@@ -20,11 +20,11 @@ impl Capture {
             let words = error.to_string();
             // Its first lines draw the expression; the last one says what is wrong.
             let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            refusal(format!("is no regular expression: {last}"), MEND)
+            refusal(format!("is not a valid regular expression: {last}"), MEND)
         })?;
         match regex.capture_names().flatten().next() {
             Some(_) => Ok(Self(regex)),
-            None => Err(refusal("has no group with a name, so that nothing could be made of it", MEND)),
+            None => Err(refusal("has no named group, so nothing can be captured", MEND)),
         }
     }
 

@@ -28,10 +28,10 @@ pub struct NameVars<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameProblem {
     /// The template does not render.
-    #[error("name_as does not render: {0}")]
+    #[error("cannot render name_as: {0}")]
     Render(String),
     /// It is empty, `.` or `..`, or has a `/` or a NUL.
-    #[error("name_as made {0:?}, which is no file name")]
+    #[error("name_as results in {0:?}, which is not a valid file name")]
     NoName(String),
 }
 
@@ -48,11 +48,11 @@ impl NameTemplate {
     pub(crate) fn build(text: &str, scope: &TemplateScope, user: &TemplateUser) -> Result<Self, ValueError> {
         let mut env = environment();
         env.add_template_owned(NAME, text.to_owned())
-            .map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
+            .map_err(|error| refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_MEND))?;
         let names = names_of(&env, NAME);
         if names.iter().any(|name| name.split('.').next() == Some("media")) {
-            let fix = "the file may be gone when its outputs are named; put it into custom_metadata instead";
-            return Err(refusal("may not print `media`", fix));
+            let fix = "the file may be gone when scribed names its outputs; use custom_metadata instead";
+            return Err(refusal("must not use `media`", fix));
         }
         scope.unknown(&names, &NAME_ROOTS, &env).map_or(Ok(()), Err)?;
         let template = Self(Arc::new(env));
@@ -63,8 +63,8 @@ impl NameTemplate {
                 template.holds_ext()?;
             }
             (Ok(_), Err(_)) => {
-                let fix = format!("a language may be unknown; the default is \"{DEFAULT_NAME}\"");
-                return Err(refusal("prints `lang` without {% if lang %}", fix));
+                let fix = format!("the language may be unknown; the default is \"{DEFAULT_NAME}\"");
+                return Err(refusal("uses `lang` without {% if lang %}", fix));
             }
             (Ok(with), Ok(without)) => [with, &without].into_iter().try_for_each(|names| distinct(names))?,
         }
@@ -123,7 +123,10 @@ fn distinct(names: &[String]) -> Result<(), ValueError> {
 }
 
 fn one_name() -> ValueError {
-    refusal("must hold {{ ext }}: two formats would get one name", format!("the default is \"{DEFAULT_NAME}\""))
+    refusal(
+        "must contain {{ ext }}: otherwise all formats would get the same name",
+        format!("the default is \"{DEFAULT_NAME}\""),
+    )
 }
 
 impl fmt::Debug for NameTemplate {

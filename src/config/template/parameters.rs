@@ -93,18 +93,18 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
     }
 
     fn no_number(&mut self, path: &str) -> Value {
-        self.tell(path, refusal("must be a number that JSON can hold", "write a finite number"));
+        self.tell(path, refusal("must be a number that JSON can represent", "write a finite number"));
         Value::Null
     }
 
     fn text(&mut self, path: &str, text: &str) -> Value {
         if is_dynamic(text) && self.is_plain {
-            let fix = "write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`";
-            self.tell(path, refusal("may not be a template here", fix));
+            let fix = "write the value itself; `template` selects a [template.NAME] of jobs.toml";
+            self.tell(path, refusal("must not contain template syntax here", fix));
         } else if is_dynamic(text) {
             match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
                 Ok(()) => self.try_out(path),
-                Err(error) => self.tell(path, refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND)),
+                Err(error) => self.tell(path, refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_MEND)),
             }
         }
         Value::String(text.to_owned())
@@ -135,11 +135,14 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
     /// What may not be set in a template.
     pub(crate) fn check_rights(&self, value: &Value) {
         for key in PER_REQUEST_FIELDS.iter().filter(|key| value.get(key).is_some()) {
-            self.tell_key(key, refusal("may not be set here", "take it out; it is set for each job"));
+            self.tell_key(key, refusal("must not be set here", "remove it; scribed sets it for each job"));
         }
         if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
             let key = format!("{METADATA}.{RESERVED_KEY}");
-            self.tell_key(&key, refusal("may not be set here", "this key holds scribed's own token; use another"));
+            self.tell_key(
+                &key,
+                refusal("must not be set here", "scribed stores its own token in this key; use another one"),
+            );
         }
     }
 
@@ -154,7 +157,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
                     METADATA,
                     refusal(
                         format!("must be at most {room} characters as JSON"),
-                        "the service keeps no more, with scribed's token",
+                        "the service stores no more, including scribed's token",
                     ),
                 );
             }
@@ -172,10 +175,10 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         match complaint.kind {
             FieldError::Key => {
                 let near = nearest(last, complaint.known.iter().copied());
-                let fix = near.map_or("see the interface's create parameters".to_owned(), |near| {
+                let fix = near.map_or("see the create parameters of the interface".to_owned(), |near| {
                     format!("did you mean `{near}`?")
                 });
-                self.tell_key(&complaint.field, refusal("is no parameter of the interface", fix));
+                self.tell_key(&complaint.field, refusal("is not a parameter of the interface", fix));
             }
             FieldError::Missing => {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
@@ -194,7 +197,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
         match near {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if complaint.known.is_empty() => "change it, or take it out for the service's default".to_owned(),
+            None if complaint.known.is_empty() => "change it, or remove it to use the service's default".to_owned(),
             None => format!("one of: {}", complaint.known.join(", ")),
         }
     }

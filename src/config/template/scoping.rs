@@ -37,12 +37,12 @@ impl Reader<'_> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
             let fix = format!("write the whole name, as in {{{{ env.{} }}}}: letters, digits and _", "STATION");
-            return Err(refusal("must hold names of environment variables", fix));
+            return Err(refusal("must contain names of environment variables", fix));
         }
         let is_secret = ["\"", "'"].iter().any(|quote| self.text.contains(&format!("{quote}env:{name}{quote}")));
         if is_secret {
-            let why = format!("may not hold `{name}`: it is a secret of this file");
-            return Err(refusal(why, "what templates print is sent and written; use another variable"));
+            let why = format!("must not contain `{name}`: it is a secret of this file");
+            return Err(refusal(why, "templates write their values into requests and outputs; use another variable"));
         }
         Ok(name.to_owned())
     }

@@ -52,7 +52,7 @@ pub fn parse(from: &str, text: &str, templates: &Templates) -> Result<Overlay, S
 }
 
 fn syntax(error: &toml::de::Error) -> Problem {
-    let what = format!("this is no TOML: {}", error.message().replace('\n', ", "));
+    let what = format!("this is not valid TOML: {}", error.message().replace('\n', ", "));
     Problem { span: error.span(), ..Problem::of_file(what) }.fix("see https://toml.io")
 }
 
@@ -87,7 +87,7 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
     let parameters = file.section("parameters");
     file.get("parameters", |value| match value {
         DeValue::Table(_) => Ok(()),
-        other => Err(wrong_type("a table", other, "write [parameters] and the interface's parameters below")),
+        other => Err(wrong_type("a table", other, "write [parameters] and below it the interface's parameters")),
     });
     if parameters.is_there() {
         let (said, lines) = PlainParameters::read(&parameters, written);
@@ -99,7 +99,7 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
 fn outputs(file: &Section<'_>) -> Option<Vec<Format>> {
     let list = file.list("outputs", format)?;
     if list.value.is_empty() {
-        let fix = "name some of txt, srt, vtt, json; to pass over the recording, name it in a .scribedignore";
+        let fix = "name some of txt, srt, vtt, json; to ignore the recording, name it in a .scribedignore";
         file.refuse("outputs", list.span, refusal("must name at least one", fix));
         return None;
     }

@@ -206,7 +206,7 @@ impl Inner {
     fn fill(&self, path: &str, value: &Value, vars: &Vars, wrongs: &mut Vec<RenderWrong>) -> Value {
         match value {
             Value::String(text) if is_dynamic(text) => self.print(path, vars).unwrap_or_else(|error| {
-                wrongs.push(self.wrong(path, format!("does not render: {}", explain(&error)), &[]));
+                wrongs.push(self.wrong(path, format!("cannot be rendered: {}", explain(&error)), &[]));
                 Value::Null
             }),
             Value::Array(list) => {
@@ -295,7 +295,7 @@ pub(crate) fn always_fails(error: &Error) -> Option<ValueError> {
             | ErrorKind::TooManyArguments
             | ErrorKind::MissingArgument
     );
-    always.then(|| refusal(format!("does not render: {}", explain(error)), PARSE_MEND))
+    always.then(|| refusal(format!("cannot be rendered: {}", explain(error)), PARSE_MEND))
 }
 
 /// What a text names: `stem`, `capture.lang`.
@@ -316,6 +316,6 @@ pub fn find(templates: &Templates, name: &str) -> Result<Template, ValueError> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("add [template.{name}]"),
         };
-        refusal(format!("names `{name}`, and there is no such template"), fix)
+        refusal(format!("names the template `{name}`, which does not exist"), fix)
     })
 }

@@ -137,16 +137,16 @@ impl TemplateScope {
             return None;
         }
         let why = match root {
-            "env" => format!("prints `{name}`, and `env.allow` does not allow it"),
-            "capture" => format!("prints `{name}`, and no source has such a group in its `capture`"),
-            _ => format!("prints `{name}`, which is not there"),
+            "env" => format!("uses `{name}`, but `env.allow` does not allow it"),
+            "capture" => format!("uses `{name}`, but no source has such a group in its `capture`"),
+            _ => format!("uses `{name}`, which does not exist"),
         };
         let fix = match (nearest(field, known.iter().copied()), root) {
             (Some(near), _) => format!("did you mean `{root}.{near}`?"),
             (None, "env") => format!("write [env] and below it allow = [\"{field}\"]"),
             (None, "capture") => format!("name a group: capture = '(?P<{field}>…)'"),
             (None, _) => format!(
-                "there are {}",
+                "the variables are {}",
                 known.iter().map(|field| format!("{root}.{field}")).collect::<Vec<_>>().join(", ")
             ),
         };
@@ -171,15 +171,15 @@ impl TemplateScope {
             let source = &user.source;
             match root {
                 "capture" if !user.groups.contains(field) => {
-                    Some(format!("prints `{name}`, and the source {source} has no such group in its `capture`"))
+                    Some(format!("uses `{name}`, but the source {source} has no such group in its `capture`"))
                 }
-                "row" if !user.has_rows => Some(format!("prints `{name}`, and the source {source} is no manifest")),
+                "row" if !user.has_rows => Some(format!("uses `{name}`, but the source {source} has no manifest")),
                 "env" if matches!(self.env.get(field), Some(None)) && self.needs_env => {
-                    Some(format!("prints `{name}`, and the environment variable `{field}` is not set"))
+                    Some(format!("uses `{name}`, but the environment variable `{field}` is not set"))
                 }
                 _ => None,
             }
-            .map(|why| refusal(why, format!("for what may be absent write {{{{ {name} | default('…') }}}}")))
+            .map(|why| refusal(why, format!("if the value may be missing, write {{{{ {name} | default('…') }}}}")))
         })
     }
 }
@@ -187,7 +187,7 @@ impl TemplateScope {
 fn not_there(name: &str, roots: &[&str]) -> ValueError {
     let fix = match nearest(name, roots.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", roots.join(", ")),
+        None => format!("the variables are {}", roots.join(", ")),
     };
-    refusal(format!("prints `{name}`, which is not there"), fix)
+    refusal(format!("uses `{name}`, which does not exist"), fix)
 }

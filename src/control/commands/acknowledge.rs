@@ -13,9 +13,9 @@ pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Resu
     if !handler.store.acknowledge(job.id, handler.clock.now()).await? {
         let job = handler.job(&JobSelector::Number(job.id)).await?;
         let (id, stage) = (job.id, job.stage.kind().name());
-        let words = format!("job {id} is {stage}: only a job that failed or is incomplete is acknowledged");
+        let words = format!("job {id} is {stage}: you can only acknowledge a job that failed or is incomplete");
         return Err(CommandRefusal::Declined(words));
     }
-    tracing::info!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "acknowledged by a person");
+    tracing::info!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "a person acknowledged a job");
     handler.job(&JobSelector::Number(job.id)).await
 }

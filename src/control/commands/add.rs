@@ -51,7 +51,7 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
     };
     let looked = medium.look().await;
     if let Some(link) = link {
-        let words = format!("{place} lies behind the link {}: links are not followed", link.display());
+        let words = format!("{place} is behind the link {}: scribed does not follow links", link.display());
         return Err(CommandRefusal::Usage(words));
     }
     let stamp = regular(place, looked)?;
@@ -85,7 +85,7 @@ pub async fn answer(handler: &CommandHandler, key: &JobKey, admission: Admission
     let (id, known) = (admission.id(), !admission.begins());
     let job = handler.job(&JobSelector::Number(id)).await?;
     if !known {
-        tracing::info!(job = %id, path = %key.path, source = %key.source, "a person's order: it is taken");
+        tracing::info!(job = %id, path = %key.path, source = %key.source, "a person added a file");
     }
     Ok(Added { job, known })
 }
@@ -98,9 +98,11 @@ fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
 fn regular(place: &MediaAddress, looked: io::Result<FileLook>) -> Result<Stamp, CommandRefusal> {
     let words = match looked {
         Ok(FileLook::File(stamp)) => return Ok(stamp),
-        Ok(FileLook::Nothing) => format!("{place} is not there"),
-        Ok(FileLook::Other) => format!("{place} is no regular file: folders, links, pipes and devices are not taken"),
-        Err(error) => format!("{place} cannot be looked at: {error}"),
+        Ok(FileLook::Nothing) => format!("{place} does not exist"),
+        Ok(FileLook::Other) => {
+            format!("{place} is not a regular file: scribed does not add folders, links, pipes or devices")
+        }
+        Err(error) => format!("cannot access {place}: {error}"),
     };
     Err(CommandRefusal::Usage(words))
 }

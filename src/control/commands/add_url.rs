@@ -72,18 +72,18 @@ fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Ar
     let mount = match (&order.source, folders.as_slice()) {
         (Some(name), _) => folders.iter().find(|mount| mount.source().name == *name).copied().ok_or_else(|| {
             let there = if folders.is_empty() { "none".to_owned() } else { names() };
-            format!("{url}: no source with a `folder` is named {name} (there are: {there})")
+            format!("{url}: no source with a `folder` is named {name} (sources: {there})")
         }),
         (None, [one]) => Ok(*one),
         (None, []) => Err(format!("{url}: its outputs need a source with a `folder`, and jobs.toml has none")),
-        (None, _) => Err(format!("{url}: say under which source it is taken, by --source (there are: {})", names())),
+        (None, _) => Err(format!("{url}: name its source with --source (sources: {})", names())),
     };
     let mount = mount.map_err(CommandRefusal::Usage)?;
     if mount.source().local_only {
         let name = &mount.source().name;
         return Err(CommandRefusal::Usage(format!(
-            "{url} is elsewhere, and the source {name} asks nothing of anybody elsewhere (`local_only`): download it into \
-             its folder"
+            "{url} is an address, and scribed does not let a service fetch addresses for the source {name} \
+             (`local_only`): download the recording into its folder"
         )));
     }
     Ok(mount)
@@ -108,16 +108,16 @@ async fn usable(source: &Source, folder: &Path) -> Result<(), CommandRefusal> {
     let path = folder.to_owned();
     let shown = folder.display();
     match blocking(move || std::fs::metadata(path)).await {
-        _ if is_odd => Err(CommandRefusal::Usage(format!("{shown}: name the folder for the outputs without `..`"))),
+        _ if is_odd => Err(CommandRefusal::Usage(format!("{shown}: give the output folder without `..`"))),
         Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => Err(CommandRefusal::Usage(format!("{shown} is no folder: outputs cannot go there"))),
+        Ok(_) => Err(CommandRefusal::Usage(format!("cannot write outputs to {shown}: it is not a folder"))),
         Err(_) if is_ours => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(CommandRefusal::Usage(format!("outputs cannot go to {shown}: {}", said(&error, folder))))
+            Err(CommandRefusal::Usage(format!("cannot write outputs to {shown}: {}", said(&error, folder))))
         }
         Err(error) => Err(CommandRefusal::Usage(format!(
-            "outputs cannot go to {shown}: {error}; make it first: outside a source's folder it may be where a share is to \
-             be mounted"
+            "cannot write outputs to {shown}: {error}; create the folder first: outside a source's folder it may \
+             be a mount point"
         ))),
     }
 }

@@ -20,7 +20,7 @@ const LINES: usize = 1_000;
 /// # Errors
 /// [`CommandRefusal::Usage`] for a time zone that this build does not have; the store's.
 pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPiece, CommandRefusal> {
-    let unknown = |_| CommandRefusal::Usage(format!("no time zone is named {:?} here", query.timezone));
+    let unknown = |_| CommandRefusal::Usage(format!("there is no time zone {:?} on this machine", query.timezone));
     let zone = Zone::parse(&query.timezone).map_err(unknown)?;
     let limit = if query.by == By::Job { LINES } else { PIECE };
     let jobs = handler.store.those(JobSubset::WithCost, query.after, limit).await?;

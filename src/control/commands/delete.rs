@@ -28,36 +28,36 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     let Some(transcription) = job.stage.transcription().cloned() else {
         let words = match &job.stage {
             Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
-                "no transcription was bought for it. Its recording was uploaded: there is no way to have that deleted, \
-                 and the service drops it by itself when nobody uses it"
+                "nothing was bought for it, but its recording was uploaded: the interface has no request to \
+                 delete an upload, and the service deletes it some time after its last use"
             }
-            _ => "no transcription was bought for it",
+            _ => "nothing was bought for it",
         };
         return told(job, true, words.to_owned());
     };
     if let Some(other) = sharer(handler, &job, &transcription).await? {
         let words = format!(
-            "its transcription {transcription} is kept at the service, as job {other} has the same \
-             recording and shares it: cancel that one with --delete first"
+            "its transcription {transcription} stays at the service, since the duplicate job {other} uses it: \
+             cancel that one with --delete first"
         );
         return told(job, false, words);
     }
     let client = client(handler, &job)?;
     if let Some(place) = job.bought_at.as_ref().filter(|place| **place != client.identity().origin) {
         return Err(CommandRefusal::Declined(format!(
-            "job {} is given up, but its transcription {transcription} is not deleted: it is at {place}, and its service \
-             is at {} now",
+            "job {} is cancelled, but its transcription {transcription} is not deleted: it is at {place}, and the \
+             address of its service is now {}",
             job.id,
             client.identity().origin
         )));
     }
     let deletion = client.delete(&transcription).await.map_err(|fault| {
         CommandRefusal::Declined(format!(
-            "job {} is given up, but its transcription is not deleted: {}",
+            "job {} is cancelled, but its transcription is not deleted: {}",
             job.id, fault.words
         ))
     })?;
-    tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person's order to delete was carried out");
+    tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person deleted a transcription at the service");
     let mut here = "";
     if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
         handler.store.forget(order, &transcription).await?;
@@ -66,12 +66,12 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     match deletion {
         Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted{here}")),
         Deletion::GoneBefore => {
-            told(job, true, format!("its transcription {transcription} was not at the service any more{here}"))
+            told(job, true, format!("its transcription {transcription} was already gone from the service{here}"))
         }
         Deletion::NotEnded => {
             let words = format!(
-                "its transcription {transcription} has not ended, and the service deletes only what has: \
-                 the same command again after that deletes it"
+                "its transcription {transcription} has not ended, and the service deletes only what has ended: \
+                 repeat the command later"
             );
             told(job, false, words)
         }
@@ -87,10 +87,10 @@ async fn forget_here(
 ) -> Result<&'static str, CommandRefusal> {
     let (results, id) = ((handler.kept)(&service), transcription.clone());
     match blocking(move || results.remove(&id)).await {
-        Ok(true) => Ok(", and so is the result that was kept here"),
+        Ok(true) => Ok(", and its kept result too"),
         Ok(false) => Ok(""),
         Err(error) => Err(CommandRefusal::Store(format!(
-            "the transcription of job {} is deleted at the service, but the result that was kept here is not: {error}",
+            "the transcription of job {} is deleted at the service, but its kept result is not: {error}",
             job.id
         ))),
     }
@@ -100,8 +100,8 @@ async fn given_up(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefu
     match &job.stage {
         Stage::Cancelled { .. } | Stage::Failed { .. } => Ok(job),
         Stage::Written { transcription, .. } => Err(CommandRefusal::Declined(format!(
-            "job {} is written, so its transcription {transcription} is left at the service; what has been delivered is \
-             deleted there by hand, or by its retention",
+            "job {} is written, so scribed leaves its transcription {transcription} at the service; delete it \
+             there by hand, or let the service's retention remove it",
             job.id
         ))),
         _ => steer::cancel(handler, &JobSelector::Number(job.id)).await,
@@ -113,7 +113,7 @@ fn client<'h>(handler: &'h CommandHandler, job: &Job) -> Result<&'h Arc<dyn Clie
     let service = handler.routing.of(&group);
     handler.clients.iter().find(|client| client.identity().service == *service).ok_or_else(|| {
         CommandRefusal::Declined(format!(
-            "job {} is given up, but its transcription is not deleted: its service `{service}` is not in jobs.toml",
+            "job {} is cancelled, but its transcription is not deleted: jobs.toml has no service `{service}`",
             job.id
         ))
     })

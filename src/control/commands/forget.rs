@@ -48,20 +48,20 @@ async fn one(handler: &CommandHandler, wanted: &JobSelector, dry_run: bool) -> R
     let job = handler.job(wanted).await?;
     let id = job.id;
     if job.stage.is_forgotten() {
-        return Err(CommandRefusal::Declined(format!("job {id} is forgotten already")));
+        return Err(CommandRefusal::Declined(format!("job {id} was already removed with `scribed forget`")));
     }
     if !job.stage.is_end() {
-        let words = format!("job {id} has not ended ({}): `scribed cancel {id}` ends it first", reason(&job));
+        let words = format!("job {id} has not ended ({}): end it first with `scribed cancel {id}`", reason(&job));
         return Err(CommandRefusal::Declined(words));
     }
     if let Some(mount) = handler.mounts.get(&job.key.source) {
         let is_named = job.row.as_deref().is_some_and(|row| is_listed(mount, row));
-        mount.there_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} is kept: {away}")))?;
+        mount.there_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays: {away}")))?;
         let looked = look(handler, mount, std::slice::from_ref(&job)).await;
         if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
-            let why = if is_named { "a row of a manifest still names it" } else { "its recording is there" };
+            let why = if is_named { "a row of a manifest still names it" } else { "its recording exists" };
             return Err(CommandRefusal::Declined(format!(
-                "job {id} is kept: {why}, and the next scan would take it up again"
+                "job {id} stays: {why}, and the next scan would add it again"
             )));
         }
     }
@@ -116,7 +116,7 @@ async fn gone(
     mount.is_gone_from().await.map_err(|away| away.to_string())?;
     let looked = look(handler, mount, &jobs).await;
     let folder = mount.source().folder.display();
-    let looked = looked.ok_or_else(|| format!("the folder {folder} does not answer"))?;
+    let looked = looked.ok_or_else(|| format!("the folder {folder} did not answer"))?;
     mount.is_gone_from().await.map_err(|away| away.to_string())?;
     let mut gone = Vec::new();
     for (job, presence) in jobs.into_iter().zip(looked) {
@@ -125,7 +125,7 @@ async fn gone(
             Presence::Unknown(why) => piece.kept.push((job, why)),
             Presence::Gone => match job.row.as_deref().filter(|row| is_listed(mount, row)) {
                 Some(row) => {
-                    let why = format!("its manifest {} is there: remove the row, and the list, first", row.manifest);
+                    let why = format!("its manifest {} exists: remove the row or the manifest first", row.manifest);
                     piece.kept.push((job, why));
                 }
                 None => gone.push(job),
@@ -180,10 +180,10 @@ async fn finish(
         let done = join_all(some.iter().map(|job| handler.store.overrule(job, JobEvent::Forgotten, now))).await;
         for (job, done) in some.iter().zip(done) {
             if done? {
-                tracing::info!(job = %job.id, path = %job.key.path, "a job was forgotten by a person's order");
+                tracing::info!(job = %job.id, path = %job.key.path, "a person removed an ended job (`scribed forget`)");
                 piece.forgotten.push(job.clone());
             } else {
-                piece.kept.push((job.clone(), "it has just changed: ask again".to_owned()));
+                piece.kept.push((job.clone(), "the job has just changed: try again".to_owned()));
             }
         }
     }

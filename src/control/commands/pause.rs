@@ -19,9 +19,9 @@ pub async fn pause(
     let until = millis.map(|millis| since.after(Duration::from_millis(millis)));
     let pauses = handler.store.set_pause(whose, Some(Pause { since, until })).await?;
     match whose {
-        PauseScope::All => tracing::info!("a person has paused the queue: nothing new is uploaded or submitted"),
+        PauseScope::All => tracing::info!("a person paused the queue: scribed uploads and submits nothing new"),
         PauseScope::Source(source) => {
-            tracing::info!(%source, "a person has paused a source: nothing new of it is sent")
+            tracing::info!(%source, "a person paused a source: scribed uploads and submits nothing new of it")
         }
     }
     handler.nudge();
@@ -41,8 +41,8 @@ pub async fn resume(handler: &CommandHandler, whose: &PauseScope) -> Result<Paus
     let pauses = handler.store.set_pause(whose, None).await?;
     if before != pauses {
         match whose {
-            PauseScope::All => tracing::info!("a person has resumed the queue"),
-            PauseScope::Source(source) => tracing::info!(%source, "a person has resumed a source"),
+            PauseScope::All => tracing::info!("a person resumed the queue"),
+            PauseScope::Source(source) => tracing::info!(%source, "a person resumed a source"),
         }
     }
     handler.nudge();
@@ -55,5 +55,5 @@ fn check(handler: &CommandHandler, whose: &PauseScope) -> Result<(), CommandRefu
         return Ok(());
     }
     let known: Vec<&str> = handler.mounts.keys().map(|name| name.as_str()).collect();
-    Err(CommandRefusal::Usage(format!("no source is named {source}: there is {}", known.join(", "))))
+    Err(CommandRefusal::Usage(format!("there is no source {source}; the sources are {}", known.join(", "))))
 }

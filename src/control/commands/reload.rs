@@ -17,11 +17,11 @@ pub type ReloadOrders = mpsc::Sender<ReloadOrder>;
 /// [`CommandRefusal::Usage`] where the configuration is wrong or cannot be taken up, and where no daemon runs.
 pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefusal> {
     let orders = handler.running.as_ref().and_then(|running| running.orders.as_ref());
-    let none = "no daemon runs here that could read its configuration again";
+    let none = "no daemon runs here that could read the configuration again";
     let orders = orders.ok_or_else(|| CommandRefusal::Usage(none.to_owned()))?;
     let (answer, answered) = oneshot::channel();
     let stopping =
-        || CommandRefusal::Declined("the daemon is stopping; it reads its configuration when it starts".to_owned());
+        || CommandRefusal::Declined("the daemon is stopping; it reads the configuration when it starts".to_owned());
     orders.send(answer).await.map_err(|_| stopping())?;
     answered.await.map_err(|_| stopping())?.map_err(CommandRefusal::Usage)
 }

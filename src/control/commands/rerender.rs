@@ -60,8 +60,8 @@ fn cost(job: &Job, pay_again: bool) -> RetryCost {
 
 fn paid(job: &Job) -> String {
     format!(
-        "job {0}: what was bought for it is on its way, and is paid for: wait until its outputs are written, then \
-         `scribed retry --fresh {0}`; or give it up before that: scribed cancel {0}",
+        "job {0} has a purchase that has not ended: wait until its outputs are written, then `scribed retry \
+         --fresh {0}`; or cancel it first: scribed cancel {0}",
         job.id
     )
 }

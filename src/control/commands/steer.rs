@@ -48,10 +48,10 @@ pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Jo
 pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
     if !handler.store.bump(job.id, handler.clock.now()).await? {
-        let words = format!("job {} has ended ({}): there is nothing to be brought forward", job.id, reason(&job));
+        let words = format!("job {} has ended ({}), so it cannot be processed earlier", job.id, reason(&job));
         return Err(CommandRefusal::Declined(words));
     }
-    tracing::info!(job = %job.id, path = %job.key.path, "a person has put a job before all others");
+    tracing::info!(job = %job.id, path = %job.key.path, "a person moved a job before all others");
     handler.nudge();
     Ok(handler.told(handler.job(&JobSelector::Number(job.id)).await?).await?)
 }
@@ -74,7 +74,7 @@ pub(crate) async fn told(
         handler.nudge();
         return Ok((handler.job(&JobSelector::Number(job.id)).await?, cost));
     }
-    let words = format!("{} does not rest for a moment; nothing was changed, try again", named(wanted));
+    let words = format!("{} keeps changing; nothing was done, try again", named(wanted));
     Err(CommandRefusal::Declined(words))
 }
 
@@ -82,7 +82,7 @@ async fn take(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timesta
     let name = event.name();
     let taken = handler.store.overrule(job, event, now).await?;
     if taken {
-        tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's order was carried out");
+        tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's command changed a job");
         handler.recall();
     }
     Ok(taken)
@@ -127,8 +127,8 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
 /// Of what lacks something: how it is bought again. What it was bought with would only bring the same result again.
 fn incomplete(job: &Job) -> String {
     format!(
-        "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says now, \
-         which buys another transcription if that differs: scribed retry --fresh {0}. To buy the same once more: scribed \
+        "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says \
+         now, with another purchase if that differs: scribed retry --fresh {0}. To buy the same again: scribed \
          retry --fresh --pay-again {0}. To accept it as it is: scribed acknowledge {0}",
         job.id,
         reason(job)
@@ -138,7 +138,7 @@ fn incomplete(job: &Job) -> String {
 /// Of what is done: how it is done otherwise.
 fn again(job: &Job) -> Option<String> {
     let words =
-        |id| format!(". To request it again with what jobs.toml and its sidecars say now: scribed retry --fresh {id}");
+        |id| format!(". To request it again with the current jobs.toml and sidecars: scribed retry --fresh {id}");
     matches!(job.stage, Stage::Written { .. }).then(|| words(job.id))
 }
 
@@ -157,11 +157,11 @@ fn weigh_cancel(job: &Job) -> Step {
     match &job.stage {
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } => Step::Decline(format!(
-            "job {0} has ended already: it is failed. `scribed acknowledge {0}` takes note of that",
+            "job {0} has already ended: it failed. `scribed acknowledge {0}` acknowledges the failure",
             job.id
         )),
         stage if stage.is_end() => {
-            Step::Decline(format!("job {} has ended already: it is {}", job.id, stage.kind().name()))
+            Step::Decline(format!("job {} has already ended: it is {}", job.id, stage.kind().name()))
         }
         _ => Step::Take(JobEvent::Cancelled, RetryCost::Nothing),
     }
@@ -172,23 +172,26 @@ pub(crate) fn unresolved(job: &Job) -> String {
     let until = match job.due {
         Some(due) => {
             let at = Zone::UTC.shown_to_the_second(due);
-            format!("the service's list is asked for it at {at} or soon after; it goes on by itself then")
+            format!(
+                "scribed reads the service's list for it at {at} or soon after, and the job then continues by \
+                 itself"
+            )
         }
         None => {
-            format!("only a person can find out: {}. `scribed retry {}` asks the list once more", reason(job), job.id)
+            format!("only a person can decide: {}. `scribed retry {}` reads the list once more", reason(job), job.id)
         }
     };
     format!(
-        "job {}: a create may have been accepted, and nobody knows yet; {until}. To buy another at once, which may \
-         be paid for twice: scribed retry --pay-again {}",
+        "job {}: the service may have accepted its create, which is not known yet; {until}. To buy it again now, \
+         and perhaps pay twice: scribed retry --pay-again {}",
         job.id, job.id
     )
 }
 
 pub(crate) fn gone(id: JobId) -> String {
     format!(
-        "job {id}: its transcription was accepted and is not at the service any more, so another may be paid for a \
-         second time. If that is meant: scribed retry --pay-again {id}"
+        "job {id}: the service accepted its transcription but does not have it any more, so another purchase may \
+         be paid for twice. To buy it anyway: scribed retry --pay-again {id}"
     )
 }
 

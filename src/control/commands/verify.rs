@@ -64,7 +64,7 @@ pub async fn verify(handler: &CommandHandler, query: &VerifyQuery) -> Result<Ver
 fn written(job: Job) -> Result<Job, CommandRefusal> {
     let (id, stage) = (job.id, job.stage.kind());
     let is_written = stage == StageKind::Written;
-    let words = || format!("job {id} is {}: it has no outputs to be verified", stage.name());
+    let words = || format!("job {id} is {}: it has no outputs to verify", stage.name());
     is_written.then_some(job).ok_or_else(|| CommandRefusal::Declined(words()))
 }
 
@@ -72,7 +72,7 @@ async fn of_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<Veri
     let mut verified =
         VerifiedJob { job: job.id, key: job.key.clone(), outputs: Vec::new(), problem: None, is_gone: false };
     let Some(mount) = handler.mounts.get(&job.key.source) else {
-        let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+        let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
         return Ok(VerifiedJob { problem: Some(words), ..verified });
     };
     let looked = match look(handler, mount, &job).await {
@@ -120,7 +120,7 @@ async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result
         Storage::Folder(_) => {
             let (theirs, of) = (Arc::clone(mount), job.clone());
             let looked = within(&*handler.clock, ANSWERS_WITHIN, move || here(&theirs, &of)).await;
-            looked.ok_or_else(|| format!("the folder {} does not answer", mount.source().folder.display()))?
+            looked.ok_or_else(|| format!("the folder {} did not answer", mount.source().folder.display()))?
         }
     };
     // What is missing in a folder that went meanwhile is not missing.
@@ -207,27 +207,27 @@ async fn fetched_again(
     transcription: &TranscriptionId,
 ) -> Result<(), String> {
     let service = &order.service;
-    let again = format!("nothing is bought by itself; `scribed retry --fresh --pay-again {}` buys another one", job.id);
+    let again = format!("scribed buys nothing by itself; `scribed retry --fresh --pay-again {}` buys it again", job.id);
     let client = handler.clients.iter().find(|client| client.identity().service == *service);
     let client = client.ok_or_else(|| {
-        format!("its result is not kept here, and the service `{service}` cannot be asked from here; {again}")
+        format!("its kept result is missing, and this command cannot ask service `{service}`; {again}")
     })?;
     if let Some(words) = at_other_address(job, client.identity()) {
-        return Err(format!("its result is not kept here, and {words}"));
+        return Err(format!("its kept result is missing, and {words}"));
     }
     let raw = match client.read(transcription).await {
         Ok(RecordState::Done { raw, .. }) => raw,
         Ok(RecordState::Pending(status)) => {
-            return Err(format!("the service says that its result is {status}; {again}"));
+            return Err(format!("the service reports its transcription as {status}; {again}"));
         }
         Ok(RecordState::Lost(fault)) | Err(fault) => {
             return Err(format!(
-                "its result is not kept here, and the service does not give it: {}; {again}",
+                "its kept result is missing, and the service does not return it: {}; {again}",
                 fault.words
             ));
         }
     };
     let (results, id) = ((handler.kept)(service), transcription.clone());
     let kept = blocking(move || results.keep(&id, &raw)).await;
-    kept.map_err(|error| format!("the result cannot be kept in the state directory: {error}"))
+    kept.map_err(|error| format!("cannot save the result in the state directory: {error}"))
 }

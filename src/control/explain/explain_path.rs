@@ -69,7 +69,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     }
     let Some((mount, key)) = located else {
         if let Some(mount) = root(handler, place.path()) {
-            let (words, next) = ("the folder of a source itself", "each file below is explained by itself");
+            let (words, next) = ("the folder of a source", "`scribed explain` with a file below it explains that file");
             let (verdict, words, next) = match mount.there_now().await {
                 Ok(()) => (PathRole::Taken, words.to_owned(), next),
                 Err(away) => told_away(&away),
@@ -77,7 +77,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
             let source = Some(mount.source().name.clone());
             return Ok(Explained { source, ..found(verdict, words, next) });
         }
-        let next = "nothing: scribed looks at its sources' folders only";
+        let next = "nothing: scribed scans only the folders of its sources";
         return Ok(found(PathRole::Outside, handler.outside(place), next));
     };
     let source = mount.source();
@@ -129,12 +129,12 @@ async fn whose(
     let of = format!("the recording {}", job.key.path);
     Ok(match written {
         Some(_) => format!(
-            "passed over: it stands where scribed wrote an output for {of}, and is another file now: somebody's own work, \
-             or an edit, which is left alone"
+            "ignored: it has the name of an output that scribed wrote for {of}, but other content: it is \
+             someone's own file or an edited output, and scribed does not touch it"
         ),
-        None => format!(
-            "passed over: it is called like the outputs of {of}, and scribed did not write it; it is left alone"
-        ),
+        None => {
+            format!("ignored: its name matches the outputs of {of}, but scribed did not write it and does not touch it")
+        }
     })
 }
 
@@ -149,7 +149,7 @@ async fn of_row(
     let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
     let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.place()) {
         (true, order) => format!("{order} names it"),
-        (false, row) => format!("{row} named it when its list was last taken in; it is written otherwise now"),
+        (false, row) => format!("{row} named it when scribed last read the manifest; the row has changed since"),
     });
     let job = handler.told(job).await?;
     let mut facts = facts(handler, &job).await?;
@@ -171,7 +171,7 @@ async fn of_row(
 fn taken_up(source: &Source, job: &Job) -> String {
     match job.stage {
         Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
-            "the next scan takes it up: its source says `existing = \"transcribe\"` now".to_owned()
+            "the next scan continues it: its source now has `existing = \"transcribe\"`".to_owned()
         }
         _ => String::new(),
     }
@@ -231,25 +231,27 @@ fn told(seen: &Seen) -> (PathRole, String, &'static str) {
     let by = |rule: &Rule, next| (PathRole::PassedOver, rule.to_string(), next);
     match seen {
         Seen::SourceAway(away) => told_away(away),
-        Seen::Nothing => (PathRole::Missing, "nothing is there".to_owned(), "nothing, until a file is there"),
+        Seen::Nothing => {
+            (PathRole::Missing, "there is no file at this path".to_owned(), "nothing, until there is a file")
+        }
         Seen::Unknown(error) => {
-            (PathRole::Missing, format!("it cannot be looked at: {error}"), "it is looked at again at the next scan")
+            (PathRole::Missing, format!("cannot access the file: {error}"), "the next scan tries again")
         }
         Seen::BehindALink(link) => {
             let rule = Rule::Below { folder: link.clone(), rule: Box::new(Rule::NotAFile(EntryKind::Link)) };
-            by(&rule, "nothing: links are not followed; make a source of the folder that the link leads to")
+            by(&rule, "nothing: scribed does not follow links; make the folder that the link leads to a source")
         }
         Seen::Entry(kind, choice) => match (choice, kind) {
             (FilterResult::PassedOver(rule), EntryKind::File) => by(rule, after(rule)),
             (FilterResult::PassedOver(rule), _) => by(rule, "nothing"),
             (FilterResult::Taken, EntryKind::Folder) => (
                 PathRole::Taken,
-                "a folder that is looked through".to_owned(),
-                "each file below is explained by itself",
+                "a folder that scribed scans".to_owned(),
+                "`scribed explain` with a file below it explains that file",
             ),
             (FilterResult::Taken, _) => {
-                let words = "the source takes it, and no scan has seen it yet".to_owned();
-                (PathRole::Taken, words, "the next scan makes a job of it; `scribed add` with its path takes it now")
+                let words = "the source includes the file, and no scan has found it yet".to_owned();
+                (PathRole::Taken, words, "the next scan creates a job for it; `scribed add` with its path does so now")
             }
         },
     }
@@ -257,7 +259,7 @@ fn told(seen: &Seen) -> (PathRole, String, &'static str) {
 
 fn told_away(away: &Away) -> (PathRole, String, &'static str) {
     let next = match away.refused() {
-        Some(_) => "nothing here: what works in the folder now transcribes what lies there",
+        Some(_) => "nothing here: the installation that uses the folder transcribes its files",
         None => "nothing of this source changes until its folder is back",
     };
     (PathRole::Missing, away.to_string(), next)
@@ -275,9 +277,10 @@ fn root<'a>(handler: &'a CommandHandler, path: &Path) -> Option<&'a Arc<Mount>> 
 fn after(rule: &Rule) -> &'static str {
     match rule {
         Rule::Line { .. } => {
-            "nothing; take that line out, or take the file in again by a line !NAME in a .scribedignore nearer to it"
+            "nothing; remove that line, or include the file again with a line !NAME in a .scribedignore nearer to \
+             it"
         }
-        rule if is_a_persons_to_overrule(rule) => "nothing; `scribed add` with its path takes it all the same",
+        rule if is_a_persons_to_overrule(rule) => "nothing; `scribed add` with its path adds it anyway",
         _ => "nothing",
     }
 }

@@ -68,12 +68,12 @@ async fn beside(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
         Ok(found) if found.is_empty() => None,
         Ok(found) => {
             let names: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
-            let words = format!("what is said beside it counts, the last one most: {}", names.join(", "));
+            let words = format!("settings beside the file apply (later ones override): {}", names.join(", "));
             Some(JobFact { holds: false, ..keeps(FactKind::Sidecar, words, None) })
         }
         Err(why) => {
-            let words = format!("what is said beside it cannot be read: {why}");
-            Some(keeps(FactKind::Sidecar, words, Some("make it readable, or take it away")))
+            let words = format!("cannot read the settings beside the file: {why}");
+            Some(keeps(FactKind::Sidecar, words, Some("make the settings file readable, or remove it")))
         }
     }
 }
@@ -96,23 +96,23 @@ async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     if matches!(job.stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Following) {
         return None;
     }
-    let back = "bring the folder back: it goes on by itself then";
+    let back = "mount or restore the folder; the job then continues by itself";
     let (away, fix) = match handler.mounts.get(&job.key.source) {
         Some(mount) => {
             let away = mount.there_now().await.err()?;
             // What is to be done is among those words then.
-            let fix = if away.refused().is_some() { "leave the folder to one installation" } else { back };
+            let fix = if away.refused().is_some() { "use the folder with one installation only" } else { back };
             (away.to_string(), fix)
         }
-        None => (format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str()), back),
+        None => (format!("jobs.toml has no source named {:?} any more", job.key.source.as_str()), back),
     };
-    Some(keeps(FactKind::Frozen, format!("its source is frozen: {away}"), Some(fix)))
+    Some(keeps(FactKind::Frozen, format!("its source is not available: {away}"), Some(fix)))
 }
 
 fn removed(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let service = handler.routing.of(&job.group()).clone();
-    let fix = format!("write [services.{service}] again, or `scribed cancel {}`", job.id);
-    let words = format!("its service `{service}` is not in jobs.toml any more");
+    let fix = format!("add [services.{service}] to jobs.toml again, or `scribed cancel {}`", job.id);
+    let words = format!("jobs.toml has no service `{service}` any more");
     (!handler.routing.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&fix)))
 }
 
@@ -120,27 +120,27 @@ async fn pause(handler: &CommandHandler, source: &SourceName) -> Result<Option<J
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let Some(pause) = pauses.of(source, now) else { return Ok(None) };
     let (words, fix) = match pauses.all(now) {
-        Some(_) => ("the queue is paused by a person".to_owned(), "`scribed resume`".to_owned()),
-        None => (format!("the source {source} is paused by a person"), format!("`scribed resume --source {source}`")),
+        Some(_) => ("a person paused the queue".to_owned(), "`scribed resume`".to_owned()),
+        None => (format!("a person paused the source {source}"), format!("`scribed resume --source {source}`")),
     };
     Ok(Some(JobFact { until: pause.until, ..keeps(FactKind::Pause, words, Some(&fix)) }))
 }
 
 fn held(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|_| job.is_held())?;
-    let fix = format!("`scribed retry {}` says that it is complete", job.id);
+    let fix = format!("`scribed retry {}` sends the file now", job.id);
     Some(JobFact { until: job.due, ..keeps(FactKind::Hold, fault.words.clone(), Some(&fix)) })
 }
 
 fn budget(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
-    let fix = "raise the budget in jobs.toml; a daemon takes it up by `scribed reload`";
+    let fix = "raise the budget in jobs.toml, then `scribed reload`";
     Some(JobFact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(fix)) })
 }
 
 fn window(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
-    let fix = "change its `submit` in jobs.toml, if it should go sooner";
+    let fix = "to send it sooner, change its `submit` in jobs.toml";
     Some(JobFact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(fix)) })
 }
 
@@ -151,10 +151,10 @@ fn turn(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
         return None;
     }
     let words = match job.bumped {
-        Some(_) => "a person has put it before all others".to_owned(),
-        None => format!("its turn: {}", standing.words(job)),
+        Some(_) => "a person moved the job before all others".to_owned(),
+        None => format!("processing order: {}", standing.words(job)),
     };
-    let fix = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    let fix = job.bumped.is_none().then(|| format!("`scribed bump {}` processes it before all others", job.id));
     Some(JobFact { holds: false, ..keeps(FactKind::Turn, words, fix.as_deref()) })
 }
 
@@ -163,10 +163,11 @@ fn person(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(asks).filter(|_| job.due.is_none())?;
     let id = job.id;
     let fix = format!(
-        "`scribed retry {id} --pay-again`, if the service has nothing of it, or to pay for it twice; or `scribed cancel {id}`"
+        "`scribed retry {id} --pay-again` buys it again: if the service does not have it, or if you accept to pay \
+         twice; or `scribed cancel {id}`"
     );
     let fix = (job.stage.kind() == StageKind::Submitting).then_some(fix);
-    Some(keeps(FactKind::Person, format!("a person is asked: {}", fault.words), fix.as_deref()))
+    Some(keeps(FactKind::Person, format!("waiting for a person's decision: {}", fault.words), fix.as_deref()))
 }
 
 fn asks_service(job: &Job) -> bool {
@@ -176,8 +177,8 @@ fn asks_service(job: &Job) -> bool {
 
 fn outage(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Option<JobFact> {
     let trouble = handler.running.as_ref()?.engines.of(service)?.trouble().filter(|_| asks_service(job))?;
-    let fix = "`scribed check` says whether it answers and takes the key; an outage uses up no attempts";
-    Some(keeps(FactKind::Outage, format!("the service {service} is not asked for anything new: {trouble}"), Some(fix)))
+    let fix = "`scribed check` tests whether the service answers and accepts the key; an outage uses up no attempts";
+    Some(keeps(FactKind::Outage, format!("scribed sends nothing new to service {service}: {trouble}"), Some(fix)))
 }
 
 async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
@@ -189,8 +190,9 @@ async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> 
         None => None,
     };
     let suspect = handler.store.suspect(service).await?;
-    let words = awaited
-        .or_else(|| suspect.then(|| format!("{NEW}: nothing is submitted before the list of {service} is scanned")));
+    let words = awaited.or_else(|| {
+        suspect.then(|| format!("{NEW}: scribed submits nothing before it has read the list of service {service}"))
+    });
     Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))
 }
 
@@ -201,15 +203,15 @@ async fn limit(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Re
     let running = handler.store.counts_of(&|group| handler.routing.of(group) == service).await?.running();
     let (_, most) = engine.learned_limits().running;
     let waits = is_paused(job) && running >= most as u64;
-    let words = format!("{running} transcriptions run at the service {service}, and it does {most} at a time");
-    let fix = "raise `limits.running` of the service, if that is what it allows you";
+    let words = format!("{running} transcriptions run at service {service}, and its limit is {most} at a time");
+    let fix = "raise `limits.running` of the service, if the service allows more";
     Ok(waits.then(|| keeps(FactKind::Limit, words, Some(fix))))
 }
 
 fn callback(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let running = handler.running.as_ref()?;
     let is_called = running.received.is_some() && running.engines.callbacks_work();
-    let words = "the service calls when it is done; it is looked at all the same, more rarely";
+    let words = "the service sends a callback when the transcription ends; scribed still polls, but less often";
     (is_called && job.stage.kind() == StageKind::Submitted)
         .then(|| JobFact { holds: false, ..keeps(FactKind::Callback, words, None) })
 }

@@ -58,12 +58,12 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
         StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {
             Forecast::OnTheWay
         }
-        StageKind::Submitting if job.due.is_none() => Forecast::Skipped("waits for a person's word".to_owned()),
+        StageKind::Submitting if job.due.is_none() => Forecast::Skipped("waits for a person's decision".to_owned()),
         StageKind::Submitting | StageKind::Submitted | StageKind::Fetched => Forecast::AtTheService,
         _ if !is_same => Forecast::Changed,
         StageKind::Written => Forecast::Done,
-        StageKind::Failed => Forecast::Skipped("failed before (`scribed retry` takes it up again)".to_owned()),
-        StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` takes it up again)".to_owned()),
+        StageKind::Failed => Forecast::Skipped("failed before (`scribed retry` continues it)".to_owned()),
+        StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` continues it)".to_owned()),
         StageKind::Skipped => match job.stage {
             // Whatever took the file's place is gone: it is there again.
             Stage::Skipped { why } if why.is_lifted_by_a_file() => Forecast::Changed,
@@ -106,7 +106,7 @@ fn begun(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast 
         None | Some(Ok(FileLook::File(_))) => forecast,
         Some(Ok(FileLook::Nothing)) => Forecast::Awaited,
         Some(Ok(FileLook::Other)) => Forecast::Skipped(Skip::NotAFile.words().to_owned()),
-        Some(Err(error)) => Forecast::Skipped(format!("the file cannot be looked at: {error}")),
+        Some(Err(error)) => Forecast::Skipped(format!("cannot access the file: {error}")),
     }
 }
 

@@ -41,21 +41,19 @@ impl NextStep {
         let Some(due) = job.due else { return Self::new(ended(job), None) };
         match kept {
             Some(fact) => {
-                let then = if has_daemon {
-                    ""
-                } else {
-                    "; and no daemon runs, so it is for the next `scribed run` or `scribed once`"
-                };
+                let then =
+                    if has_daemon { "" } else { "; no daemon runs, so this needs `scribed run` or `scribed once`" };
                 let at = fact.until.filter(|until| *until > now && has_daemon);
                 let words = format!("{}{then}", kept_by(fact, now, zone));
                 Self { words, at, why: Some(fact.words.clone()) }
             }
             None if !has_daemon => {
-                let words = "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself";
+                let words = "at the next `scribed run` or `scribed once`; no daemon runs, so nothing happens by \
+                             itself";
                 Self::new(words, None)
             }
             None if due > now => Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due)),
-            None => Self::new("now, as soon as there is room for it", Some(now)),
+            None => Self::new("now, as soon as a limit permits it", Some(now)),
         }
     }
 }
@@ -63,32 +61,31 @@ impl NextStep {
 fn ended(job: &Job) -> String {
     match job.stage.kind() {
         StageKind::Failed if job.is_unhandled_failure() => format!(
-            "nothing by itself: `scribed retry {0}` takes it up again; `scribed acknowledge {0}` takes note of it, and it \
-             is counted no more",
+            "nothing by itself: `scribed retry {0}` continues it; `scribed acknowledge {0}` acknowledges the \
+             failure",
             job.id
         ),
         StageKind::Failed | StageKind::Cancelled => {
-            format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
+            format!("nothing by itself: `scribed retry {}` continues it", job.id)
         }
         StageKind::Written if job.is_unhandled_shortfall() => {
             let id = job.id;
             format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", otherwise(job))
         }
         StageKind::Written if job.is_incomplete() => {
-            format!("nothing: it was accepted as it is by `scribed acknowledge`; {}", otherwise(job))
+            format!("nothing: it was acknowledged with `scribed acknowledge`; {}", otherwise(job))
         }
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
-        _ => "nothing by itself: a person is asked".to_owned(),
+        _ => "nothing by itself: it waits for a person's decision".to_owned(),
     }
 }
 
 /// How what is incomplete is done otherwise.
 fn otherwise(job: &Job) -> String {
     let id = job.id;
-    let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept answer again, at no cost; "));
-    let fresh = format!(
-        "`scribed retry --fresh {id}` requests what jobs.toml says now, and buys another transcription if that differs"
-    );
+    let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept result again, at no cost; "));
+    let fresh =
+        format!("`scribed retry --fresh {id}` requests what jobs.toml says now, with another purchase if that differs");
     read.unwrap_or_default() + &fresh
 }
 
@@ -99,11 +96,11 @@ fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
             let option = fact.fix.as_deref().unwrap_or_default().trim_matches('`');
             let option = option.strip_prefix("scribed resume").unwrap_or_default();
             let ends = Pause { since: now, until: fact.until }.end_words(option, zone);
-            format!("nothing while it is paused, until {ends}")
+            format!("nothing during the pause, until {ends}")
         }
-        FactKind::Limit => "when one of those has ended, in its turn".to_owned(),
-        FactKind::Outage => "nothing before the service is found to answer again, which is tried by itself".to_owned(),
-        FactKind::Frozen => "nothing before the folder of its source is back".to_owned(),
+        FactKind::Limit => "when one of those has ended, in processing order".to_owned(),
+        FactKind::Outage => "nothing until the service answers again; scribed keeps trying".to_owned(),
+        FactKind::Frozen => "nothing until the folder of its source is back".to_owned(),
         _ => match by_itself {
             Some(at) => format!("at {at} or soon after: {}", fact.words),
             None => format!("nothing for now: {}", fact.words),
@@ -159,11 +156,11 @@ mod tests {
         let seen = |job: Job| Job { acknowledged: Some(Timestamp(2)), ..job };
         let all = [failed.clone(), seen(failed), written(None), seen(written(None)), written(Some("languages"))];
         insta::assert_snapshot!(all.iter().map(ended).collect::<Vec<_>>().join("\n"), @r"
-        nothing by itself: `scribed retry 7` takes it up again; `scribed acknowledge 7` takes note of it, and it is counted no more
-        nothing by itself: `scribed retry 7` takes it up again
-        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
-        nothing: it was accepted as it is by `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
-        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry 7` reads the kept answer again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        nothing by itself: `scribed retry 7` continues it; `scribed acknowledge 7` acknowledges the failure
+        nothing by itself: `scribed retry 7` continues it
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing: it was acknowledged with `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry 7` reads the kept result again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, with another purchase if that differs
         ");
     }
 
@@ -192,14 +189,14 @@ mod tests {
             .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
         at 2027-01-15 08:01:00 (UTC) or soon after [2027-01-15 08:01:00]
-        now, as soon as there is room for it [2027-01-15 08:00:00]
-        at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself []
-        nothing before the service is found to answer again, which is tried by itself []
-        nothing while it is paused, until `scribed resume --source s` []
-        nothing while it is paused, until 2027-01-15 08:01:00 (UTC) or `scribed resume --source s`; and no daemon runs, so it is for the next `scribed run` or `scribed once` []
+        now, as soon as a limit permits it [2027-01-15 08:00:00]
+        at the next `scribed run` or `scribed once`; no daemon runs, so nothing happens by itself []
+        nothing until the service answers again; scribed keeps trying []
+        nothing during the pause, until `scribed resume --source s` []
+        nothing during the pause, until 2027-01-15 08:01:00 (UTC) or `scribed resume --source s`; no daemon runs, so this needs `scribed run` or `scribed once` []
         at 2027-01-15 08:01:00 (UTC) or soon after: so it is [2027-01-15 08:01:00]
-        when one of those has ended, in its turn []
-        nothing by itself: a person is asked []
+        when one of those has ended, in processing order []
+        nothing by itself: it waits for a person's decision []
         ");
         let next = NextStep::of(
             &job(5),
@@ -207,7 +204,7 @@ mod tests {
             now,
             Zone::default(),
         );
-        assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; and no daemon runs"));
+        assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; no daemon runs"));
         assert_eq!(next.after(|_| false), next.words);
     }
 }

@@ -16,7 +16,7 @@ use crate::store::contract::StoreError;
 use std::path::Path;
 use std::sync::Arc;
 
-const NOT_YET: &str = "not taken in yet as it is written now";
+const NOT_YET: &str = "scribed has not read its current content yet";
 
 /// A row that names a recording.
 pub struct Ordered {
@@ -87,7 +87,7 @@ impl Ordered {
     /// As it is told beside what it is to its source.
     pub fn fact(&self) -> JobFact {
         let NamingRow { manifest, number, order, receipt } = &self.naming;
-        let place = format!("row {number} of {manifest} (the source {})", self.source);
+        let place = format!("row {number} of {manifest} (source {})", self.source);
         match order {
             Ok(row) => {
                 if let Some(denied) = self.denied.as_ref().filter(|_| self.job.is_none()) {
@@ -95,21 +95,21 @@ impl Ordered {
                 }
                 let stands = match &self.job {
                     Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
-                    None if self.is_awaited => format!("{NOT_YET}, and its file is not there yet either"),
+                    None if self.is_awaited => format!("{NOT_YET}, and its file does not exist yet"),
                     None => NOT_YET.to_owned(),
                 };
                 let back = receipt.as_ref().map_or_else(
-                    || "no receipt is written yet".to_owned(),
+                    || "it has no receipt yet".to_owned(),
                     |receipt| format!("its receipt is {}", receipt.display()),
                 );
                 let words = format!("{place} orders it{}: {stands}; {back}", terms(row));
                 JobFact { holds: false, ..keeps(FactKind::Row, words, None) }
             }
             Err(wrong) => {
-                let words = format!("{place} names it and orders nothing: {}", all_wrong(wrong));
+                let words = format!("{place} names it but orders nothing: {}", all_wrong(wrong));
                 JobFact {
                     holds: false,
-                    ..keeps(FactKind::Row, words, Some("fix the row; scribed reads it again by itself"))
+                    ..keeps(FactKind::Row, words, Some("fix the row; scribed reads the manifest again by itself"))
                 }
             }
         }
@@ -119,7 +119,8 @@ impl Ordered {
     pub fn next(&self) -> &'static str {
         match &self.naming.order {
             Ok(_) => {
-                "its list is taken in by the next `scribed once`, or by the daemon when it has been quiet for `settle`"
+                "the next `scribed once` reads the manifest, or the daemon when the manifest has not changed for \
+                 `settle`"
             }
             Err(_) => "nothing, until the row is fixed",
         }
@@ -127,7 +128,7 @@ impl Ordered {
 }
 
 fn terms(row: &ManifestRow) -> String {
-    let template = row.template.as_ref().map(|template| format!(" under the template {template}"));
+    let template = row.template.as_ref().map(|template| format!(" with the template {template}"));
     let languages = (!row.languages.is_empty()).then(|| format!(" in {}", row.languages.join(", ")));
     [template, languages].into_iter().flatten().collect()
 }

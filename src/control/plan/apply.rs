@@ -95,8 +95,8 @@ pub async fn admit<'s>(
     Ok(left_out)
 }
 
-const GONE: &str = "its source is gone";
-const AWAY: &str = "the folder of its source is away";
+const GONE: &str = "jobs.toml has no such source any more";
+const AWAY: &str = "the folder of its source is not available";
 
 /// A plan, so many rows at a time.
 struct Portions(Option<PlanReader>);
@@ -171,11 +171,13 @@ async fn not_taken(
     }
     let told = lists.told().into_iter().find(|told| told.manifest == *manifest);
     Ok(Some(match told {
-        None => format!("its list {manifest} is not there any more"),
+        None => format!("its manifest {manifest} does not exist any more"),
         Some(told) => match (told.problem, is_as_planned(lists.mount(), row).await) {
-            (Some(problem), _) => format!("nothing of its list {manifest} is taken: {problem}"),
+            (Some(problem), _) => format!("scribed cannot use its manifest {manifest}: {problem}"),
             (None, Some(changed)) => changed,
-            (None, None) => format!("no row of {manifest} orders it any more as row {number} did: the list was edited"),
+            (None, None) => format!(
+                "no row of {manifest} orders the recording any more as row {number} did: the manifest was edited"
+            ),
         },
     }))
 }
@@ -226,9 +228,9 @@ async fn some(
 fn not_as_it_was(looked: &io::Result<FileLook>, planned: &Stamp) -> Option<String> {
     Some(match looked {
         Ok(FileLook::File(stamp)) if stamp == planned => return None,
-        Ok(FileLook::File(_)) => "it has changed since the plan was made".to_owned(),
-        Ok(FileLook::Other) => "something else is in its place".to_owned(),
-        Ok(FileLook::Nothing) => "nothing is there any more".to_owned(),
-        Err(error) => format!("it cannot be looked at: {error}"),
+        Ok(FileLook::File(_)) => "the file changed after the plan was made".to_owned(),
+        Ok(FileLook::Other) => "the path is not a regular file any more".to_owned(),
+        Ok(FileLook::Nothing) => "the file does not exist any more".to_owned(),
+        Err(error) => format!("cannot access the file: {error}"),
     })
 }

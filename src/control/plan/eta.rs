@@ -36,9 +36,9 @@ impl Reckoned {
     /// What takes most of the time, in words.
     pub fn constraint(&self) -> Option<String> {
         Some(match self.finish.constraint.as_ref()? {
-            Constraint::Service(service) => format!("what the service {service} does at once"),
+            Constraint::Service(service) => format!("how many transcriptions service {service} runs at once"),
             Constraint::Source(source) => {
-                format!("the source {source}, which may not submit then (its `submit`, or a pause)")
+                format!("source {source}, which may not submit during some of the time (its `submit`, or a pause)")
             }
             Constraint::Budget(setting) => setting.clone(),
         })
@@ -83,10 +83,10 @@ fn pace(service: &ServiceConfig, name: &ServiceName, served: Option<&ServiceStat
     }
     let (base, each_second) = if is_own { (Duration::ZERO, OWN_EACH_SECOND) } else { (BASE, EACH_SECOND) };
     let takes = match is_own {
-        true => "as long as its audio lasts".to_owned(),
-        false => format!("{} s and a tenth of its audio's length", BASE.as_secs()),
+        true => "as long as the audio".to_owned(),
+        false => format!("{} s plus a tenth of the audio's length", BASE.as_secs()),
     };
-    let words = format!("nothing is learned yet of how long the service {name} takes: {takes}, {running} at a time");
+    let words = format!("the time that service {name} needs is not known yet; estimate: {takes}, {running} at a time");
     (Throughput { running, requests_per_second, base, each_second }, Some(words))
 }
 

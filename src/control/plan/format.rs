@@ -74,7 +74,7 @@ pub enum PlanError {
         error: io::Error,
     },
     /// It is no plan, or not all of one.
-    #[error("{} {what}: save it again with `scribed plan --save`; nothing was begun", file.display())]
+    #[error("{} {what}: save the plan again with `scribed plan --save`; nothing was started", file.display())]
     Broken {
         /// Which.
         file: PathBuf,
@@ -82,7 +82,7 @@ pub enum PlanError {
         what: String,
     },
     /// It was made for something else.
-    #[error("the plan {} {what}; nothing was begun", file.display())]
+    #[error("the plan {} {what}; nothing was started", file.display())]
     Foreign {
         /// Which.
         file: PathBuf,
@@ -121,7 +121,7 @@ impl PlanWriter {
     /// Where its folder cannot be written.
     pub fn begin(file: &Path, config: &Config, clock: &dyn Clock) -> Result<Self, PlanError> {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "written", error };
-        let gone = || failed(io::Error::other("the configuration cannot be read any more"));
+        let gone = || failed(io::Error::other("cannot read the configuration again"));
         let configuration = print_of(config).ok_or_else(gone)?;
         let staged = folder_of(file).and_then(|folder| StagedFile::with_prefix(folder, TEMPORARY));
         let to = BufWriter::new(staged.map_err(failed)?);
@@ -191,8 +191,8 @@ fn with_gone_sources(error: PlanError, reader: &mut PlanReader, config: &Config)
     }
     let names = gone.into_iter().collect::<Vec<_>>().join(", ");
     let what = format!(
-        "{what}. The plan has files of {names}, and jobs.toml has no source of that name any more; if it was renamed, the \
-         new plan has them under the new name, and nothing that was bought for them is bought again"
+        "{what}. The plan has files of {names}, and jobs.toml has no source with that name any more; if the \
+         source was renamed, the new plan has the files under the new name, and nothing is bought again"
     );
     PlanError::Foreign { file, what }
 }
@@ -218,7 +218,7 @@ impl PlanReader {
         let line = line(&mut from).map_err(failed)?;
         let head: Option<Head> = serde_json::from_str(&line).ok();
         let broken = |what: String| PlanError::Broken { file: file.to_owned(), what };
-        let head = head.ok_or_else(|| broken("is no plan of scribed's".to_owned()))?;
+        let head = head.ok_or_else(|| broken("is not a plan of scribed".to_owned()))?;
         if head.scribed_plan > FORM {
             return Err(broken("was written by a newer release than this one".to_owned()));
         }
@@ -229,13 +229,13 @@ impl PlanReader {
         let foreign = |what: String| Err(PlanError::Foreign { file: self.file.clone(), what });
         let (theirs, ours) = (&self.head.state, state_of(config));
         if *theirs != ours {
-            return foreign(format!("is for another queue: that of {theirs}, and this one is in {ours}"));
+            return foreign(format!("was made for another queue: that of {theirs}, while this one is in {ours}"));
         }
         if Some(self.head.configuration) != print_of(config) {
             let ours = config.file.display();
             return foreign(format!(
-                "is for another configuration: {ours} has changed since, and it might do another thing or cost \
-                 another price now. Save it again with `scribed plan --save`"
+                "was made for another configuration: {ours} has changed since, so the plan may now do something \
+                 else or cost more. Save it again with `scribed plan --save`"
             ));
         }
         Ok(())
@@ -264,9 +264,9 @@ impl PlanReader {
                 self.is_over = true;
                 Ok(None)
             }
-            Ok(_) => self.broken("was changed after it was made".to_owned()),
-            Err(_) if line.is_empty() => self.broken("breaks off".to_owned()),
-            Err(_) => self.broken(format!("cannot be understood in line {}", self.rows + 2)),
+            Ok(_) => self.broken("was edited after it was saved".to_owned()),
+            Err(_) if line.is_empty() => self.broken("is incomplete".to_owned()),
+            Err(_) => self.broken(format!("has an invalid line {}", self.rows + 2)),
         }
     }
 }

@@ -40,7 +40,7 @@ fn patience(request: &ControlRequest) -> Duration {
 pub enum CallError {
     /// The socket is there and cannot be used.
     #[error(
-        "a daemon may listen at {}, and this user cannot speak to it: {}. Run the command as the daemon's user",
+        "a daemon may listen at {}, but this user cannot connect to it: {}. Run the command as the daemon's user",
         place.display(), crate::permission::said_state(error, place)
     )]
     Closed {
@@ -50,7 +50,7 @@ pub enum CallError {
         error: io::Error,
     },
     /// It went away, hangs, or speaks otherwise.
-    #[error("the daemon at {} did not answer as it should: {words}", place.display())]
+    #[error("cannot talk to the daemon at {}: {words}", place.display())]
     Broken {
         /// The socket.
         place: PathBuf,
@@ -102,7 +102,10 @@ impl DaemonClient {
             false => serde_json::from_slice(&body).map(Err),
         };
         parsed.map_err(|_| {
-            broken("it is of another release than this command; restart it, or use the command of its release".into())
+            broken(
+                "the daemon is of another release than this command; restart it, or use the command of its release"
+                    .into(),
+            )
         })
     }
 }
@@ -110,7 +113,7 @@ impl DaemonClient {
 fn went_wrong(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
         let patience = humantime::format_duration(patience);
-        return format!("it said nothing for {patience}; look at its log, and restart it if it hangs");
+        return format!("the daemon did not answer within {patience}; read its log, and restart it if it hangs");
     }
-    "it stopped in the middle of the request; look at `scribed status`, then ask again".to_owned()
+    "the daemon stopped during the request; check `scribed status`, then try again".to_owned()
 }

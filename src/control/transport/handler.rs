@@ -131,7 +131,7 @@ impl CommandHandler {
 
     /// A person's word that the queue knows all that was bought at a service.
     async fn trust(&self, service: &ServiceName) -> Result<(), CommandRefusal> {
-        tracing::info!(%service, "a person says that the queue knows all that was bought at the service");
+        tracing::info!(%service, "a person confirmed that the queue knows everything that was bought at the service");
         match self.running.as_ref().and_then(|running| running.engines.of(service)) {
             Some(engine) => engine.trust().await?,
             None => self.store.trust(service).await?,
@@ -154,10 +154,10 @@ impl CommandHandler {
         };
         let named = match wanted {
             JobSelector::Number(id) => id.to_string(),
-            JobSelector::Path(place) | JobSelector::Typed { place, .. } => format!("of {place}"),
+            JobSelector::Path(place) | JobSelector::Typed { place, .. } => format!("for {place}"),
         };
         let fix = "give a number or a name from `scribed jobs`, or the path of a recording";
-        found.ok_or_else(|| CommandRefusal::Usage(format!("no job {named}: {fix}")))
+        found.ok_or_else(|| CommandRefusal::Usage(format!("there is no job {named}: {fix}")))
     }
 
     /// The jobs of a recording.
@@ -223,13 +223,15 @@ impl CommandHandler {
     /// Of a path that lies below no source's folder, with the mend.
     pub fn outside(&self, place: &MediaAddress) -> String {
         if place::is_url(place.path()) {
-            return format!("{place} is not known: `scribed add` with the address takes what the service can fetch");
+            return format!(
+                "there is no job for {place}: `scribed add` with the address adds it, if the service can fetch it"
+            );
         }
         let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
         let folders: Vec<String> = self.mounts.values().map(folder).collect();
         format!(
-            "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its \
-             folder to jobs.toml",
+            "{place} is not below the folder of a source ({}): copy it into one of them, or add a [[source]] with \
+             its folder to jobs.toml",
             folders.join(", ")
         )
     }
@@ -246,8 +248,8 @@ impl CommandHandler {
             return Ok(job);
         }
         let words = format!(
-            "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \
-             cancel it",
+            "jobs.toml has no service `{}` for this job any more: add [services.{0}] again until the job has \
+             ended, or cancel the job",
             self.routing.of(&job.group())
         );
         let fault = Fault::new(FaultKind::Asks, words, job.since);
@@ -293,7 +295,7 @@ fn only(mut all: Vec<Job>, named: &str) -> Result<Option<Job>, CommandRefusal> {
     if let [_, _, ..] = all.as_slice() {
         let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
         let each: Vec<String> = all.iter().map(one).collect();
-        let words = format!("{} jobs are of {named}: {}; say which by its number", all.len(), each.join(", "));
+        let words = format!("{} jobs match {named}: {}; give the number of one", all.len(), each.join(", "));
         return Err(CommandRefusal::Usage(words));
     }
     Ok(all.pop())

@@ -563,13 +563,15 @@ impl RemovedSource {
         let paid = match bought {
             0 => String::new(),
             bought => format!(
-                " ({bought} of them are at the service or fetched: their results are kept, nothing is bought again)"
+                " ({bought} of them are at the service or fetched; they keep their results, and nothing is bought \
+                 again)"
             ),
         };
         format!(
-            "the source {name:?} is not in jobs.toml any more, and {open} of its jobs have not ended{paid}. They go on when a \
-             [[source]] with its folder is there again, under this name or another one, at the next start or `scribed \
-             reload`. Or give them up: `scribed jobs --source {name}` shows them, `scribed cancel JOB` ends each"
+            "jobs.toml has no source {name:?} any more, but {open} of its jobs have not ended{paid}. They \
+             continue when jobs.toml has a [[source]] with its folder again, under any name, at the next start or \
+             `scribed reload`. Otherwise cancel them: `scribed jobs --source {name}` lists them, `scribed cancel \
+             JOB` ends each"
         )
     }
 }

@@ -79,7 +79,7 @@ impl CronLine {
         let hourly = cron::TimeUnitSpec::is_all(days.hours());
         let line = Self { text: text.to_owned(), zone, days, weekdays, hourly };
         match line.next(Timestamp(0)) {
-            NEVER => Err(("never comes: there is no such date".to_owned(), MEND.to_owned())),
+            NEVER => Err(("has no date at which it applies".to_owned(), MEND.to_owned())),
             _ => Ok(line),
         }
     }
@@ -174,7 +174,7 @@ fn spelled_out(text: &str) -> Result<&str, CronError> {
     let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     known.map(|(_, line)| *line).ok_or_else(|| {
         let fix = "write @hourly, @daily, @weekly, @monthly or @yearly, or the five fields";
-        (format!("is no cron line: nothing is called {text}"), fix.to_owned())
+        (format!("is not a valid cron line: it contains {text}"), fix.to_owned())
     })
 }
 
@@ -209,7 +209,9 @@ fn in_range(text: &str, fields: &[&str; 5]) -> Result<(), CronError> {
         let parts = field.split(',').map(|part| part.split_once('/').map_or(part, |(range, _)| range));
         let numbers = parts.flat_map(|range| range.split('-')).filter_map(|number| number.parse::<u32>().ok());
         if let Some(number) = numbers.into_iter().find(|number| !(least..=most).contains(number)) {
-            let why = format!("is no cron line: its {name} is {number}, and the {name} goes from {least} to {most}");
+            let why = format!(
+                "is not a valid cron line: its {name} is {number}, and the {name} must be from {least} to {most}"
+            );
             let is_midnight = name == "hour" && *field == "24";
             let fields = text.split_whitespace().map(|field| if field == "24" { "0" } else { field });
             let midnight = || format!("write \"{}\": midnight is hour 0", fields.collect::<Vec<_>>().join(" "));
@@ -223,15 +225,15 @@ fn no_line(text: &str, error: &cron::error::Error) -> CronError {
     // Its own words go over many lines, and show the line as it was translated.
     let words = error.to_string();
     let told = words.lines().next_back().map(str::trim).filter(|words| words.starts_with(|c: char| c.is_uppercase()));
-    let told = told.map_or_else(|| format!("`{text}` cannot be read"), str::to_owned);
-    (format!("is no cron line: {told}"), MEND.to_owned())
+    let told = told.map_or_else(|| format!("cannot read `{text}`"), str::to_owned);
+    (format!("is not a valid cron line: {told}"), MEND.to_owned())
 }
 
 /// The crate below lets a step of nothing through.
 fn stepping(fields: &[&str]) -> Result<(), CronError> {
     let steps = fields.iter().flat_map(|field| field.split(',')).filter_map(|part| part.split_once('/'));
     let bad = steps.map(|(_, step)| step).find(|step| !step.parse::<u32>().is_ok_and(|step| step > 0));
-    bad.map_or(Ok(()), |step| Err((format!("is no cron line: it steps by `{step}`"), MEND.to_owned())))
+    bad.map_or(Ok(()), |step| Err((format!("is not a valid cron line: it has the step `{step}`"), MEND.to_owned())))
 }
 
 /// As crontab takes it: a star with a step is a star.
@@ -245,13 +247,14 @@ fn weekdays(field: &str, quartz: bool) -> Result<String, CronError> {
         return Ok("*".to_owned());
     }
     if quartz && field.contains(|c: char| c.is_ascii_digit()) {
-        let why = "may mean two things: with a `?`, programs count Sunday as 1; in a crontab it is 0 or 7";
+        let why = "is ambiguous: with a `?`, programs count Sunday as 1; in a crontab it is 0 or 7";
         return Err((why.to_owned(), "write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri".to_owned()));
     }
     let mut on = [false; 7];
     for part in field.split(',') {
         let days = weekday_part(part);
-        let days = days.ok_or_else(|| (format!("is no cron line: `{part}` is no weekday"), MEND.to_owned()))?;
+        let days =
+            days.ok_or_else(|| (format!("is not a valid cron line: `{part}` is not a weekday"), MEND.to_owned()))?;
         days.for_each(|day| on[day % 7] = true);
     }
     let names: Vec<&str> = WEEKDAYS.iter().zip(on).filter_map(|(name, on)| on.then_some(*name)).collect();

@@ -18,15 +18,17 @@ type Read<T> = Result<T, String>;
 /// A file, from the folder of its manifest. Below `root` it is told from there, else it is absolute.
 pub fn file(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
     if cell.contains(&b'\\') && !cell.contains(&b'/') {
-        return Err("has \\ between folders: write / there".to_owned());
+        return Err("has \\ between folders: write / instead".to_owned());
     }
     if cell.get(1..3) == Some(b":/") && cell[0].is_ascii_alphabetic() {
         return Err(
-            "begins with a drive's letter: write it from the manifest's folder, or as this machine has it".to_owned()
+            "begins with a drive letter: write the path relative to the manifest's folder, or as this machine has \
+             it"
+            .to_owned(),
         );
     }
     if cell.ends_with(b"/") {
-        return Err("names a folder: a row is for one recording".to_owned());
+        return Err("names a folder: a row names one recording".to_owned());
     }
     below(cell, root, manifest)
 }
@@ -34,12 +36,12 @@ pub fn file(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
 /// A path from the folder of its manifest.
 fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
     if cell.iter().any(|byte| *byte == 0 || *byte == b'\n' || *byte == b'\r') {
-        return Err("has a line's end within a path".to_owned());
+        return Err("has a line break within a path".to_owned());
     }
     let manifest = root.join(OsStr::from_bytes(manifest.as_bytes()));
     let whole = flat(&manifest.parent().unwrap_or(root).join(OsStr::from_bytes(cell)));
     if whole.as_os_str().len() > LONGEST_PATH {
-        return Err(format!("is a path of more than {LONGEST_PATH} bytes, which cannot be opened"));
+        return Err(format!("is a path of more than {LONGEST_PATH} bytes, which the system cannot open"));
     }
     let path = whole.strip_prefix(root).unwrap_or(&whole);
     Ok(RelPath::new(path.as_os_str().as_bytes()))
@@ -71,7 +73,8 @@ pub fn named(cell: &[u8], in_url: bool) -> Read<MediaCell<'_>> {
     match scheme.filter(|scheme| is_scheme(scheme)) {
         None => Ok(MediaCell::Path(Cow::Borrowed(cell))),
         Some(scheme) => Err(format!(
-            "is an address by `{}`, which nobody here can fetch: write http://, https://, file:// or a path",
+            "is an address with the scheme `{}`, which scribed cannot fetch: write http://, https://, file:// or \
+             a path",
             String::from_utf8_lossy(scheme)
         )),
     }
@@ -83,7 +86,9 @@ fn of_file_url(cell: &[u8]) -> Read<Vec<u8>> {
     let path = rest.iter().position(|byte| *byte == b'/').map(|at| rest.split_at(at));
     match path {
         Some((host, path)) if host.is_empty() || host.eq_ignore_ascii_case(b"localhost") => Ok(decoded(path)),
-        _ => Err("names a file of another machine, or none: write file:///FOLDER/FILE, or the path".to_owned()),
+        _ => Err("is a file:// address with another machine or without a path: write file:///FOLDER/FILE, or the \
+                  path"
+            .to_owned()),
     }
 }
 
@@ -104,7 +109,7 @@ pub fn languages(text: &str) -> Read<Vec<String>> {
     match codes.iter().find(|code| !LANGUAGES.contains(&code.as_str())) {
         None => Ok(codes),
         Some(code) => {
-            Err(format!("`{code}` is no code of a language that the service knows: write it like `en` or `de`"))
+            Err(format!("`{code}` is not a language code that the service supports: write it like `en` or `de`"))
         }
     }
 }
@@ -120,7 +125,7 @@ pub fn words(text: &str) -> Read<Vec<String>> {
 /// `folder/` or `folder/name`: where outputs go, and what they are named after.
 pub fn output(text: &str, root: &Path, manifest: &RelPath) -> Read<OutputPlace> {
     if text.contains('\0') {
-        return Err("has a NUL in it".to_owned());
+        return Err("contains a NUL character".to_owned());
     }
     let (folder, name) = text.rsplit_once('/').unwrap_or((".", text));
     let folder = if folder.is_empty() { "/" } else { folder };
@@ -137,12 +142,13 @@ pub fn output(text: &str, root: &Path, manifest: &RelPath) -> Read<OutputPlace> 
 /// Higher ones come first.
 pub fn priority(text: &str) -> Read<i32> {
     let number = text.parse::<i32>().ok().filter(|number| number.abs() <= 1_000);
-    number.ok_or_else(|| "must be a whole number from -1000 to 1000; higher ones come first".to_owned())
+    number.ok_or_else(|| "must be a whole number from -1000 to 1000; higher numbers come first".to_owned())
 }
 
 /// A checksum of the whole file.
 pub fn checksum(algorithm: Algorithm, text: &str) -> Read<Checksum> {
-    Checksum::parse(algorithm, text).ok_or_else(|| format!("must be the hexadecimal digits of {}", algorithm.name()))
+    Checksum::parse(algorithm, text)
+        .ok_or_else(|| format!("must be a {} checksum in hexadecimal digits", algorithm.name()))
 }
 
 /// Milliseconds, more than 0: `95`, `1:35`, `0:01:35.5`, `95,5`, `1m 35s`.

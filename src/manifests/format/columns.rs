@@ -97,7 +97,7 @@ impl<'r> Reader<'r> {
         match (at_file, at_url) {
             (None, None) => {
                 let what = if self.has(&FILE) || self.has(&URL) {
-                    "it names no recording: fill in `file` or `url`, or take the row out"
+                    "it names no recording: fill in `file` or `url`, or remove the row"
                 } else {
                     "it has no column `file` and no column `url`"
                 };
@@ -105,7 +105,7 @@ impl<'r> Reader<'r> {
                 None
             }
             (Some(_), Some((column, _))) => {
-                self.tell(Some(column), "it names a file and a URL: one of them is enough".to_owned());
+                self.tell(Some(column), "it names a file and a URL: remove one of them".to_owned());
                 None
             }
             (Some((column, cell)), None) | (None, Some((column, cell))) => {
@@ -151,8 +151,8 @@ impl<'r> Reader<'r> {
         if self.terms.source.local_only {
             let name = &self.terms.source.name;
             return Err(format!(
-                "is elsewhere, and the source {name} asks nothing of anybody elsewhere (`local_only`): download it, and \
-                 name the file"
+                "is an address, and scribed does not let a service fetch addresses for the source {name} \
+                 (`local_only`): download the recording and name the file"
             ));
         }
         url(cell).map(RowMedia::Url)
@@ -199,7 +199,7 @@ impl<'r> Reader<'r> {
         }
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(format!("names `{text}`, and jobs.toml has no [template.{text}] (there are: {there})"))
+        Err(format!("names the template `{text}`, but jobs.toml has no [template.{text}] (it has: {there})"))
     }
 
     fn free(&mut self, column: &str, name: &str, text: &str) {
@@ -213,8 +213,8 @@ impl<'r> Reader<'r> {
     fn together(&mut self, row: &ManifestRow) {
         if row.checksum.is_some() && row.is_remote() {
             let column = row.checksum.as_ref().map(|sum| sum.algorithm().name());
-            let what = "cannot be held against what only the service fetches: download it and name the file, or leave \
-                        the cell empty";
+            let what = "cannot be checked, since only the service fetches the recording: download it and name the \
+                        file, or leave the cell empty";
             self.tell(column, what.to_owned());
         }
     }

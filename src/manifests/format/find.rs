@@ -50,8 +50,8 @@ impl FoundManifests {
 /// Why nothing of a manifest is taken that a source before it has, in words.
 pub fn taken_words(earlier: &SourceName) -> String {
     format!(
-        "the source {earlier}, which stands before it in jobs.toml, has it already, and a list has one receipt: write \
-         the `manifest` of one of the two so that only one matches"
+        "the source {earlier}, which comes first in jobs.toml, uses this manifest already, and a manifest has one \
+         receipt: change the `manifest` of one of the two sources so that only one matches"
     )
 }
 
@@ -117,8 +117,8 @@ pub fn read(
     on_row: OnRow<'_>,
 ) -> Result<Form, String> {
     let path = below(&source.folder, manifest);
-    let same = || "it changed while it was read; it is read again when it is quiet".to_owned();
-    let broken = |error: std::io::Error| format!("it cannot be read: {}", said(&error, &path.full()));
+    let same = || "the manifest changed while scribed read it; scribed reads it again when it has settled".to_owned();
+    let broken = |error: std::io::Error| format!("cannot read the manifest: {}", said(&error, &path.full()));
     let file = open(&path).map_err(broken)?;
     if disk.stamp(&file.metadata().map_err(broken)?) != expected {
         return Err(same());

@@ -30,7 +30,7 @@ pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
     match read {
         Ok(()) => Ok(rows.form()),
         Err(_) if rows.number == u64::MAX => Ok(rows.form()),
-        Err(error) => Err(format!("it is no list of objects ([{{…}}, …]): {error}")),
+        Err(error) => Err(format!("the file is not a list of objects ([{{…}}, …]): {error}")),
     }
 }
 
@@ -45,9 +45,9 @@ pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
     loop {
         line.clear();
         let read = lines.by_ref().take(LONGEST_ROW).read_until(b'\n', &mut line);
-        match read.map_err(|error| format!("it cannot be read: {error}"))? {
+        match read.map_err(|error| format!("cannot read the file: {error}"))? {
             0 => return Ok(rows.form()),
-            n if n as u64 == LONGEST_ROW => return Err("it has a line of more than 1 MB".to_owned()),
+            n if n as u64 == LONGEST_ROW => return Err("a line of the file is longer than 1 MB".to_owned()),
             _ => {}
         }
         rows.number += 1;
@@ -56,7 +56,7 @@ pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
         }
         let told = match serde_json::from_slice::<Value>(&line) {
             Ok(value) => rows.tell(value),
-            Err(error) => rows.tell_wrong(format!("it is no JSON object: {error}")),
+            Err(error) => rows.tell_wrong(format!("it is not a JSON object: {error}")),
         };
         if told.is_break() {
             return Ok(rows.form());
@@ -76,7 +76,7 @@ impl Rows<'_> {
     fn tell(&mut self, value: Value) -> ControlFlow<()> {
         match value {
             Value::Object(object) => self.tell_object(object),
-            other => self.tell_wrong(format!("it must be an object, and is {}", kind(&other))),
+            other => self.tell_wrong(format!("it must be an object, but is {}", kind(&other))),
         }
     }
 
@@ -89,7 +89,7 @@ impl Rows<'_> {
             match cell(value) {
                 Ok(text) => cells.push((Arc::from(name), text.into_bytes())),
                 Err(found) => {
-                    let what = format!("must be a text, a number, true, false or a list of texts, and is {found}");
+                    let what = format!("must be a string, a number, true, false or a list of strings, but is {found}");
                     wrong.get_or_insert(RowError { row: self.number, column: Some(name), what });
                 }
             }
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for &mut Rows<'_> {
             if self.tell(value).is_break() {
                 // What is left need not be read; who reads the end sees this number.
                 self.number = u64::MAX;
-                return Err(serde::de::Error::custom("nobody listens any more"));
+                return Err(serde::de::Error::custom("the reader of the manifest has stopped"));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -204,8 +204,8 @@ mod tests {
         read_lines(file(&objects.join("\n")), &mut shown(&mut lines)).unwrap();
         assert_eq!(list, lines);
         assert_eq!(list[0], "1: file=a.wav language=de\nfr year=1999");
-        assert!(list[1].contains("row 2, column `x`: must be a text"), "{}", list[1]);
-        assert!(list[2].contains("row 3: it must be an object, and is a number"), "{}", list[2]);
+        assert!(list[1].contains("row 2, column `x`: must be a string"), "{}", list[1]);
+        assert!(list[2].contains("row 3: it must be an object, but is a number"), "{}", list[2]);
         assert_eq!(form.columns.len(), 4);
     }
 

@@ -22,7 +22,8 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
     // A receipt of one in windows-1252 is for the same spreadsheet, and holds more than that can write.
     let is_marked = mark(&file).map_err(|error| error.to_string())? == ByteOrderMark::Spreadsheet;
     let marked = is_marked || encoding == Encoding::Windows1252;
-    let (gauge, broken) = (RowLimit::default(), |error: &dyn std::fmt::Display| format!("it cannot be read: {error}"));
+    let (gauge, broken) =
+        (RowLimit::default(), |error: &dyn std::fmt::Display| format!("cannot read the file: {error}"));
     let (head, rest) = head(LimitedText::new(text(file, encoding), gauge.clone())).map_err(|error| broken(&error))?;
     let (skipped, delimiter) = delimiter(&head, tabs);
     let all = Cursor::new(head[skipped..].to_vec()).chain(rest);
@@ -55,14 +56,15 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
             }
         }
     }
-    let columns = columns.ok_or("it is empty: its first row must name the columns, one of them `file` or `url`")?;
+    let columns =
+        columns.ok_or("the file is empty: its first row must name the columns, one of them `file` or `url`")?;
     Ok(Form { columns, delimiter, marked, encoding })
 }
 
 fn unclosed(line: u64) -> String {
     format!(
-        "a quote that is opened in its line {line} is never closed, so that all behind it is one cell: close it, write \
-         it twice, or save the list whole"
+        "a quote that opens in line {line} of it is never closed, so that the rest of the file is one cell: close \
+         it, double it, or save the manifest again"
     )
 }
 
@@ -118,12 +120,12 @@ fn header(record: &ByteRecord) -> Result<Vec<Arc<str>>, String> {
     let mut columns = Vec::new();
     for (number, cell) in record.iter().enumerate() {
         let Ok(name) = std::str::from_utf8(cell) else {
-            return Err(format!("the name of its column {} is not UTF-8: save it as \"CSV UTF-8\"", number + 1));
+            return Err(format!("the name of column {} is not UTF-8: save the file as \"CSV UTF-8\"", number + 1));
         };
         let name = name.trim();
         if let Some(first) = seen.insert(plain(name), number).filter(|_| !name.is_empty()) {
             return Err(format!(
-                "its columns {} and {} are both named `{name}`: give one another name",
+                "columns {} and {} are both named `{name}`: rename one of them",
                 first + 1,
                 number + 1
             ));
@@ -139,7 +141,7 @@ fn row(columns: &[Arc<str>], record: &ByteRecord, number: u64, encoding: Encodin
         row: number,
         column: None,
         what: format!(
-            "it has {} cells, and the header names {}: put cells that hold the delimiter in quotes",
+            "it has {} cells, but the header names {}: put cells that contain the delimiter in quotes",
             record.len(),
             columns.len()
         ),
@@ -227,7 +229,7 @@ mod tests {
         let (rows, _) = read_all(b"file,note\na.wav\nb.wav,x,,\nc.wav,x,y\nd.wav,z\n").unwrap();
         assert_eq!(rows[0], "2: file=a.wav note=");
         assert_eq!(rows[1], "3: file=b.wav note=x");
-        assert!(rows[2].contains("! row 4: it has 3 cells, and the header names 2"), "{}", rows[2]);
+        assert!(rows[2].contains("! row 4: it has 3 cells, but the header names 2"), "{}", rows[2]);
         assert_eq!(rows.len(), 4);
     }
 

@@ -163,7 +163,7 @@ impl<R: Read> Read for LimitedText<R> {
         let read = self.gauge.0.get() + n as u64;
         self.gauge.0.set(read);
         if read > 2 * LONGEST_ROW {
-            return Err(io::Error::other("it has a row of more than 1 MB: a quote (\") may be missing"));
+            return Err(io::Error::other("a row of the file is longer than 1 MB: a quote (\") may be missing"));
         }
         Ok(n)
     }

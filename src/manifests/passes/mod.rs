@@ -271,7 +271,7 @@ impl SourceManifests {
             let problem = taken_words(&earlier);
             if one.problem.as_ref() != Some(&problem) {
                 let (source, reason) = (&self.mount.source().name, &problem);
-                tracing::error!(%source, %manifest, %reason, "nothing of a manifest is taken for this source");
+                tracing::error!(%source, %manifest, %reason, "scribed does not read a manifest for this source; jobs of its rows continue");
             }
             *one = Known { stamp, problem: Some(problem), ..Known::new(stamp, one.since) };
         }

@@ -73,7 +73,7 @@ impl SourceManifests {
             }
             let RowCounts { rows, wrong, repeated, awaited, .. } = sum;
             let encoding = form.encoding.name();
-            tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, encoding, "a manifest is taken in");
+            tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, encoding, "scribed has read a manifest");
         }
         let counts = context.store.counts_of(&|group| group.source == *source).await?;
         let (at, wall, took) = (context.clock.uptime(), context.clock.wall(), context.clock.uptime().since(begun));
@@ -97,7 +97,7 @@ impl SourceManifests {
         let Some(known) = known.get_mut(manifest).filter(|known| known.stamp == stamp) else { return };
         if known.problem.as_ref() != Some(&problem) {
             let reason = &problem;
-            tracing::error!(%source, %manifest, %reason, "nothing of a manifest is taken; what it ordered before goes on");
+            tracing::error!(%source, %manifest, %reason, "cannot use a manifest; jobs of its earlier content continue");
         }
         known.problem = Some(problem);
     }
@@ -108,7 +108,7 @@ impl SourceManifests {
         let Some(known) = known.get_mut(manifest) else { return };
         let trouble = written.err();
         if let Some(reason) = trouble.as_ref().filter(|trouble| known.receipt.as_ref() != Some(trouble)) {
-            tracing::warn!(%source, %manifest, %reason, "the receipt of a manifest cannot be written; its jobs go on");
+            tracing::warn!(%source, %manifest, %reason, "cannot write the receipt of a manifest; its jobs continue");
         }
         known.receipt = trouble;
     }
@@ -171,14 +171,14 @@ impl SourceManifests {
     fn tell_wrong(&self, manifest: &RelPath, wrong: &[RowError]) {
         let source = &self.mount.source().name;
         for reason in wrong {
-            tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row orders nothing; the others go on");
+            tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row of a manifest is wrong and orders nothing; other rows continue");
         }
     }
 
     fn tell_held(&self, manifest: &RelPath, row: &ManifestRow, denied: &Denied) {
         let source = self.mount.source();
         let (name, number, reason) = (&source.name, row.number, denied.words(source));
-        tracing::warn!(source = %name, %manifest, row = number, %reason, "a row waits for a setting in jobs.toml; the others go on");
+        tracing::warn!(source = %name, %manifest, row = number, %reason, "a row of a manifest waits for a setting in jobs.toml; other rows continue");
     }
 
     fn read_rows(&self, manifest: &RelPath, stamp: Stamp, to: &mpsc::Sender<ReadRow>) -> Result<Form, String> {

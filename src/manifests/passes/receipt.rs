@@ -86,7 +86,8 @@ impl Draft {
             columns,
             rows,
             delimiter: form.delimiter,
-            note: (form.encoding != Encoding::Utf8).then(|| format!("the list is read as {}", form.encoding.name())),
+            note: (form.encoding != Encoding::Utf8)
+                .then(|| format!("scribed read the manifest as {}", form.encoding.name())),
             to,
             writing,
         };
@@ -153,11 +154,14 @@ impl Draft {
             }
             RowResult::Repeats(first) => {
                 set("state", "repeated".to_owned());
-                set("reason", format!("row {first} orders the same"));
+                set("reason", format!("row {first} orders the same recording"));
             }
             RowResult::LeftOut => {
                 set("state", "left out".to_owned());
-                set("reason", "a plan was carried out that does not name it; the next pass takes it up".to_owned());
+                set(
+                    "reason",
+                    "`once --plan` ran with a plan that does not contain this row; the next pass takes it".to_owned(),
+                );
             }
             RowResult::Job(job, _) => self.of_job(job, &mut set),
         }

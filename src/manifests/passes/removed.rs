@@ -81,7 +81,8 @@ impl SourceManifests {
                 if context.store.overrule(job, JobEvent::Skipped { why: Skip::Unlisted }, context.clock.now()).await? {
                     tracing::info!(
                         %source, job = %job.id, path = %job.key.path,
-                        "the row was taken out of its list before its file came; the job waits no longer"
+                        "a row was removed from its manifest before its file appeared; scribed no longer waits \
+                         for the file"
                     );
                 }
             }

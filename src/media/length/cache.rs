@@ -60,7 +60,7 @@ impl LengthCache {
         let opened = || match open_table(&self.state) {
             Ok(table) => Some(table),
             Err(error) => {
-                tracing::debug!(%error, "what is measured of files is not kept: the state directory cannot be written");
+                tracing::debug!(%error, "cannot save the measured lengths of files: the state directory cannot be written");
                 None
             }
         };
@@ -167,7 +167,7 @@ fn open_table(state: &Path) -> io::Result<File> {
     let table = options.custom_flags(flags.cast_signed()).open(state.join(NAME))?;
     match table.metadata()?.is_file() {
         true => Ok(table),
-        false => Err(io::Error::other("something else is in its place")),
+        false => Err(io::Error::other("the path is not a regular file")),
     }
 }
 

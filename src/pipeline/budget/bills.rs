@@ -41,7 +41,8 @@ impl Excess {
     /// For people.
     pub fn words(&self) -> String {
         let Self { files, reserved, billed, most } = self;
-        let most = most.as_ref().map(|(name, by)| format!("; most for {name}, by {}", hours(*by))).unwrap_or_default();
+        let most =
+            most.as_ref().map(|(name, by)| format!("; most for {name}: {} more", hours(*by))).unwrap_or_default();
         format!("{} billed for {files} files, {} reserved{most}", hours(*billed), hours(*reserved))
     }
 }
@@ -72,7 +73,7 @@ impl ExcessLog {
     /// What a job's charge came to, by its bill.
     pub fn note(&self, job: &Job, charge: &Charge, billed: u64, now: Timestamp) {
         let Some(reserved) = charge.reserved.filter(|reserved| billed > *reserved) else { return };
-        tracing::debug!(job = %job.id, path = %job.key.path, billed = %hours(billed), reserved = %hours(reserved), "the service bills more than was reserved");
+        tracing::debug!(job = %job.id, path = %job.key.path, billed = %hours(billed), reserved = %hours(reserved), "the service billed more than scribed had reserved");
         let name = format!("{}/{}", job.key.source, job.key.path);
         let mut gathered = self.gathered();
         gathered.all.add(&name, reserved, billed);
@@ -103,7 +104,8 @@ impl ExcessLog {
         let words = pending_deliveries.words();
         tracing::warn!(
             files = pending_deliveries.files,
-            "the service bills more than was reserved: {words}; it is taken from what is left of the budgets, and `scribed cost --by job` shows each file"
+            "the service billed more than scribed had reserved: {words}; the difference counts against the \
+             budgets. `scribed cost --by job` shows each file"
         );
     }
 

@@ -62,7 +62,7 @@ impl BudgetGate {
             let mut refused = self.refused();
             // Once for each budget, until it is there again.
             if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
-                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into what is left of a budget; it waits, and what is small enough goes on");
+                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into the rest of a budget; the job waits, and smaller ones continue");
             }
             refused.insert(job.id, Refused { source, whose, need, left, opens: until, counts: true });
         }

@@ -15,16 +15,15 @@ impl BudgetGate {
         let setting = over.limit.setting();
         if over.is_hopeless() {
             return format!(
-                "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
-                 and `scribed reload`; the others go on"
+                "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that setting, then `scribed reload`; other jobs continue"
             );
         }
         let again = match (over.opens(), over.limit.period) {
-            (Some(at), _) => format!("it goes on at {}", Zone::UTC.shown(at)),
-            (None, Period::Run) => "it goes on with the next run".to_owned(),
-            (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
+            (Some(at), _) => format!("the job continues at {}", Zone::UTC.shown(at)),
+            (None, Period::Run) => "the job continues with the next run".to_owned(),
+            (None, _) => "the job continues when you raise the budget and `scribed reload`".to_owned(),
         };
-        format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
+        format!("it needs {need} of billed audio, and {setting} ({allowed}) has {left} left: {again}")
     }
 
     /// A job as it is told: what is left is another amount by now than when it was refused. One that is not even tried
@@ -42,7 +41,8 @@ impl BudgetGate {
         if job.fault.is_some() || job.bumped.is_some() || !self.exhausted(now).covers(&job.key.source) {
             return Ok(job);
         }
-        let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
+        let words =
+            "the budget is used up by other jobs: `scribed status` shows what is left and when the next period begins";
         let (until, fault) = (self.next_opening(now), Fault::new(FaultKind::Budget, words, now));
         Ok(job.resting(until, Some(fault)))
     }

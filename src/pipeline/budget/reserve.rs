@@ -147,15 +147,13 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
 
 fn unknown_length(job: &Job, now: Timestamp) -> Deferral {
     let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
-        true => "say it by `scribed add --duration 1h2m` with its address",
-        false => "give its row a `duration`",
+        true => "give the length with `scribed add --duration 1h2m` and the address",
+        false => "fill in `duration` in its row",
     };
     let remote = format!(
-        "the service fetches it by itself, and says how long it is when it has been bought, so that nothing can be \
-         reserved for it in the budget: {how}, or take the budget out"
+        "the length of the recording is not known before it is bought, since the service fetches it, so scribed cannot reserve budget for it: {how}, or remove the budget"
     );
-    let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
-                 budget: convert it (`ffmpeg -i` with another name), or take the budget out";
+    let file = "neither the file nor the service gives the length of the recording, so scribed cannot reserve budget for it: convert the file with ffmpeg, or remove the budget";
     let words = if job.is_remote() { remote } else { file.to_owned() };
     Deferral { until: None, fault: Fault { asks: true, ..Fault::new(FaultKind::Budget, words, now) } }
 }

@@ -118,7 +118,7 @@ impl Engine {
         self.put(pending).await?;
         let honoured = shown.values().all(|status| matches!(status, Status::Queued | Status::Processing));
         self.batch_polled(honoured && useful >= pages * 2);
-        tracing::debug!(saved, asked = rest.len(), "one look at the list instead of many questions");
+        tracing::debug!(saved, asked = rest.len(), "read the service's list instead of polling each transcription");
         let reads = stream::iter(rest.into_iter().map(Ok::<_, StoreError>));
         reads.try_for_each_concurrent(READS, |claim| Arc::clone(&self).read_or_rest(claim)).await
     }

@@ -42,7 +42,7 @@ impl Engine {
             Some(Err(StageStop::Fault(fault))) => self.commit_stop(lease, job, (fault, client)).await,
             Some(Err(StageStop::Store(error))) => Err(error),
             None => {
-                let words = "scribed met a bug of its own with this file (see the log)";
+                let words = "scribed failed on this file with an internal error (the log has its location)";
                 let fault = Fault::new(FaultKind::Bug, words, self.parts().clock.now());
                 let job = self.as_stored(job).await?;
                 self.commit_bug(lease, job, fault).await
@@ -142,7 +142,11 @@ impl Engine {
             StageOutcome::Step(event) | StageOutcome::StepThen(event, _) | StageOutcome::StepThenRest(event, ..)
                 if job.clone().on(event.clone(), now).is_err() =>
             {
-                let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
+                let words = format!(
+                    "internal error: the event {} does not apply to a job at stage {}",
+                    event.name(),
+                    job.stage.kind().name()
+                );
                 return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
             }
             StageOutcome::Step(event) => self.apply_event(job, event, None, now),
@@ -175,7 +179,7 @@ impl Engine {
         let source = &job.key.source;
         let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
         if waits && self.memory().unwritable.insert(source.clone()) {
-            tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "outputs cannot be written; they wait");
+            tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "cannot write the outputs of a job; the job waits, and scribed tries again");
         }
     }
 
@@ -185,13 +189,13 @@ impl Engine {
             return;
         };
         if self.memory().elsewhere.insert(place.clone()) {
-            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "a service has moved; what was bought at its old address waits for a person");
+            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "the address of a service changed; jobs that were bought at the old address wait for a person");
         }
     }
 
     fn log_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
-            tracing::warn!(source = %job.key.source, "outputs can be written again");
+            tracing::warn!(source = %job.key.source, "scribed can write outputs of the source again");
         }
     }
 

@@ -35,7 +35,7 @@ impl Engine {
         }
         let now = parts.clock.now();
         if let Admission::Reopened(_) = parts.store.admit(&job.key, stamp, now, now).await? {
-            tracing::info!(job = %job.id, path = %job.key.path, "the file changed while it was being worked on; it is looked at again");
+            tracing::info!(job = %job.id, path = %job.key.path, "the file changed while scribed processed it; scribed processes its new content");
             self.nudge();
         }
         Ok(())

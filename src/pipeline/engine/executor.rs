@@ -72,7 +72,7 @@ impl Engine {
             | Stage::Skipped { .. }
             | Stage::Failed { .. }
             | Stage::Cancelled { .. } => {
-                let words = "a job was claimed that nobody moves alone";
+                let words = "internal error: a job was claimed that must be handled in a batch";
                 return Err(StageStop::Fault(Fault::new(FaultKind::Bug, words, parts.clock.now())));
             }
         };
@@ -223,7 +223,7 @@ impl Engine {
 impl EngineParts {
     fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
         self.mounts.get(&job.key.source).ok_or_else(|| {
-            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+            let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
             Fault::new(FaultKind::FolderAway, words, self.clock.now())
         })
     }

@@ -19,12 +19,12 @@ impl Engine {
         let service = self.service();
         match self.gate.observe(observation) {
             Some(GateChange::OutageBegan(reason)) => {
-                tracing::warn!(%service, %reason, "nothing is sent to the service until it answers again");
+                tracing::warn!(%service, %reason, "scribed sends nothing to the service until it answers again");
             }
             // At the level at which the outage was logged.
             Some(GateChange::OutageEnded) => tracing::warn!(%service, "the service answers again"),
             Some(GateChange::Slower(running)) => {
-                tracing::info!(%service, running, "transcriptions take ever longer; fewer at once");
+                tracing::info!(%service, running, "transcriptions take longer and longer; scribed runs fewer at once");
             }
             None => {}
         }

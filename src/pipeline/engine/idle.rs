@@ -117,7 +117,7 @@ impl Engine {
         let silent = self.parts().client.silent_for().unwrap_or_default().as_secs();
         let silent = humantime::format_duration(Duration::from_secs(silent));
         Some(self.trouble().unwrap_or_else(|| {
-            format!("service `{}` takes requests and has given no sign of life for {silent}", self.service())
+            format!("service `{}` accepts requests but has sent nothing for {silent}", self.service())
         }))
     }
 

@@ -42,15 +42,16 @@ impl Engine {
             return;
         }
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
-        let next = format!("it waits for a person; `scribed show {id}` says what can be done");
-        tracing::warn!(target: FINISHED, job = %id, %source, %path, %reason, %next, "not finished");
+        let next = format!("nothing until a person decides; `scribed show {id}` shows what can be done");
+        tracing::warn!(target: FINISHED, job = %id, %source, %path, %reason, %next, "a job waits for a person");
     }
 
     /// An attempt of the job's own was of no use, and another one follows.
     pub(super) fn log_attempt(&self, job: &Job, fault: &Fault, (at, attempts): (Timestamp, u32), now: Timestamp) {
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
         let wait = humantime::format_duration(std::time::Duration::from_secs(at.since(now).as_secs()));
-        let next = format!("tried again in {wait} (attempt {} of {})", attempts + 1, self.parts().retry.attempts);
+        let next =
+            format!("scribed tries again in {wait} (attempt {} of {})", attempts + 1, self.parts().retry.attempts);
         tracing::info!(job = %id, %source, %path, %reason, %next, "an attempt failed");
     }
 }
@@ -84,5 +85,8 @@ fn seconds(millis: u64) -> f64 {
 fn after_failure(job: &Job) -> String {
     let id = job.id;
     let cost = if job.stage.revival_buys() { ", with another purchase" } else { "" };
-    format!("nothing by itself; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` takes note of it")
+    format!(
+        "nothing by itself; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` acknowledges the \
+         failure"
+    )
 }

@@ -40,7 +40,7 @@ impl Engine {
         // service wants nothing it is asked nothing.
         if missed < lag || self.gate.permit(RequestKind::Read) != Permit::Granted {
             let at = self.parts().clock.now().after(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
-            let words = format!("{}; it is looked for in the service's list", gone.words);
+            let words = format!("{}; scribed searches the service's list for it", gone.words);
             return Ok(StageOutcome::Rest(Some(at), Fault { kind: FaultKind::Broken, words, ..gone }));
         }
         let walked = self.listing(parts, missed - lag).await;
@@ -48,7 +48,7 @@ impl Engine {
         match selection_hash(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
                 if self.log_limit.has_line("another id", self.parts().clock.now()) {
-                    tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
+                    tracing::warn!(job = %job.id, lost = %bought.1, "the service lists the transcription of a job under another id; scribed continues with that one");
                 }
                 Ok(StageOutcome::Step(event))
             }

@@ -347,7 +347,7 @@ impl Engine {
         if let Some((fault, _)) = self.gate.outage() {
             return Some(fault.words);
         }
-        let asks = self.gate.question().map(|words| format!("it refuses one file after the other: {words}"));
+        let asks = self.gate.question().map(|words| format!("it rejects one file after the other: {words}"));
         asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
     }
 
@@ -434,7 +434,7 @@ impl Engine {
                     None => return Ok(()),
                 },
                 () = &mut deadline => {
-                    tracing::warn!(moves = running.len(), "work that should have been short did not end in time; it is dropped");
+                    tracing::warn!(moves = running.len(), "some tasks did not end in time while scribed stops; it abandons them and handles their jobs again at the next start");
                     return Ok(());
                 }
             }
@@ -449,7 +449,7 @@ impl Engine {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
                         self.forget_faults(job);
-                        tracing::info!(%job, "the right to move the job was taken away; its move is dropped");
+                        tracing::info!(%job, "the lease of a job was lost; scribed abandons this attempt");
                         Ok(())
                     }
                     other => other,

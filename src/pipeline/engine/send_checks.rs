@@ -45,8 +45,7 @@ impl Engine {
         let (source, identity) = (mount.source(), parts.client.identity());
         if source.local_only && job.is_remote() {
             let words = format!(
-                "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
-                 name the file",
+                "the row names an address, and scribed does not let a service fetch addresses for the source {} (`local_only`): download the recording and name the file",
                 source.name
             );
             return Err(Fault::new(FaultKind::Asks, words, parts.clock.now()));
@@ -55,8 +54,7 @@ impl Engine {
             return Ok(());
         }
         let words = format!(
-            "nothing of the source {} leaves this machine (`local_only`), and service `{}` is elsewhere: give the \
-             source a `service` that has no `url`",
+            "the source {} allows only the embedded service (`local_only`), and service `{}` is not embedded: give the source a `service` that has no `url`",
             source.name, identity.service
         );
         Err(Fault::new(FaultKind::Asks, words, parts.clock.now()))

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Why a queue is suspect, in words.
-pub const NEW: &str = "the queue is new, was repaired, or is older than it was";
+pub const NEW: &str = "the queue is new, was repaired, or was restored from an older state";
 
 impl Engine {
     /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
@@ -87,15 +87,15 @@ impl Engine {
         let view = self.list_view();
         let state = match (&view.progress, &view.cut) {
             (Some(progress), _) => {
-                format!("it is being scanned: {}", scanned_so_far(*progress))
+                format!("scribed is reading the list: {}", scanned_so_far(*progress))
             }
             // To the second: shorter ones are over when this is read.
-            (None, Some(cut)) => format!("{}; it is scanned again in {}", cut.words, seconds(left)),
-            (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
+            (None, Some(cut)) => format!("{}; scribed reads the list again in {}", cut.words, seconds(left)),
+            (None, None) if !left.is_zero() => format!("scribed starts to read it in {}", seconds(left)),
             (None, None) => return Ok(None),
         };
-        let why = if is_suspect { NEW } else { "for what this queue may not know" };
-        Ok(Some(format!("nothing is submitted before the list of {service} is scanned ({why}): {state}")))
+        let why = if is_suspect { NEW } else { "it may have purchases that this queue does not know" };
+        Ok(Some(format!("scribed submits nothing before it has read the list of service {service} ({why}): {state}")))
     }
 
     /// What should be known of the service, though it stops nothing. In words.
@@ -172,12 +172,12 @@ impl Engine {
             tracing::info!(
                 found = found.len(),
                 records = scan.records,
-                "the service's list was scanned; the queue is trusted"
+                "scribed has read the service's list; the queue is complete, and purchases continue"
             );
         }
         // A new queue knows nothing.
         if unknown > 0 && (has_bought || !is_suspect) {
-            tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of ours that this queue does not know: it may be an older copy, or another installation uses the account; they are not bought again");
+            tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of this installation that the queue does not know: the queue may be an older copy, or another installation may use the account; scribed does not buy them again");
         }
         if !has_bought && scan.lacks_metadata {
             self.doubt_metadata(scan.records);
@@ -185,7 +185,7 @@ impl Engine {
         let was_awaited = self.list_view().cuts > 0 || self.list_view().question.is_some();
         if was_awaited {
             // At the level at which it was told that it could not be scanned.
-            tracing::warn!(service = %self.service(), "the service's list was scanned; purchases go on");
+            tracing::warn!(service = %self.service(), "scribed has read the service's list; purchases continue");
         }
         self.list_view().scanned(witness, has_shown);
         self.observe(Observation::Listed);
@@ -237,8 +237,8 @@ impl Engine {
     async fn say_hidden(&self, parts: &EngineParts, witness: &Witness) {
         let (service, id) = (self.service(), &witness.id);
         let what = match self.shows_token(parts, witness).await {
-            Some(false) => format!("the service {service} does not return `custom_metadata` (transcription {id})"),
-            _ => format!("the list of the service {service} does not show the accepted transcription {id}"),
+            Some(false) => format!("service {service} does not return `custom_metadata` (transcription {id})"),
+            _ => format!("the list of service {service} does not show the accepted transcription {id}"),
         };
         self.warn_unfindable(&format!("{what}:"));
     }
@@ -247,15 +247,15 @@ impl Engine {
     fn doubt_metadata(&self, records: u64) {
         let service = self.service();
         self.warn_unfindable(&format!(
-            "none of the {records} transcriptions in the list of the service {service} carries `custom_metadata`. If the \
+            "none of the {records} transcriptions in the list of service {service} has `custom_metadata`. If the \
              service does not return it,"
         ));
     }
 
     fn warn_unfindable(&self, why: &str) {
         let words = format!(
-            "{why} a create whose answer is lost cannot be found again there. scribed sends one create at a time, and asks \
-             you where an answer is lost"
+            "{why} scribed cannot find a create there again after its answer is lost. It sends one create at a \
+             time, and asks you when an answer is lost"
         );
         tracing::warn!(service = %self.service(), "{words}");
         self.list_view().notice = Some(words);
@@ -276,8 +276,8 @@ impl Engine {
         let passes = matches!(cut, ScanFault::CutShort(_) | ScanFault::Shifting);
         if !is_suspect && !passes {
             let words = format!(
-                "the list of the service {service} cannot be scanned for purchases that this queue does not know ({}): \
-                 should this state be an older copy, they are bought again",
+                "scribed cannot search the list of service {service} for purchases that this queue does not know \
+                 ({}): if this state is an older copy, it buys them again",
                 cut.words()
             );
             tracing::warn!(%service, "{words}");
@@ -291,15 +291,15 @@ impl Engine {
         let mut view = self.list_view();
         if fault.blame() == Blame::Person {
             let words = format!(
-                "{NEW}, and what was bought at {service} before cannot be found out: {what}. \
-                 `scribed reload` scans again; `scribed reconcile --service {service} --trust` is your word that nothing \
-                 was bought there that this queue does not know"
+                "{NEW}, and scribed cannot find out what was bought at service {service} before: {what}. `scribed \
+                 reload` reads the list again; `scribed reconcile --service {service} --trust` confirms that the \
+                 queue knows everything that was bought there"
             );
-            tracing::error!(%service, reason = %words, "nothing is submitted");
+            tracing::error!(%service, reason = %words, "scribed submits nothing to the service until a person decides");
             view.question = Some(Fault { words, ..fault });
         } else {
             let wait = self.gate.longest_wait(view.cuts);
-            tracing::warn!(%service, reason = %fault.words, "the service's list could not be scanned; nothing is submitted before it is");
+            tracing::warn!(%service, reason = %fault.words, "cannot read the service's list; scribed submits nothing until it has read it, and tries again");
             view.scan_from = Some(self.parts().clock.uptime().after(wait));
             view.cut = Some(fault);
             view.cuts += 1;

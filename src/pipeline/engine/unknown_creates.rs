@@ -178,7 +178,7 @@ impl Engine {
         let Some(order) = job.stage.order().cloned() else { return Ok(()) };
         match finding {
             Finding::Adopt(item) => {
-                tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
+                tracing::info!(job = %job.id, transcription = %item.id, "the service had accepted an unknown create; scribed continues with its transcription");
                 let round = job.round;
                 let origin = Some(self.parts().client.identity().origin.clone());
                 let event = JobEvent::Adopted { order, transcription: item.id, round, origin };
@@ -194,12 +194,13 @@ impl Engine {
                 let failures = self.count_failure(&back, true);
                 if failures.alone >= self.parts().retry.attempts {
                     let words = format!(
-                        "its creates go wrong again and again while those of other files are accepted, and the \
-                         service's list has none of them; at last: {met}"
+                        "the service never accepts the create for this file, but accepts those for other files; \
+                         last error: {met}"
                     );
                     return self.commit_bug(&lease, back, Fault::new(FaultKind::Broken, words, now)).await;
                 }
-                let words = "the create was not accepted: the service's list does not have it; it is sent again";
+                let words = "the service did not accept the create: its list does not have it; scribed sends it \
+                             again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
                 let at = now.after(self.gate.longest_wait(failures.earlier));
                 self.commit(&lease, &back.resting(Some(at), Some(fault))).await
@@ -219,7 +220,7 @@ impl Engine {
         let growth = Growth::doubling(lag, lag.saturating_mul(MOST_LAGS));
         let wait = growth.wait(before).max(self.gate.longest_wait(before));
         let words =
-            format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
+            format!("it is not known whether the service accepted the create: {why}; scribed reads the list again");
         let fault = Fault::new(FaultKind::Unknown, words, now);
         self.commit(lease, &job.resting(Some(now.after(wait)), Some(fault))).await
     }
@@ -230,8 +231,11 @@ impl Engine {
             return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
         }
         let wait = self.gate.longest_wait(self.count_failure(&claim.job, false).earlier);
-        let words =
-            format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
+        let words = format!(
+            "it is not known whether the service accepted the create, and scribed cannot read the service's list \
+             now: {}",
+            fault.words
+        );
         let fault = Fault { words, ..fault };
         self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
     }

@@ -51,14 +51,16 @@ pub fn proven(intent: &Intent, scan: &ListScan, sight: WitnessSight) -> Result<(
         None => latest.reaches(Timestamp(i64::MIN)),
     };
     if reaches(scan.unreadable, MARGIN) {
-        return Err("a record of that time in the service's list cannot be read, and it may be this one");
+        return Err("the service's list has an unreadable record of that time, which may be the one of this create");
     }
     match sight {
         WitnessSight::Shown => Ok(()),
-        WitnessSight::Hidden => Err("the service's list does not show a transcription that is known to be accepted"),
-        WitnessSight::NoWitness if reaches(scan.bare, SKEW) => Err(
-            "records of that time in the service's list carry no `custom_metadata`, so that any of them may be this one",
-        ),
+        WitnessSight::Hidden => Err("the service's list does not show a transcription that the service accepted \
+                                     before"),
+        WitnessSight::NoWitness if reaches(scan.bare, SKEW) => {
+            Err("records of that time in the service's list have no `custom_metadata`, so any of them may be the \
+                 one of this create")
+        }
         WitnessSight::NoWitness => Ok(()),
     }
 }

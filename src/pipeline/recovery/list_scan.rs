@@ -126,20 +126,20 @@ impl ScanFault {
     /// What is wrong, and what a person can do about it.
     pub fn words(&self) -> String {
         match self {
-            Self::NoList(fault) => format!("the service has no list to look in ({})", fault.words),
-            Self::CutShort(fault) => format!("the service's list cannot be read now: {}", fault.words),
-            Self::Shifting => "the service's list changes faster than it can be read".to_owned(),
-            Self::Refused(fault) => format!("the service refuses to list: {}", fault.words),
-            Self::TooLong => "the service's list is longer than `walk_limit` pages, and it is not newest first: \
+            Self::NoList(fault) => format!("the service has no list to search ({})", fault.words),
+            Self::CutShort(fault) => format!("cannot read the service's list now: {}", fault.words),
+            Self::Shifting => "the service's list changes faster than scribed can read it".to_owned(),
+            Self::Refused(fault) => format!("the service refuses to list transcriptions: {}", fault.words),
+            Self::TooLong => "the service's list has more than `walk_limit` pages and is not sorted newest first: \
                               raise `walk_limit` of the service"
                 .to_owned(),
             Self::TooDeep { offset, fault } => format!(
-                "the service lists nothing past record {offset}, and does not honour `before_date` ({}): lower \
-                 `retention` of the service to how far back its list has to be read",
+                "the service lists nothing after record {offset} and ignores `before_date` ({}): lower \
+                 `retention` of the service to the age of the oldest record that scribed has to find",
                 fault.words
             ),
             Self::Repeats(offset) => {
-                format!("the service's list repeats itself from record {offset} on, and has no end")
+                format!("the service's list repeats its records from record {offset} on and never ends")
             }
         }
     }

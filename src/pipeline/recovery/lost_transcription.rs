@@ -43,19 +43,25 @@ pub fn selection_hash(
                 let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());
                 Ok(JobEvent::Adopted { order, transcription, round: job.round, origin })
             }
-            Some(_) => Err(and(FaultKind::Broken, "yet its list has it, so it is asked for again")),
-            None => Err(and(FaultKind::Gone, "its list does not have it either. Nothing is bought again by itself")),
+            Some(_) => Err(and(FaultKind::Broken, "the service's list has it, so scribed polls it again")),
+            None => Err(and(
+                FaultKind::Gone,
+                "the service's list does not have it either. scribed does not buy it again by itself",
+            )),
         },
         Err(ScanFault::CutShort(fault)) => Err(later(&gone, &fault.words, fault.kind.clone(), now)),
         Err(ScanFault::Shifting) => {
-            Err(later(&gone, "the list changes faster than it can be read", FaultKind::Broken, now))
+            Err(later(&gone, "the list changes faster than scribed can read it", FaultKind::Broken, now))
         }
-        Err(other) => Err(and(FaultKind::Gone, &format!("it cannot be looked for: {}", other.words()))),
+        Err(other) => {
+            Err(and(FaultKind::Gone, &format!("scribed cannot search the service's list for it: {}", other.words())))
+        }
     }
 }
 
 fn later(gone: &Fault, why: &str, kind: FaultKind, now: Timestamp) -> LostTranscription {
-    let words = format!("{}; it is looked for in the service's list, which cannot be read now: {why}", gone.words);
+    let words =
+        format!("{}; scribed searches the service's list for it, but cannot read the list now: {why}", gone.words);
     LostTranscription::Unread(Fault { request_id: gone.request_id.clone(), ..Fault::new(kind, words, now) })
 }
 

@@ -57,7 +57,7 @@ pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
         doubles += 1;
         let age = |listed: &ListItem| (listed.created.unwrap_or(Timestamp(i64::MAX)), listed.id.clone());
         let (keep, other) = if age(&item) < age(known) { (item.clone(), known.clone()) } else { (known.clone(), item) };
-        tracing::error!(kept = %keep.id, other = %other.id, %token, "two transcriptions carry one token; the oldest is kept");
+        tracing::error!(kept = %keep.id, other = %other.id, %token, "two transcriptions have the same token; scribed keeps the older one");
         *known = keep;
     }
     (found, doubles)
@@ -100,7 +100,7 @@ pub fn judge(
     now: Timestamp,
 ) -> Finding {
     let Some(intent) = intent(job) else {
-        return Finding::Ask(Fault::new(FaultKind::Bug, "a job without an intent was looked for", now));
+        return Finding::Ask(Fault::new(FaultKind::Bug, "internal error: the job has no record of its create", now));
     };
     if let Some(item) = found.get(&intent.token) {
         return Finding::Adopt(item.clone());
@@ -108,15 +108,15 @@ pub fn judge(
     let ask = |words: &str| Finding::Ask(ask(words, now));
     if intent.origin != identity.origin {
         return ask(&format!(
-            "its create was sent to {}, which is not the service that is configured now",
+            "scribed sent the create to {}, which is not the service that is configured now",
             intent.origin
         ));
     }
     if intent.key != identity.key {
-        return ask("its create was sent under another key, and each key sees only its own transcriptions");
+        return ask("scribed sent the create with another key, and each key sees only its own transcriptions");
     }
     if now.since(intent.sent_at) >= retention {
-        return ask("its create is older than the service keeps records (`retention`)");
+        return ask("the create is older than the service keeps records (`retention`)");
     }
     match absence::proven(intent, scan, sight) {
         Ok(()) => Finding::Absent,
@@ -134,7 +134,7 @@ pub fn unproven(fault: ScanFault, now: Timestamp) -> Fault {
     match fault {
         ScanFault::CutShort(fault) => fault,
         ScanFault::Shifting => {
-            let words = "the service's list changed faster than it could be read; it is scanned again";
+            let words = "the service's list changes faster than scribed can read it; scribed reads it again";
             Fault::new(FaultKind::Broken, words, now)
         }
         other => ask(&other.words(), now),
@@ -143,8 +143,8 @@ pub fn unproven(fault: ScanFault, now: Timestamp) -> Fault {
 
 fn ask(why: &str, now: Timestamp) -> Fault {
     let words = format!(
-        "a create may have been accepted, and it cannot be found out: {why}. Look at the service whether it has \
-         this recording; nothing is bought for it until a person says so"
+        "the service may have accepted the create, and scribed cannot find out: {why}. Check at the service \
+         whether it has this recording; scribed buys nothing for it until you decide"
     );
     Fault::new(FaultKind::Asks, words, now)
 }

@@ -38,7 +38,8 @@ pub async fn create_request(
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
         AudioAt::Remote { .. } if pick.is_some() => {
-            let words = "all of what the service fetches was to be bought in place of what is picked of it";
+            let words =
+                "internal error: a part of the audio is selected, but the service would fetch and bill all of it";
             return Err(Fault::new(FaultKind::Bug, words, now));
         }
         AudioAt::Remote { .. } => RequestAudio::Url(remote_audio::url(mount, job, now).await?),

@@ -37,7 +37,7 @@ pub struct RequestLayers {
 }
 
 /// What becomes of a job whose settings are wrong.
-const UNTIL_FIXED: &str = "nothing is sent for it until that is fixed; the others go on";
+const UNTIL_FIXED: &str = "scribed does not send the recording until that is fixed; other jobs continue";
 
 /// Which sound of a recording is sent.
 fn track_selection(source: &Source, overlays: &[Overlay]) -> Option<TrackSelection> {
@@ -54,7 +54,7 @@ fn nearest_template(source: &Source, overlays: &[Overlay]) -> Result<Template, S
         return Ok(source.template.clone());
     };
     source.shared.templates.get(name).cloned().ok_or_else(|| {
-        format!("jobs.toml has no [template.{name}], which {from} names: write it, or name another one there")
+        format!("{from} names the template {name}, and jobs.toml has no [template.{name}]: add it to jobs.toml, or name another template in {from}")
     })
 }
 
@@ -128,8 +128,7 @@ impl RequestLayers {
             rendered = row_overrides::apply(row, rendered).map_err(failed)?;
         }
         if let (Some(selection), Some(row)) = (&self.selection, self.row.as_ref().filter(|row| row.is_remote())) {
-            let words = "the service fetches by itself what its row names: nothing can be taken out of it before; move \
-                         it to a list of a source without `track` and `channels`";
+            let words = "its row names an address that the service fetches, and scribed cannot extract a part of it; move the row to a manifest of a source without `track` and `channels`";
             return Err(failed(format!("asked for of its sound: {selection}; but {words} ({})", row.place())));
         }
         rendered.pick.clone_from(&self.selection);
@@ -172,7 +171,7 @@ async fn media_tags(path: &RootedPath, now: Timestamp) -> Result<MediaTags, Faul
         // It says nothing: a template may have words for that.
         Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
         Err(error) => {
-            let words = format!("its template names `media`, and the file cannot be asked: {error}");
+            let words = format!("the template uses `media`, and scribed cannot read the file's tags: {error}");
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
     }

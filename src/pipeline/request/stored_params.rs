@@ -9,7 +9,7 @@ use crate::store::params::{ParamFiles, StoredParams};
 /// Blocks, in place: a template gives few different ones, and all but the first time they are kept already.
 pub fn keep(files: &ParamFiles, rendered: &RenderedTemplate, now: Timestamp) -> Result<Hash, Fault> {
     files.keep(&rendered.canonical()).map_err(|error| {
-        Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
+        Fault::new(FaultKind::Unwritable, format!("cannot save the parameters in the state directory: {error}"), now)
     })
 }
 
@@ -20,7 +20,7 @@ pub fn keep(files: &ParamFiles, rendered: &RenderedTemplate, now: Timestamp) -> 
 pub fn load(files: &ParamFiles, hash: &Hash, now: Timestamp) -> Result<(StoredParams, Option<TrackSelection>), Fault> {
     // Remembered, but for the first time after a start.
     files.order(hash).map_err(|error| {
-        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
+        let words = format!("cannot read the stored parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })
 }

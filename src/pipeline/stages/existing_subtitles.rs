@@ -148,7 +148,7 @@ fn is_path(below: &Path, path: &RelPath) -> bool {
     below.as_os_str().as_bytes() == path.as_bytes()
 }
 
-const UNLISTED: &str = "cannot look for subtitles beside the file";
+const UNLISTED: &str = "cannot check for existing subtitles beside the file";
 
 /// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
 /// its address.

@@ -47,9 +47,9 @@ pub enum ContentWork {
 impl ContentWork {
     fn words(self) -> &'static str {
         match self {
-            Self::Probe => "reading the recording's headers",
+            Self::Probe => "it read the recording's headers",
             Self::Render => {
-                "making outputs of the service's answer, which is kept in the folder `results` of the state directory"
+                "it made outputs of the service's answer, which is in the folder `results` of the state directory"
             }
         }
     }
@@ -115,7 +115,7 @@ impl InProgress {
     /// goes on without. `started`: when the process began. Blocks.
     pub fn open(dir: &Path, started: Uptime) -> Arc<Self> {
         let opened = Self::opened(dir, started).unwrap_or_else(|error| {
-            tracing::warn!(dir = %dir.display(), %error, "what is under way cannot be written down; work that ends the process would be repeated");
+            tracing::warn!(dir = %dir.display(), %error, "cannot record which files are being processed; if a file makes scribed crash, the next start processes that file again");
             Self::of(None, PathBuf::new(), BTreeMap::new(), started)
         });
         Arc::new(opened)
@@ -212,7 +212,7 @@ impl InProgress {
         if let Some(file) = &self.file
             && let Err(error) = file.write_all_at(line, slot * ENTRY as u64)
         {
-            tracing::debug!(%error, "what is under way cannot be written down");
+            tracing::debug!(%error, "cannot record which files are being processed");
         }
     }
 
@@ -228,7 +228,7 @@ impl InProgress {
         if inner.suspects.remove(&job).is_some()
             && let Err(error) = write(&self.suspects_file, &inner.suspects)
         {
-            tracing::debug!(%error, "the suspects of earlier starts cannot be written down");
+            tracing::debug!(%error, "cannot save the list of files that were being processed when scribed crashed");
         }
     }
 }
@@ -252,8 +252,8 @@ impl Drop for ContentWorkGuard {
 fn set_aside(job: JobId, suspect: &Suspect, now: Timestamp) -> Fault {
     let (work, ends) = (suspect.work.words(), suspect.ends);
     let words = format!(
-        "scribed ended {ends} times while it was {work}: the job is set aside, and the others go on. Look at the \
-         system's log (memory?) and at the file; `scribed retry {job}` tries it again"
+        "scribed ended {ends} times while {work}: it sets this job aside and continues with the others. Check the \
+         system log (out of memory?) and the file; `scribed retry {job}` tries the job again"
     );
     Fault::new(FaultKind::Asks, words, now)
 }

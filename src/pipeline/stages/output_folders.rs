@@ -48,7 +48,7 @@ const NAMED: usize = 20;
 const PAGE: usize = 1_000;
 
 /// Behind every reason.
-pub(crate) const NOTHING_YET: &str = "nothing is sent or bought for it until then";
+pub(crate) const NOTHING_YET: &str = "scribed sends and buys nothing for it until that is fixed";
 
 /// The folders that outputs go to, as they were last tried. One for all engines of a process.
 #[derive(Default)]
@@ -197,7 +197,7 @@ impl OutputFolders {
         }
         let hangs = |folder: &Path| {
             format!(
-                "the folder {} does not answer within {} s; {NOTHING_YET}",
+                "the folder {} did not answer within {} s; {NOTHING_YET}",
                 folder.display(),
                 ANSWERS_WITHIN.as_secs()
             )
@@ -237,10 +237,10 @@ impl OutputFolders {
         let trouble = words.map(|words| Trouble { words, scouts, is_named });
         match &trouble {
             Some(trouble) if !was_not && is_named => {
-                tracing::warn!(%source, folder = %folder.display(), reason = %trouble.words, "outputs cannot be written; nothing is bought for what would go there");
+                tracing::warn!(%source, folder = %folder.display(), reason = %trouble.words, "cannot write outputs to a folder; scribed buys nothing whose outputs go there until it can be written");
             }
             None if was_not && is_named => {
-                tracing::warn!(%source, folder = %folder.display(), "outputs can be written again");
+                tracing::warn!(%source, folder = %folder.display(), "scribed can write outputs to the folder again");
             }
             _ => {}
         }

@@ -19,12 +19,18 @@ pub fn announced_length(job: &Job) -> Option<u64> {
 /// A fault where the job does not say.
 pub async fn url(mount: &Mount, job: &Job, now: Timestamp) -> Result<RemoteUrl, Fault> {
     if let MediaFile::Object { bucket, path } = MediaFile::of(mount, job) {
-        let unsigned = |error| Fault::new(FaultKind::Unreadable, format!("no address can be signed: {error}"), now);
+        let unsigned = |error| {
+            Fault::new(
+                FaultKind::Unreadable,
+                format!("cannot sign an address of the object for the service: {error}"),
+                now,
+            )
+        };
         return bucket.signed(&path).await.map_err(unsigned);
     }
     match job.row.as_deref().map(|row| &row.media) {
         Some(RowMedia::Url(url)) => Ok(url.clone()),
-        _ => Err(Fault::new(FaultKind::Bug, "audio that is elsewhere has no address", now)),
+        _ => Err(Fault::new(FaultKind::Bug, "internal error: the job has no address for the service to fetch", now)),
     }
 }
 

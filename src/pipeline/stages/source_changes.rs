@@ -42,12 +42,12 @@ pub async fn file_missing(
             None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
         },
         Err(error) if LinkInPath::of(&error).is_some() => {
-            let words = format!("the file is not read: {error}; scribed goes on with it then");
+            let words = format!("scribed does not read the file: {error}; then the job continues");
             Err(Fault::new(FaultKind::FolderAway, words, now))
         }
         Err(error) => Err(Fault::new(
             FaultKind::Unreadable,
-            format!("cannot look at the file: {}", MediaFile::of(mount, job).said(&error)),
+            format!("cannot access the file: {}", MediaFile::of(mount, job).said(&error)),
             now,
         )),
     }

@@ -200,7 +200,8 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
     };
     let bug = |error: crate::domain::stage::IllegalTransition| Fault::new(FaultKind::Bug, error.to_string(), now);
     // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
-    let waits = Fault::new(FaultKind::Unknown, "a create may have been sent; the service's list is asked for it", now);
+    let waits =
+        Fault::new(FaultKind::Unknown, "scribed may have sent a create; it searches the service's list for it", now);
     let intended = job.clone().on(JobEvent::Intended { intent }, now).map_err(bug)?;
     Ok(intended.resting(Some(now), Some(waits)))
 }

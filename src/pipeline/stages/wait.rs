@@ -90,7 +90,8 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             let (files, id) = (Arc::clone(results), transcription.clone());
             let is_little = raw.len() <= LITTLE;
             in_place_if(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
-                let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
+                let words =
+                    format!("cannot save the result in the state directory: {error}; scribed fetches it again later");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
             let age = took.unwrap_or_else(|| now.since(job.since));
@@ -118,9 +119,10 @@ pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
     let place = job.bought_at.as_ref().filter(|place| **place != identity.origin)?;
     let (service, id) = (&identity.service, job.id);
     Some(format!(
-        "its transcription was bought at {place}, and service `{service}` is at {} now, which is not asked for it: put \
-         the old address back until it has ended (`scribed drain`), and give the new one a name of its own; or, if this \
-         is the same service with all that it had, say so by `scribed retry {id}`",
+        "the transcription was bought at {place}, but service `{service}` is now at {}, and scribed does not ask \
+         there for it. Put the old address back until the job has ended (`scribed drain`) and give the new \
+         address a service name of its own; or, if it is the same service with all its transcriptions, confirm \
+         that with `scribed retry {id}`",
         identity.origin
     ))
 }
@@ -142,7 +144,8 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
     let age = now.since(job.since);
     let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
-        let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
+        let words =
+            format!("the transcription is still {status} at the service after {age}; scribed polls rarely from now on");
         if !job.is_parked() && context.log_limit.has_line("stuck", now) {
             tracing::error!(job = %job.id, path = %job.key.path, reason = %words, "a transcription does not end");
         }
@@ -158,9 +161,10 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
 fn odd_status(status: &str, goes_back: bool) -> Option<String> {
     match Status::parse(status) {
         Status::Queued | Status::Processing if !goes_back => None,
-        Status::Queued | Status::Processing => {
-            Some(format!("the service says it is {status} again, although it was being worked on; it is asked again"))
-        }
-        _ => Some(format!("the service says it is `{status}`, which means nothing to scribed; it is asked again")),
+        Status::Queued | Status::Processing => Some(format!(
+            "the service reports {status} again, although the transcription was being processed; scribed polls \
+             again"
+        )),
+        _ => Some(format!("the service reports the unknown status `{status}`; scribed polls again")),
     }
 }

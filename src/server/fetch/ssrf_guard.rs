@@ -76,7 +76,7 @@ pub fn client(
     idle: Duration,
 ) -> reqwest::Result<reqwest::Client> {
     authorities.beside(builder(reach, connect, idle)).build().or_else(|error| {
-        tracing::warn!(%error, "no CA certificates: nothing is fetched or called over https; install `ca-certificates`");
+        tracing::warn!(%error, "this machine has no CA certificates: the service fetches and calls nothing over https; install the package `ca-certificates`");
         authorities.alone(builder(reach, connect, idle)).build()
     })
 }

@@ -123,7 +123,7 @@ impl FetchWorker {
         let underway = match begin_work(&self.store, &taken, TranscriptionWork::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
-                tracing::error!(id = %taken.id, %error, "audio cannot be fetched now; trying again");
+                tracing::error!(id = %taken.id, %error, "cannot fetch the audio of a transcription; the service tries again");
                 return After::Rest(taken);
             }
         };
@@ -135,12 +135,12 @@ impl FetchWorker {
                 After::Nothing
             }
             Ok(false) => {
-                tracing::debug!(id = %taken.id, "a fetch gives its place to another key; it begins again later");
+                tracing::debug!(id = %taken.id, "the service interrupted a download to serve another key; it starts that download again later");
                 After::PutBack(taken)
             }
             // The service itself is full, or lacks a program: that is not the transcription's end.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
-                tracing::warn!(id = %taken.id, words = refusal.message, "audio cannot be taken in now; trying again");
+                tracing::warn!(id = %taken.id, words = refusal.message, "cannot store fetched audio; the service tries again");
                 After::Rest(taken)
             }
             Err(refusal) => {
@@ -188,7 +188,7 @@ impl FetchWorker {
     }
 
     async fn fail(&self, taken: TakenTranscription, refusal: ServiceError) {
-        tracing::info!(id = %taken.id, status = refusal.status.as_u16(), words = refusal.message, "no audio was fetched");
+        tracing::info!(id = %taken.id, status = refusal.status.as_u16(), words = refusal.message, "cannot fetch the audio of a transcription; the transcription ends with an error");
         // What came is not audio: of a body it would be the request that is bad.
         let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
         let failure = TranscriptionFailure { code, message: refusal.message };

@@ -77,7 +77,8 @@ pub fn own_key(data: &Path) -> io::Result<ApiKey> {
     if durable_file::create_new(&path, key.as_bytes()).map_err(at_state(data))? {
         return Ok(ApiKey::new(key));
     }
-    read_key(&path)?.ok_or_else(|| io::Error::other("the file `key` is empty; delete it"))
+    read_key(&path)?
+        .ok_or_else(|| io::Error::other("the file `key` is empty; delete it, then the service creates a new key"))
 }
 
 fn read_key(path: &Path) -> io::Result<Option<ApiKey>> {

@@ -111,7 +111,7 @@ pub async fn create(
     match accepted {
         Acceptance::Accepted(id) => {
             if let Some(key) = service.door.name_of(&owner) {
-                tracing::info!(%id, %key, "a transcription was accepted");
+                tracing::info!(%id, %key, "the service accepted a transcription");
             }
             let result_url = base.result_url(uri.path(), id);
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())

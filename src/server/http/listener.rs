@@ -90,7 +90,7 @@ pub async fn serve<A, F>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::debug!(%error, "a connection could not be taken");
+                tracing::debug!(%error, "cannot accept a connection");
                 connections.cut_oldest_idle();
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -126,9 +126,9 @@ pub async fn serve<A, F>(
             tokio::select! {
                 // Senders that break off are their own affair.
                 ended = served => if let Err(error) = ended {
-                    tracing::debug!(%peer, %error, "a connection ended in the middle");
+                    tracing::debug!(%peer, %error, "a connection ended before its request was complete");
                 },
-                () = held.wait_until_cut() => tracing::debug!(%peer, "a connection that waited was cut off: its place is needed"),
+                () = held.wait_until_cut() => tracing::debug!(%peer, "the service closed an idle connection to make room for others"),
             }
         });
     }
@@ -139,7 +139,7 @@ pub async fn serve<A, F>(
 fn optioned(stream: TcpStream) -> TcpStream {
     // Answers are small and whole: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true).and_then(|()| watched(&stream)) {
-        tracing::debug!(%error, "a connection without its options");
+        tracing::debug!(%error, "cannot set the options of a connection");
     }
     stream
 }

@@ -108,13 +108,13 @@ impl ListenerTls {
                 let says = !was_said && (is_known || at_once);
                 state.refused = Some((content, was_said || says));
                 if says {
-                    tracing::warn!(%cert, reason, "a changed certificate is not used; the one before it stays in use, and the files are looked at again");
+                    tracing::warn!(%cert, reason, "cannot use the changed certificate files; the previous certificate stays in use, and the service checks the files again");
                 }
             }
             _ => {
                 *state = State { refused: None, warned: None, pair: state.pair.clone() };
                 let until = state.pair.validity.map(|validity| crate::wire::timestamps::format(validity.until));
-                tracing::info!(%cert, until, "another certificate is used from now on");
+                tracing::info!(%cert, until, "the service uses a new certificate from now on");
                 self.warn_of_open_key();
             }
         }
@@ -140,7 +140,7 @@ impl ListenerTls {
     fn warn_of_open_key(&self) {
         if self.files.is_key_open() {
             let key = self.files.key.display();
-            tracing::warn!(%key, "every user of this machine may read the private key; take that from them: chmod o-r");
+            tracing::warn!(%key, "every user of this machine may read the private key; remove that permission: chmod o-r");
         }
     }
 
@@ -153,7 +153,7 @@ impl ListenerTls {
         }
         state.warned = Some(today);
         let (cert, until) = (self.files.cert.display(), crate::wire::timestamps::format(until));
-        tracing::warn!(%cert, %until, "the certificate ends soon or has ended: clients refuse it then; replace the files, nothing has to be restarted");
+        tracing::warn!(%cert, %until, "the certificate expires soon or has expired, and clients then refuse it; replace the files (no restart is needed)");
     }
 
     /// Looks at the files for ever.
@@ -187,8 +187,8 @@ pub async fn accept(stream: TcpStream, tls: Option<&ListenerTls>) -> Option<Stre
     let Some(tls) = tls else { return Some(Either::Left(stream)) };
     match tokio::time::timeout(HANDSHAKE, tls.handshake(stream)).await {
         Ok(Ok(stream)) => return Some(stream),
-        Ok(Err(error)) => tracing::debug!(%error, "a connection without TLS is closed"),
-        Err(_) => tracing::debug!("a handshake took too long; the connection is closed"),
+        Ok(Err(error)) => tracing::debug!(%error, "the service closed a connection without TLS"),
+        Err(_) => tracing::debug!("a TLS handshake took too long; the service closed the connection"),
     }
     None
 }

@@ -361,7 +361,7 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
         return Err(format!("{name} has a value that the first version does not know"));
     }
     if !upgraded.removed.is_empty() {
-        tracing::debug!(keys = ?upgraded.removed, "unknown parameters are passed over");
+        tracing::debug!(keys = ?upgraded.removed, "a first-version request has unknown parameters; the service ignores them");
     }
     let mut body = upgraded.value;
     if let Some(uploaded) = form.uploaded {
@@ -385,7 +385,7 @@ fn refuse(words: String) -> Refused {
 }
 
 fn fault(words: &str) -> Refused {
-    tracing::error!(words, "the first version's call met what it does not understand");
+    tracing::error!(words, "a first-version request has parameters that the service cannot convert");
     error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 

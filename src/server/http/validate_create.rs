@@ -36,7 +36,7 @@ pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Crea
         ServiceError::invalid_fields(parameter_limits::truncate_errors(wrong.iter().map(ToString::to_string).collect()))
     })?;
     if !reading.ignored.is_empty() {
-        tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
+        tracing::debug!(keys = ?reading.ignored, "a request has unknown parameters; the service ignores them");
     }
     let wrong = beyond(&reading.params, languages);
     if !wrong.is_empty() {

@@ -109,7 +109,7 @@ fn render(view: &View) -> Result<String, ServiceError> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
     environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {
-        tracing::error!(error = format!("{error:#}"), "the page cannot be made");
+        tracing::error!(error = format!("{error:#}"), "cannot render the status page");
         internal_error()
     })
 }

@@ -138,7 +138,7 @@ fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> 
 
 fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> Row {
     let at = head.ended.as_ref().map_or(head.created, |ended| ended.at);
-    let verb = if head.ended.is_some() { "ended" } else { "came" };
+    let verb = if head.ended.is_some() { "ended" } else { "created" };
     let failure = head.ended.and_then(|ended| ended.failure);
     Row {
         id: id.to_string(),
@@ -165,9 +165,9 @@ fn disk(service: &ServiceState) -> Disk {
 
 fn recogniser(readiness: Readiness) -> Recogniser {
     let (name, state, words) = match readiness {
-        Readiness::Ready { name, languages } => (name, "ready", format!("ready; speaks {}", languages.join(", "))),
-        Readiness::Opening => ("Recogniser", "waits", "it is being opened".to_owned()),
-        Readiness::Untried => ("Recogniser", "waits", "opens with the first transcription".to_owned()),
+        Readiness::Ready { name, languages } => (name, "ready", format!("ready, language {}", languages.join(", "))),
+        Readiness::Opening => ("Recogniser", "waits", "is being loaded".to_owned()),
+        Readiness::Untried => ("Recogniser", "waits", "is loaded with the first transcription".to_owned()),
         Readiness::Missing(words) => ("Recogniser", "missing", words),
     };
     Recogniser { name: name.to_owned(), state, words }

@@ -41,7 +41,7 @@ impl TranscriptionWork {
         match self {
             Self::Fetch => "while it fetched the audio of this transcription",
             Self::Recognition => "while it transcribed this recording",
-            Self::Delivery => "while it told the end of this transcription",
+            Self::Delivery => "while it called the receiver of this transcription",
         }
     }
 }
@@ -128,7 +128,7 @@ impl Starts {
     pub fn clear(&self, id: Uuid) {
         self.known().remove(&id);
         if let Err(error) = files::remove(&self.path(id)) {
-            tracing::warn!(%id, %error, "the note that work is in progress cannot be removed; the next start counts it");
+            tracing::warn!(%id, %error, "cannot remove the note that work is in progress; if the service is killed, the next start counts it");
         }
     }
 
@@ -168,7 +168,7 @@ impl Drop for Underway {
             return self.starts.clear(self.id);
         }
         if let Err(error) = self.starts.write(self.id, count, self.work, None) {
-            tracing::warn!(id = %self.id, %error, "the note that work is in progress cannot be changed; the next start counts it");
+            tracing::warn!(id = %self.id, %error, "cannot update the note that work is in progress; if the service is killed, the next start counts it");
         }
     }
 }

@@ -284,7 +284,7 @@ impl State {
                     tracing::error!(
                         file,
                         at = place.offset,
-                        "a live transcription's record cannot be read and is left out; import it again"
+                        "cannot read the record of a live transcription; the service leaves it out. Import it again"
                     );
                 }
             }

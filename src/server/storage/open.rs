@@ -33,7 +33,7 @@ pub enum StoreOpenError {
         path: PathBuf,
     },
     /// A file that this release does not understand.
-    #[error("{} was written by a newer release of scribed (version {version})", path.display())]
+    #[error("a newer release of scribed wrote {} (version {version}); use that release or a later one", path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -41,7 +41,7 @@ pub enum StoreOpenError {
         version: u32,
     },
     /// The file system.
-    #[error("the data directory {}: {}", path.display(), crate::permission::said_state(error, path))]
+    #[error("cannot use the data directory {}: {}", path.display(), crate::permission::said_state(error, path))]
     Io {
         /// The directory.
         path: PathBuf,
@@ -147,7 +147,7 @@ fn identity(path: &Path, failed: impl Fn(io::Error) -> StoreOpenError) -> Result
         Err(error) => return Err(failed(error)),
     };
     check_version(path, kept.v)?;
-    files::parse_id(&kept.id).ok_or_else(|| failed(io::Error::other("desk.json holds no id")))
+    files::parse_id(&kept.id).ok_or_else(|| failed(io::Error::other("desk.json has no id")))
 }
 
 fn check_version(path: &Path, version: u32) -> Result<(), StoreOpenError> {
@@ -179,7 +179,8 @@ fn rebuild(
             Err(error) => {
                 tracing::error!(
                     path = %path.display(), %error,
-                    "a transcription's record cannot be read; it is left as it is and not served until a start can read it"
+                    "cannot read the record of a transcription; the service keeps the file, and serves the \
+                     transcription when a later start can read it"
                 );
                 strays.remove(&id);
                 continue;
@@ -198,7 +199,7 @@ fn rebuild(
                 restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
             }
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
+                tracing::error!(path = %path.display(), %error, "the service renamed a damaged record of a transcription");
                 fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
                 // A person may mend it: its result stays.
                 strays.remove(&id);

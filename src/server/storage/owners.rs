@@ -104,10 +104,13 @@ fn read(path: &Path) -> io::Result<Stored> {
         Err(error) => return Err(at_state(path)(error)),
     };
     match serde_json::from_slice::<Version>(&bytes) {
-        Ok(Version { v }) if v != 1 => Err(wrong(format!("it was written by a newer release of scribed (version {v})"))),
+        Ok(Version { v }) if v != 1 => Err(wrong(format!("a newer release of scribed wrote it (version {v})"))),
         // Without it named keys would get other owners, and lose their records.
         _ => serde_json::from_slice(&bytes).map_err(|error| {
-            wrong(format!("it is damaged ({error}): restore it from a backup, or delete it; then names whose key was replaced lose what they had before"))
+            wrong(format!(
+                "it is damaged ({error}): restore it from a backup, or delete it; names whose key was replaced \
+                 then lose their earlier transcriptions"
+            ))
         }),
     }
 }

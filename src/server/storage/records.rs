@@ -65,8 +65,8 @@ impl TranscriptionStore {
         let aside = self.ledger.set_aside(taken.id).ok().flatten();
         tracing::error!(
             id = %taken.id, %error, aside = ?aside,
-            "what was asked of a transcription cannot be read any more; it ends without its parameters, and its \
-             callback is not called"
+            "cannot read the parameters of a transcription any more; the transcription ends with an error, \
+             without parameters and without a callback"
         );
         let metadata = self.index().get(taken.id).and_then(|entry| entry.metadata.clone());
         let TakenTranscription { owner, upload, created, .. } = *taken;

@@ -104,7 +104,7 @@ impl TranscriptionStore {
         let before = self.clock.now().before(self.rules.retention);
         let removed = self.remove_ended_before(before, || true, |_| true);
         if removed > 0 {
-            tracing::info!(removed, "transcriptions were removed: they were kept for as long as `retention` says");
+            tracing::info!(removed, "the service removed transcriptions that are older than `retention`");
         }
     }
 
@@ -114,7 +114,10 @@ impl TranscriptionStore {
     pub(crate) fn free_space(&self) {
         let uploads = self.upload_store.free_space();
         if uploads > 0 {
-            tracing::debug!(uploads, "`disk` is short; the uploads whose last use is the oldest were removed");
+            tracing::debug!(
+                uploads,
+                "the space of `disk` is short; the service removed the least recently used uploads"
+            );
         }
         if !self.upload_store.is_nearly_full() {
             return;
@@ -122,7 +125,10 @@ impl TranscriptionStore {
         let before = self.clock.now().before(MAY_GO);
         let may = |owner: &Hash| self.upload_store.must_free_space(owner);
         let removed = self.remove_ended_before(before, || self.upload_store.is_nearly_full(), may);
-        tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
+        tracing::warn!(
+            removed,
+            "the space of `disk` is nearly used up; the service removed the oldest ended transcriptions"
+        );
     }
 
     fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
@@ -131,7 +137,7 @@ impl TranscriptionStore {
             let oldest = self.index().oldest_ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id, false) {
-                tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");
+                tracing::error!(%id, %error, "cannot remove a transcription; the service tries again in an hour");
                 break;
             }
             removed += 1;

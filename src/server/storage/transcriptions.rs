@@ -273,7 +273,7 @@ impl TranscriptionStore {
             if kills.count < MOST {
                 tracing::warn!(
                     %id, kills = kills.count, most = MOST,
-                    "the service was killed {}; it is started again, alone", kills.work.describe()
+                    "the service was killed {}; it starts this work again, with no other work beside it", kills.work.describe()
                 );
                 continue;
             }
@@ -281,7 +281,7 @@ impl TranscriptionStore {
             match self.set_aside(id, kills) {
                 Ok(()) => self.starts.clear(id),
                 Err(error) => {
-                    tracing::error!(%id, %error, "a transcription that must not be started again cannot be ended; the next start tries again")
+                    tracing::error!(%id, %error, "cannot end a transcription that must not start again; the next start tries again")
                 }
             }
         }

@@ -202,7 +202,7 @@ impl Dispatcher {
                 }
             }
             Err(error) => {
-                tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
+                tracing::error!(id = %due.id, %error, "cannot read the transcription for a webhook call; the service tries again");
                 self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
                 return true;
             }
@@ -215,12 +215,16 @@ impl Dispatcher {
         }
         match (settled, heard) {
             (Err(error), _) => {
-                tracing::error!(id = %due.id, %error, "how a call went cannot be written; it is made again");
+                tracing::error!(id = %due.id, %error, "cannot save the outcome of a webhook call; the service repeats the call");
                 self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
             }
-            (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the end was told"),
-            (Ok(true), Err(words)) => tracing::info!(id = %due.id, words, "the end could not be told; trying again"),
-            (Ok(false), Err(words)) => tracing::warn!(id = %due.id, words, "the end could not be told; given up"),
+            (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the service called the receiver of a transcription"),
+            (Ok(true), Err(words)) => {
+                tracing::info!(id = %due.id, words, "a webhook call failed; the service tries again")
+            }
+            (Ok(false), Err(words)) => {
+                tracing::warn!(id = %due.id, words, "a webhook call failed for the last time; the service gives up")
+            }
         }
         true
     }
@@ -230,7 +234,7 @@ impl Dispatcher {
     fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> String {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
-            tracing::warn!(host, reason = %forbidden, "an end cannot be told there; `fetch_private = true` under [serve] allows it");
+            tracing::warn!(host, reason = %forbidden, "the service must not call this receiver, which is on a private network; `fetch_private = true` in [serve] allows it");
         }
         forbidden.to_string()
     }
@@ -250,7 +254,7 @@ impl Dispatcher {
         };
         let host = url.host_str().unwrap_or_default().to_owned();
         ssrf_guard::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
-        tracing::debug!(id = %due.id, %method, "telling an end");
+        tracing::debug!(id = %due.id, %method, "calling the receiver of a transcription");
         let seconds = self.clock.now().0.div_euclid(1000);
         let length = letter.body.total_bytes();
         let whole = WHOLE + Duration::from_secs(length / SLOWEST);

@@ -64,7 +64,7 @@ impl TranscriptionStore {
         for due in due.into_iter().filter(|due| kills.contains_key(&kill_count::delivery_id(due.id, due.number))) {
             self.index().remove_delivery(due);
             if let Err(error) = self.record_attempt(due, false) {
-                tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");
+                tracing::error!(id = %due.id, %error, "cannot count a webhook call during which the service was killed; the service repeats it after the next start");
             }
         }
         kills.into_keys().for_each(|key| self.starts.clear(key));

@@ -111,9 +111,9 @@ impl Bucket {
             Some(503) if s3::words(&error).contains("SlowDown") => Ok(()),
             Some(404) => Err("does not exist: create it, or correct its name".to_owned()),
             Some(401 | 403) => {
-                Err(format!("may not be listed: {}; fix its key or the key's permissions", s3::words(&error)))
+                Err(format!("cannot be listed: {}; check its key and the key's permissions", s3::words(&error)))
             }
-            Some(301 | 307 | 400) => Err(format!("cannot be listed: {}; is its `region` right?", s3::words(&error))),
+            Some(301 | 307 | 400) => Err(format!("cannot be listed: {}; check its `region`", s3::words(&error))),
             _ => Err(format!("cannot be reached: {}", s3::words(&error))),
         }
     }

@@ -58,7 +58,7 @@ async fn each<T>(bucket: &Bucket, told: impl Fn(Listed) -> Option<T>, to: &Sende
             Ok(None) => return,
             Err(error) => {
                 let why = words(&error);
-                let words = format!("the listing of the bucket broke off: {why}; the next scan looks at the rest");
+                let words = format!("the listing of the bucket was interrupted: {why}; the next scan continues");
                 return say(to, told(Listed::Trouble(words))).await;
             }
         };
@@ -81,7 +81,7 @@ async fn say<T>(to: &Sender<T>, last: Option<T>) {
 fn unspeakable(key: &str) -> String {
     let key = RelPath::new(key.as_bytes()).shown();
     format!(
-        "{key}: passed over: no request can name a key with an empty part, a dot alone or a control character in it; \
-         rename it"
+        "{key}: ignored: scribed cannot request a key with an empty part, a single dot or a control character; \
+         rename the object"
     )
 }

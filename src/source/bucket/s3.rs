@@ -52,7 +52,7 @@ pub fn client(bucket: &BucketConfig, patience: S3Retries) -> Result<AmazonS3, St
     let builder = match &bucket.access {
         BucketAccess::Nobody => builder.with_skip_signature(true),
         BucketAccess::Key { secret, .. } if secret.expose().is_empty() => {
-            return Err("cannot be spoken to: the command that asks does not have its key (`s3.secret`)".to_owned());
+            return Err("cannot be used: this command cannot read its key (`s3.secret`)".to_owned());
         }
         BucketAccess::Key { id, secret, token } => {
             let keyed = builder.with_access_key_id(id.expose()).with_secret_access_key(secret.expose());
@@ -62,7 +62,7 @@ pub fn client(bucket: &BucketConfig, patience: S3Retries) -> Result<AmazonS3, St
             }
         }
     };
-    builder.build().map_err(|error| format!("cannot be spoken to: {}", words(&error)))
+    builder.build().map_err(|error| format!("cannot be used: {}", words(&error)))
 }
 
 /// As the crate wants it: with the bucket's name where that belongs to the host's.
@@ -157,13 +157,13 @@ pub fn words(error: &object_store::Error) -> String {
 fn without_answer(error: &object_store::Error) -> String {
     use object_store::Error as E;
     match error {
-        E::NotFound { .. } => "it is not there (404)".to_owned(),
+        E::NotFound { .. } => "not found (404)".to_owned(),
         E::PermissionDenied { .. } => "access is denied (403)".to_owned(),
-        E::Unauthenticated { .. } => "the key is not taken (401)".to_owned(),
-        E::Precondition { .. } | E::NotModified { .. } => "it is not as it was (412)".to_owned(),
-        E::AlreadyExists { .. } => "something is there already".to_owned(),
+        E::Unauthenticated { .. } => "the key is not valid (401)".to_owned(),
+        E::Precondition { .. } | E::NotModified { .. } => "it has changed (412)".to_owned(),
+        E::AlreadyExists { .. } => "an object with this name exists already".to_owned(),
         other => match status(other) {
-            Some(status) => format!("the server answers {status}"),
+            Some(status) => format!("the server answered {status}"),
             None => deepest(other),
         },
     }

@@ -106,33 +106,31 @@ pub enum Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ignored(pattern) => write!(f, "passed over: {pattern}"),
+            Self::Ignored(pattern) => write!(f, "ignored: {pattern}"),
             Self::Below { folder, rule } => write!(f, "in the folder {}, which is {rule}", folder.display()),
-            Self::Marker => f.write_str("passed over: the marker by which scribed knows this folder again"),
-            Self::OwnFolder => {
-                f.write_str(
-                    "passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)",
-                )
-            }
-            Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
-            Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
+            Self::Marker => f.write_str("ignored: the marker by which scribed recognises this folder"),
+            Self::OwnFolder => f.write_str(
+                "ignored: a file of scribed (state, configuration, a key or service data), or in an output folder (`place`)",
+            ),
+            Self::OurOutput => f.write_str("ignored: an output that scribed wrote"),
+            Self::NotAFile(kind) => write!(f, "ignored: {}, not a regular file", kind.words()),
             Self::Line { file, line, pattern } => {
-                write!(f, "passed over: line {line} of {} ({pattern})", file.display())
+                write!(f, "ignored: line {line} of {} ({pattern})", file.display())
             }
             Self::Unread { file, why } => {
-                write!(f, "passed over, to be safe: {} {why}", file.display())
+                write!(f, "ignored, to be safe: {} {why}", file.display())
             }
-            Self::NotIncluded => f.write_str("passed over: no pattern of the source's `include` takes it"),
-            Self::Excluded => f.write_str("passed over: the source's `exclude` takes it out"),
-            Self::Manifest => f.write_str("passed over: a manifest; what its rows name is transcribed"),
-            Self::NotListed => f.write_str("passed over: the source takes what its manifests name"),
-            Self::TooLong => write!(f, "passed over: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
+            Self::NotIncluded => f.write_str("ignored: no `include` pattern of the source matches it"),
+            Self::Excluded => f.write_str("ignored: an `exclude` pattern of the source matches it"),
+            Self::Manifest => f.write_str("ignored: a manifest; scribed transcribes what its rows name"),
+            Self::NotListed => f.write_str("ignored: the source transcribes only what its manifests name"),
+            Self::TooLong => write!(f, "ignored: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
         }
     }
 }
 
 /// What to do about paths that are too long.
-pub const MOVE_UP: &str = "move it up, or make a source of a folder further down";
+pub const MOVE_UP: &str = "move it to a higher folder, or make a lower folder a source";
 
 impl EntryKind {
     /// For people.
@@ -140,7 +138,7 @@ impl EntryKind {
         match self {
             Self::File => "a file",
             Self::Folder => "a folder",
-            Self::Link => "a symbolic link (links are not followed)",
+            Self::Link => "a symbolic link (scribed does not follow links)",
             Self::Pipe => "a named pipe",
             Self::Socket => "a socket",
             Self::Device => "a device",
@@ -259,19 +257,19 @@ mod tests {
         insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @r"
         talk.wav: taken
         a/b/talk.WAV: taken
-        talk.txt: passed over: no pattern of the source's `include` takes it
-        a/rushes/talk.wav: passed over: the source's `exclude` takes it out
-        .scribed: passed over: the marker by which scribed knows this folder again
-        a/.scribed: passed over: the marker by which scribed knows this folder again (.scribed)
-        a/.talk.wav.a8Xk2P: passed over: rsync's temporary name of a file that is being copied (.NAME.XXXXXX)
-        @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is passed over: a Synology's previews and notes (@eaDir)
-        a/.git/b/c.wav: in the folder a/.git, which is passed over: hidden: a name that begins with a dot (.*)
-        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)
+        talk.txt: ignored: no `include` pattern of the source matches it
+        a/rushes/talk.wav: ignored: an `exclude` pattern of the source matches it
+        .scribed: ignored: the marker by which scribed recognises this folder
+        a/.scribed: ignored: the marker by which scribed recognises this folder (.scribed)
+        a/.talk.wav.a8Xk2P: ignored: a temporary file of rsync (.NAME.XXXXXX)
+        @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is ignored: previews and metadata of a Synology (@eaDir)
+        a/.git/b/c.wav: in the folder a/.git, which is ignored: hidden: its name begins with a dot (.*)
+        .state/uploads/x.wav: in the folder .state, which is ignored: state, configuration, a key or service data of scribed, or an output folder (`place`)
         Folder: taken
-        Link: passed over: a symbolic link (links are not followed), not a regular file
-        Pipe: passed over: a named pipe, not a regular file
-        Socket: passed over: a socket, not a regular file
-        Device: passed over: a device, not a regular file
+        Link: ignored: a symbolic link (scribed does not follow links), not a regular file
+        Pipe: ignored: a named pipe, not a regular file
+        Socket: ignored: a socket, not a regular file
+        Device: ignored: a device, not a regular file
         ");
     }
 

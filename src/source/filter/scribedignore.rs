@@ -110,7 +110,8 @@ impl IgnoreFiles {
     /// A file that is not understood whole may be meant to keep out anything: nothing below it is taken.
     fn unread(&mut self, folder: &Path, why: String) -> Lines {
         let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
-        self.troubles.push(format!("{shown} {why}; no recording of its folder is taken until that is corrected"));
+        self.troubles
+            .push(format!("{shown} {why}; scribed takes no recording below its folder until that is corrected"));
         Lines::Unread(why)
     }
 }
@@ -130,7 +131,7 @@ fn compiled(folder: &Path, text: &str) -> Result<Gitignore, String> {
             return Err(format!("cannot be used: its line {number} {why}"));
         }
         let added = builder.add_line(Some(PathBuf::from(number.to_string())), line);
-        added.map_err(|error| format!("cannot be used: its line {number} is no pattern: {error}"))?;
+        added.map_err(|error| format!("cannot be used: its line {number} is not a pattern: {error}"))?;
     }
     builder.build().map_err(|error| format!("cannot be used: {error}"))
 }
@@ -158,7 +159,7 @@ mod tests {
             ("keep.mov", "taken"),
             ("top.wav", "line 3 of .scribedignore (/top.wav)"),
             ("c/top.wav", "taken"),
-            ("raw/x.wav", "in the folder raw, which is passed over: line 4 of .scribedignore (raw/)"),
+            ("raw/x.wav", "in the folder raw, which is ignored: line 4 of .scribedignore (raw/)"),
             ("a/x.mov", "taken"),
             ("a/secret.wav", "line 2 of a/.scribedignore (secret*)"),
             ("a/b/talk.mov", "line 1 of a/b/.scribedignore (talk.mov)"),
@@ -177,13 +178,13 @@ mod tests {
         let root = tempfile::TempDir::new().unwrap();
         fs::create_dir(root.path().join("a")).unwrap();
         std::os::unix::fs::symlink("elsewhere", root.path().join("a/.scribedignore")).unwrap();
-        assert!(told(root.path(), "a/talk.wav", false).contains("a/.scribedignore is a link"));
+        assert!(told(root.path(), "a/talk.wav", false).contains("a/.scribedignore is a symbolic link"));
         assert_eq!(told(root.path(), "talk.wav", false), "taken");
         fs::write(root.path().join(IGNORE_FILE), "*.mov\na{b\n").unwrap();
         let mut ignoring = IgnoreFiles::new(root.path());
         assert!(ignoring.rule(Path::new("x.mov"), false).is_some());
         let trouble = ignoring.troubles().remove(0);
-        assert!(trouble.starts_with(".scribedignore cannot be used: its line 2 is no pattern"), "{trouble}");
+        assert!(trouble.starts_with(".scribedignore cannot be used: its line 2 is not a pattern"), "{trouble}");
         assert!(told(root.path(), "talk.wav", false).contains("line 2"), "it may be meant to keep out anything");
     }
 

@@ -43,20 +43,23 @@ fn is_absence(error: &io::Error) -> bool {
 fn bare(folder: &RootedPath) -> Presence {
     let shown = folder.full();
     Presence::Unknown(format!(
-        "the folder {} is empty: it may be the bare mount point of a share that is away. Remove it if it was emptied on \
-         purpose",
+        "the folder {} is empty: it may be the mount point of a share that is not mounted. If it was emptied on \
+         purpose, remove it",
         shown.display()
     ))
 }
 
 /// A folder outside of the source's own: nobody has marked it.
 fn away(folder: &RootedPath) -> Presence {
-    Presence::Unknown(format!("the folder {} is not there: its disk or share may be away", folder.full().display()))
+    Presence::Unknown(format!(
+        "the folder {} does not exist: its disk or share may not be mounted",
+        folder.full().display()
+    ))
 }
 
 fn unknown(path: &RootedPath, error: &io::Error) -> Presence {
     let path = path.full();
-    Presence::Unknown(format!("{} cannot be looked at: {}", path.display(), said(error, &path)))
+    Presence::Unknown(format!("cannot access {}: {}", path.display(), said(error, &path)))
 }
 
 #[cfg(test)]

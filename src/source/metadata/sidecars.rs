@@ -95,7 +95,7 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(told("b.mp4").contains("b.toml is no regular file"));
+        assert!(told("b.mp4").contains("b.toml is not a regular file"));
         fs::write(at("c.toml"), b"language = \"de\"\n# caf\xe9\n").unwrap();
         assert!(told("c.mp4").contains("not UTF-8 in line 2"));
         fs::write(at("d.toml"), vec![b'#'; 300 * 1024]).unwrap();

@@ -36,7 +36,7 @@ pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
             Ok(None)
         }
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-            Err("is a link, and links are not followed: put the file itself there".to_owned())
+            Err("is a symbolic link, and scribed does not follow links: replace the link by the file itself".to_owned())
         }
         Err(error) => Err(format!("cannot be read: {}", said(&error, &path.full()))),
     }
@@ -50,14 +50,14 @@ fn opened(path: &RootedPath) -> io::Result<Result<SmallFile, String>> {
         return Err(io::ErrorKind::NotFound.into());
     }
     if !meta.is_file() {
-        return Ok(Err("is no regular file: take it away".to_owned()));
+        return Ok(Err("is not a regular file: remove it".to_owned()));
     }
     let changed = Timestamp(meta.mtime().max(meta.ctime()).saturating_mul(1_000));
     let mut bytes = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST {
         return Ok(Err(format!(
-            "is larger than {LONGEST} bytes, so it is none of scribed's: rename it, or shorten it"
+            "is larger than {LONGEST} bytes, so scribed does not read it: rename it, or shorten it"
         )));
     }
     Ok(match String::from_utf8(bytes) {

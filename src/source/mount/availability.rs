@@ -37,7 +37,7 @@ impl Away {
     }
 
     fn then(&self) -> &str {
-        self.refused().unwrap_or("nothing is changed until it is back")
+        self.refused().unwrap_or("scribed changes nothing until it is back")
     }
 }
 
@@ -162,7 +162,8 @@ impl Mount {
     }
 
     fn bare(&self) -> Away {
-        let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
+        let why =
+            "is empty, and scribed never saw a file in it: it may be the mount point of a share that is not mounted";
         self.away_because(why.to_owned(), None)
     }
 
@@ -207,7 +208,7 @@ impl Mount {
                     before.is_some()
                 });
                 // At the level at which it was told to be away.
-                let words = "what the source lies in is back";
+                let words = "the folder of the source is back; its jobs continue";
                 match before {
                     Some(away) if away.is_passing() => {
                         tracing::info!(source = %name, folder = %folder.display(), "{words}");
@@ -225,9 +226,9 @@ impl Mount {
                 self.availability.expire();
                 let is_news = self.availability.away.send_if_modified(|known| known.replace(away.clone()).is_none());
                 if is_news && waits {
-                    tracing::info!(source = %name, reason = %away, "the source waits");
+                    tracing::info!(source = %name, reason = %away, "the folder of the source is not available for a moment; its jobs wait");
                 } else if is_news {
-                    tracing::error!(source = %name, reason = %away, "the source is frozen");
+                    tracing::error!(source = %name, reason = %away, "the folder of the source is not available; its jobs wait until it is back");
                 }
                 Err(away)
             }

@@ -50,7 +50,7 @@ impl MountedFolder {
     /// As the state directory remembers it. Nothing is looked at yet.
     pub(super) fn new(source: Arc<Source>, state: &Path, memory: FolderMemory, look: FolderLook) -> Self {
         let known = memory.load().unwrap_or_else(|error| {
-            let words = "cannot read what the folder is recognised by; it is learned again";
+            let words = "cannot read the record of the folder's marker; scribed creates it again";
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });
@@ -211,8 +211,7 @@ impl MountedFolder {
                 true
             }
             Err(error) => {
-                let words =
-                    "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
+                let words = "cannot write a marker into the folder; until there is one, an unmounted share would look like deleted files";
                 let error = explained(error, &folder.join(MARKER));
                 tracing::warn!(source = %self.source.name, %error, "{words}");
                 false
@@ -227,7 +226,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub(super) fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> {
     marker::recognise(folder, known)?;
-    Disk::of(folder).map_err(|error| UnknownFolder::Away(format!("does not answer: {}", said(&error, folder))))
+    Disk::of(folder).map_err(|error| UnknownFolder::Away(format!("cannot be read: {}", said(&error, folder))))
 }
 
 fn is_bare(folder: &Path) -> bool {

@@ -127,20 +127,20 @@ pub enum UnknownFolder {
     Away(String),
     /// It is there, without what it was known by.
     #[error(
-        "has lost its marker: the file {MARKER} in it is gone, so this may be the bare mount point of a share \
-             that is not mounted; if it was emptied on purpose, make an empty file {MARKER} in it"
+        "has lost its marker: the file {MARKER} in it is gone, so this may be the mount point of a share that is \
+         not mounted; if the folder was emptied on purpose, create an empty file {MARKER} in it"
     )]
     NoMarker,
     /// It has somebody else's.
     #[error(
-        "has another marker than it had, so another disk or share may be mounted there; if it is the right \
-             one, empty the file {MARKER} in it"
+        "has another marker than before, so another disk or share may be mounted there; if it is the right one, \
+         empty the file {MARKER} in it"
     )]
     OtherMarker,
     /// It lies on another file system.
     #[error(
-        "lies on another file system ({now}) than it did ({before}): mount the right one; if this is the right \
-             one, make an empty file {MARKER} in it"
+        "is on another file system ({now}) than before ({before}): mount the right one; if this is the right one, \
+         create an empty file {MARKER} in it"
     )]
     OtherFileSystem {
         /// What it lies on.
@@ -191,12 +191,12 @@ pub fn is_blank(folder: &Path) -> bool {
 
 fn words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "is not there".to_owned(),
+        io::ErrorKind::NotFound => "does not exist".to_owned(),
         _ if is_no_file(error) => format!(
-            "has something else in the place of its marker: {MARKER} in it is a link or a folder, or no plain file; take \
-             it away, and make an empty file {MARKER} there"
+            "has no usable marker: {MARKER} in it is a link, a folder or another special file; remove it, and \
+             create an empty file {MARKER} there"
         ),
-        _ => format!("does not answer: {error}"),
+        _ => format!("cannot be read: {error}"),
     }
 }
 
@@ -282,8 +282,9 @@ fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
     Ok(id)
 }
 
-pub(crate) const EXPLAINED: &str = "scribed knows this folder by this file. Where the file is missing, scribed takes the share or \
-                         disk to be away and leaves everything as it is. Please leave it here.\n";
+pub(crate) const EXPLAINED: &str = "scribed recognises this folder by this file. If the file is missing, scribed \
+                                    assumes that the share or disk is not mounted and changes nothing. Please \
+                                    leave it here.\n";
 
 #[cfg(test)]
 mod tests {
@@ -339,7 +340,7 @@ mod tests {
     fn what_is_no_folder_is_away() {
         let folder = TempDir::new().unwrap();
         let nothing = recognise(&folder.path().join("none"), None).unwrap_err();
-        assert_eq!(nothing.to_string(), "is not there");
+        assert_eq!(nothing.to_string(), "does not exist");
         fs::write(folder.path().join("file"), "").unwrap();
         assert!(matches!(recognise(&folder.path().join("file"), None), Err(UnknownFolder::Away(_))));
     }

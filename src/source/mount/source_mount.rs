@@ -125,7 +125,7 @@ impl Mount {
     pub fn place_ready(&self) -> Result<(), String> {
         let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
         let shown = place.display();
-        let failed = |error: io::Error| format!("outputs cannot go to {shown}: {}", said(&error, place));
+        let failed = |error: io::Error| format!("cannot write outputs to {shown}: {}", said(&error, place));
         if let Some(known) = memory.load().map_err(failed)? {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
@@ -244,7 +244,7 @@ mod tests {
         });
         let mount = Mount { clock: Arc::new(Hasty), ..mount(dirs[0].path(), dirs[1].path(), look) };
         for _ in 0..5 {
-            assert!(mount.there().await.unwrap_err().to_string().contains("does not answer within 10 s"));
+            assert!(mount.there().await.unwrap_err().to_string().contains("did not answer within 10 s"));
         }
         assert_eq!(*asked.lock().unwrap(), 1);
         drop(go); // the server answers again

@@ -73,5 +73,5 @@ impl Storage {
 }
 
 pub(super) fn no_answer() -> UnknownFolder {
-    UnknownFolder::Away(format!("does not answer within {} s", ANSWERS_WITHIN.as_secs()))
+    UnknownFolder::Away(format!("did not answer within {} s", ANSWERS_WITHIN.as_secs()))
 }

@@ -149,8 +149,8 @@ impl Claim {
                 return Ok(answer);
             }
         }
-        let then = "it is looked at again in a moment".to_owned();
-        Err(refused("is being claimed by others at this moment".to_owned(), then))
+        let then = "scribed tries again in a moment".to_owned();
+        Err(refused("is being claimed by several installations at this moment".to_owned(), then))
     }
 
     /// Whether another installation works in the folder, which is not the one that is known. Blocks.
@@ -189,8 +189,10 @@ impl Claim {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let why = said(&error, &self.folder.join(MARKER));
                 return Err(refused(
-                    format!("has a marker that cannot be read ({why}), so another installation may work in it"),
-                    format!("nothing of it is done until this user may read and write the file {MARKER} in it"),
+                    format!(
+                        "has a marker that scribed cannot read ({why}), so another installation may use the folder"
+                    ),
+                    format!("scribed does nothing for it until this user may read and write the file {MARKER} in it"),
                 ));
             }
             Err(error) => {
@@ -200,8 +202,8 @@ impl Claim {
         };
         let mut inner = self.inner();
         if inner.ended {
-            let then = "nothing more is begun there".to_owned();
-            return Err(refused("is not worked in any more by this run".to_owned(), then));
+            let then = "scribed starts nothing more there".to_owned();
+            return Err(refused("is no longer used by this run".to_owned(), then));
         }
         self.look_above(&mut inner, at)?;
         let me = self.me();
@@ -248,7 +250,7 @@ impl Claim {
             (OwnershipDecision::Held | OwnershipDecision::Taken { .. }, _) => {
                 drop(inner);
                 if let Some(FolderIdentity::FileSystem(_)) = known {
-                    self.unguarded("nothing can be written there");
+                    self.unguarded("scribed cannot write there");
                 }
                 Ok(Some(ClaimResult::Open))
             }
@@ -293,7 +295,7 @@ impl Claim {
             let ended = Owner { released: true, alive: timestamps::format(wall), ..(**owner).clone() };
             if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
                 let error = said(&error, &self.folder.join(MARKER));
-                tracing::debug!(source = %self.source, error, "the end could not be written into the folder's marker");
+                tracing::debug!(source = %self.source, error, "cannot note the end of this run in the folder's marker");
             }
         }
     }
@@ -338,7 +340,7 @@ impl Claim {
                     // So that the next run of `once` goes on counting.
                     let _ = self.keep_changed(inner);
                 }
-                return Err(in_use(&format!("lies in {}, which", above.display()), owner, left, false));
+                return Err(in_use(&format!("is inside {}, which", above.display()), owner, left, false));
             }
         }
         Ok(())
@@ -397,7 +399,7 @@ impl Claim {
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
             Err(error) => {
                 let error = said(&error, &self.folder.join(MARKER));
-                tracing::warn!(source = %self.source, error, "no sign of life could be written into the folder's marker")
+                tracing::warn!(source = %self.source, error, "cannot update the time of the last sign of life in the folder's marker")
             }
         }
     }
@@ -422,8 +424,8 @@ impl Claim {
         let kept = self.keep(&inner.kept);
         kept.map_err(|error| {
             let path = self.installation.path.display().to_string();
-            let why = format!("cannot be claimed: nothing can be kept in the state directory {path} ({error})");
-            refused(why, "nothing of it is done until that can be written".to_owned())
+            let why = format!("cannot be claimed: scribed cannot write to the state directory {path} ({error})");
+            refused(why, "scribed does nothing for it until it can write there".to_owned())
         })?;
         (me.since, me.alive) = (timestamps::format(at.wall), timestamps::format(at.wall));
         me.took_over = inner.kept.pending;
@@ -455,12 +457,12 @@ impl Claim {
     fn tell_takeover(&self, found: &MarkerOwner) {
         let from = match found {
             MarkerOwner::Owned(owner) => owner.described(),
-            _ => "an installation that has not said which it is".to_owned(),
+            _ => "an installation that did not name itself".to_owned(),
         };
         tracing::warn!(
             source = %self.source, folder = %self.folder.display(), %from,
-            "this installation takes the folder over: the service's list is looked through for what was bought there \
-             before anything is bought"
+            "this installation takes over the folder; before it buys anything, it reads the service's list for \
+             what was bought there"
         );
     }
 
@@ -475,9 +477,10 @@ impl Claim {
             inner.closed_until = None;
             return Ok(if is_pending { ClaimResult::Distrust } else { ClaimResult::Open });
         }
-        let why = "was another installation's, and is taken over".to_owned();
+        let why = "was used by another installation and is being taken over".to_owned();
         let then = format!(
-            "it goes on by itself in {}: until then the service's list may not show what that one bought",
+            "it continues by itself in {}: until then the service's list may lack what the other installation \
+             bought",
             shown(left)
         );
         Err(UnknownFolder::Refused(OwnershipRefusal { why, then, waits: Some(left) }))
@@ -492,17 +495,18 @@ impl Claim {
         if self.terms.is_some() && !std::mem::replace(&mut inner.is_told, true) {
             tracing::warn!(
                 source = %self.source, folder = %self.folder.display(), reason = %why,
-                "who works in this folder cannot be written into it: a second installation there would not be noticed, \
-                 and would buy everything again"
+                "cannot write the owner of the folder into its marker: if a second installation used the folder, \
+                 neither would notice, and it would buy everything again"
             );
         }
     }
 
     fn without_state(&self) -> UnknownFolder {
         let state = self.installation.path.display();
-        let why =
-            format!("is left alone: the state directory {state} was deleted or replaced while scribed runs on it");
-        refused(why, "nothing more is bought; scribed has to be started again".to_owned())
+        let why = format!(
+            "is not used any more: the state directory {state} was deleted or replaced while scribed runs on it"
+        );
+        refused(why, "scribed buys nothing more; restart it".to_owned())
     }
 
     fn keep_changed(&self, inner: &Inner) -> io::Result<()> {
@@ -538,8 +542,10 @@ fn key(found: &MarkerOwner, life: Life) -> String {
 
 fn unwritable(error: &io::Error, marker: &Path) -> String {
     match error.kind() {
-        io::ErrorKind::InvalidData => format!("the file {MARKER} in it is not as scribed writes it; empty it"),
-        _ => format!("the file {MARKER} in it cannot be written: {}", said(error, marker)),
+        io::ErrorKind::InvalidData => {
+            format!("the file {MARKER} in it has content that scribed did not write; empty the file")
+        }
+        _ => format!("cannot write the file {MARKER} in it: {}", said(error, marker)),
     }
 }
 
@@ -549,19 +555,24 @@ fn in_use(place: &str, owner: &Owner, left: Option<Duration>, copy: bool) -> Unk
     let why = format!("{place}is in use by {who}: {}", owner.described());
     let by_itself = left.map(|left| {
         let left = shown(left);
-        format!(", and this one takes over by itself if that one gives no sign of life for another {left}")
+        format!(", and this one takes over by itself after another {left} without a sign of life")
     });
     let then = format!(
-        "nothing of it is done here{}. Give each folder to one installation only. To take over now, stop the other one; \
-         if that cannot be done, empty the file {MARKER} in the folder",
+        "scribed does nothing for it here{}. Use each folder with one installation only. To take over now, stop \
+         the other one; if that is not possible, empty the file {MARKER} in the folder",
         by_itself.unwrap_or_default()
     );
     refused(why, then)
 }
 
 fn yielded(left: Duration) -> UnknownFolder {
-    let then = format!("another installation may take it over now; if none does, this one goes on in {}", shown(left));
-    UnknownFolder::Refused(OwnershipRefusal { why: "had its marker emptied".to_owned(), then, waits: None })
+    let then =
+        format!("another installation may take it over now; if none does, this one continues in {}", shown(left));
+    UnknownFolder::Refused(OwnershipRefusal {
+        why: "has an empty marker: a person emptied it".to_owned(),
+        then,
+        waits: None,
+    })
 }
 
 fn refused(why: String, then: String) -> UnknownFolder {
@@ -746,7 +757,7 @@ mod tests {
         assert_eq!(site.look(&site.works("a"), 0), Ok(ClaimResult::Open));
         let (same, other) = (site.run("a", &inner), site.run("b", &inner));
         let error = other.look(Some(&known), at(0)).unwrap_err().to_string();
-        assert!(error.starts_with("lies in ") && error.contains("media, which is in use by another"), "{error}");
+        assert!(error.starts_with("is inside ") && error.contains("media, which is in use by another"), "{error}");
         assert_eq!(same.look(Some(&known), at(0)), Ok(ClaimResult::Open), "two sources of one installation");
     }
 

@@ -56,7 +56,7 @@ impl ScanCheckpoint {
         let (file, kept) = (self.file.clone(), Kept { folder: of(&self.folder), behind: of(behind) });
         let written = blocking(move || write(&file, &kept)).await;
         if let Err(error) = written {
-            tracing::debug!(%error, "cannot save how far the scan is: if it is interrupted, it starts from the beginning");
+            tracing::debug!(%error, "cannot save the progress of the scan; if it is interrupted, it starts again from the beginning");
         }
     }
 

@@ -150,7 +150,7 @@ impl ScanSchedule {
         let kept = Kept { folder, selection_hash: Some(self.source.selection_hash), last };
         let written = blocking(move || write(&file, &kept, durability)).await;
         if let Err(error) = written {
-            let words = "when the source was scanned cannot be kept: after a restart it may be scanned again";
+            let words = "cannot save the time of the last scan; after a restart the source may be scanned again";
             tracing::warn!(source = %self.source.name, file = %self.file.display(), %error, "{words}");
         }
     }

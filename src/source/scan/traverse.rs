@@ -302,7 +302,8 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
         // It was a folder when it was listed, or heard of. Links are passed over.
         _ if LinkInPath::of(error).is_some() => None,
         io::ErrorKind::InvalidFilename => Some(format!(
-            "{path}: nothing below is looked at: the paths there are longer than the system opens; {MOVE_UP}"
+            "{path}: scribed does not scan the folders below: their paths are longer than the system can open; \
+             {MOVE_UP}"
         )),
         _ => Some(format!("{path}: {}", said(error, whole))),
     }

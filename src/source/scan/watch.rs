@@ -170,12 +170,13 @@ fn is_gone(error: &notify::Error) -> bool {
 fn words(error: &notify::Error) -> String {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => {
-            "the system's limit of watched folders is reached (sysctl fs.inotify.max_user_watches)".to_owned()
+            "the system's limit of watched folders is reached (raise it with sysctl fs.inotify.max_user_watches)"
+                .to_owned()
         }
         notify::ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
-            "the system's limit of watchers is reached (sysctl fs.inotify.max_user_instances)".to_owned()
+            "the system's limit of watchers is reached (raise it with sysctl fs.inotify.max_user_instances)".to_owned()
         }
-        _ => format!("the system does not watch it: {error}"),
+        _ => format!("the system cannot watch the folder: {error}"),
     }
 }
 

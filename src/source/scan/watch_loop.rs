@@ -142,7 +142,7 @@ impl WatchLoop<'_> {
             // It tells of nothing, and each listing may cost: `scan` alone says how often.
             None if !self.mount.can_be_watched() => None,
             None if network => {
-                self.polls("it lies on a network mount, which tells of no changes".to_owned(), unwatched);
+                self.polls("the folder is on a network mount, which does not report changes".to_owned(), unwatched);
                 None
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
@@ -160,7 +160,7 @@ impl WatchLoop<'_> {
     fn polls_shares(&self, shares: &[PathBuf]) {
         for share in shares {
             let (folder, every) = (share.display(), humantime::format_duration(self.poll(Duration::ZERO)));
-            let words = "a network mount below the source tells of no changes: it is looked through every";
+            let words = "a network mount inside the source does not report changes; scribed scans it every";
             tracing::info!(source = %self.mount.source().name, %folder, "{words} {every}");
         }
     }
@@ -177,11 +177,11 @@ impl WatchLoop<'_> {
     fn polls(&self, reason: String, unwatched: &mut Option<String>) {
         let name = &self.mount.source().name;
         if let Schedule::At(line) = &self.mount.source().scan {
-            let words = "the folder is looked through at the times of its cron line, and at no other";
+            let words = "scribed does not watch the folder; it scans at the times of the cron line only";
             tracing::info!(source = %name, %reason, scan = %line, "{words}");
         } else {
             let every = humantime::format_duration(self.poll(Duration::ZERO));
-            tracing::info!(source = %name, %reason, "the folder is looked through every {every}");
+            tracing::info!(source = %name, %reason, "scribed does not watch the folder; it scans every {every}");
         }
         *unwatched = Some(reason);
     }
@@ -349,9 +349,11 @@ impl WatchLoop<'_> {
         let source = &self.mount.source().name;
         match self.mount.scans().turn(self.clock.wall()) {
             Some(ScanTurn::Now(Cause::Missed(slot))) => {
-                tracing::info!(%source, slot = timestamps::format(slot), "a scan was missed: it is made up for now, once");
+                tracing::info!(%source, slot = timestamps::format(slot), "scribed missed a scan while it did not run; it scans once now");
             }
-            Some(ScanTurn::Now(Cause::CutOff)) => tracing::info!(%source, "a scan was cut off: it goes on now"),
+            Some(ScanTurn::Now(Cause::CutOff)) => {
+                tracing::info!(%source, "the last scan was interrupted; it continues now")
+            }
             _ => {}
         }
     }
@@ -413,7 +415,7 @@ impl WatchLoop<'_> {
 
     fn tell(&self, troubles: &[String]) {
         for trouble in troubles {
-            tracing::warn!(source = %self.mount.source().name, %trouble, "not everything could be looked at");
+            tracing::warn!(source = %self.mount.source().name, %trouble, "the scan could not read everything");
         }
     }
 

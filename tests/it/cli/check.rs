@@ -4,6 +4,7 @@
 use crate::support::bed::{Bed, QUICK, eventually};
 use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::Stub;
+use serde_json::Value;
 use std::fs;
 
 /// A verdict's words.
@@ -11,6 +12,9 @@ fn words(bed: &Bed, code: i32, what: &str) -> String {
     let ran = bed.run(["check", "--json"]);
     assert_eq!(ran.code, code, "{ran:?}");
     let verdicts = ran.objects();
+    let unfixed =
+        |verdict: &&Value| (verdict["good"] == false || verdict["warning"] == true) && verdict["fix"].is_null();
+    assert_eq!(verdicts.iter().find(unfixed), None, "what is not well says how to fix it");
     let told =
         verdicts.iter().filter(|verdict| verdict["what"] == what).map(|verdict| verdict["words"].as_str().unwrap());
     told.collect::<Vec<_>>().join("\n")
@@ -20,10 +24,10 @@ fn words(bed: &Bed, code: i32, what: &str) -> String {
 fn check_reads_manifests_and_names_rows_and_columns() {
     let stub = Stub::well();
     let bed = bed(&stub, "");
-    assert!(words(&bed, 0, "source lists").contains("no list matches *.csv"));
+    assert!(words(&bed, 0, "source lists").contains("no manifest matches *.csv"));
     write(&bed, "a.wav", "a");
     write(&bed, "good.csv", "file,language\na.wav,en\nlater.wav,\n");
-    assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 waiting for files that are not there yet");
+    assert_eq!(words(&bed, 0, "manifest inbox/good.csv"), "2 rows, 1 waiting for files that do not exist yet");
     let wrong: String = (0..30).map(|row| format!("a{row}.wav,klingon,high\n")).collect();
     write(&bed, "bad.csv", format!("file,language,priority\na.wav,en,1\n{wrong}"));
     let told = words(&bed, 1, "manifest inbox/bad.csv");
@@ -33,7 +37,7 @@ fn check_reads_manifests_and_names_rows_and_columns() {
         "{told}"
     );
     assert!(told.contains("row 12") && !told.contains("row 13,"), "{told}");
-    assert!(told.ends_with("and 20 more: `scribed plan --list` names them all"), "{told}");
+    assert!(told.contains("and 20 more: `scribed plan --list` shows them all"), "{told}");
     let shown = bed.run(["check"]).stdout;
     assert!(shown.lines().any(|line| line.starts_with("         row 3, column `language`")), "{shown}");
     write(&bed, "half.csv", "file,note\na.wav,\"never closed\n");
@@ -74,12 +78,12 @@ fn a_list_that_a_german_spreadsheet_saved_is_read() {
     write(&bed, "Liste.csv", list);
     let told = words(&bed, 0, "manifest inbox/Liste.csv");
     assert!(told.starts_with("2 rows, read as windows-1252"), "{told}");
-    assert!(bed.run(["plan"]).stdout.contains("it is read as windows-1252"));
+    assert!(bed.run(["plan"]).stdout.contains("; read as windows-1252"));
     assert_eq!(bed.once(0)["done"], 2);
     let rows = receipt(&bed, "Liste.csv.receipt.csv");
     assert_eq!(states(&rows), ["written", "written"], "{rows:?}");
     assert_eq!(rows[0]["Titel"], "Gr\u{fc}\u{df}e \u{201e}aus\u{201c} K\u{f6}ln");
-    assert_eq!(rows[0]["scribed_note"], "the list is read as windows-1252");
+    assert_eq!(rows[0]["scribed_note"], "scribed read the manifest as windows-1252");
     assert!(fs::read(bed.path("inbox/Liste.csv.receipt.csv")).unwrap().starts_with("\u{feff}".as_bytes()));
     assert!(bed.path("inbox/M\u{fc}ller.en.txt").exists());
 }
@@ -108,7 +112,7 @@ fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
     assert_eq!(waiting(), 3, "one is out, and another one is in");
     let jobs = bed.jobs();
     assert_eq!(jobs["typo.wav"]["stage"], "skipped", "{jobs:?}");
-    assert!(jobs["typo.wav"]["reason"].as_str().unwrap().contains("taken out of its list"), "{jobs:?}");
+    assert!(jobs["typo.wav"]["reason"].as_str().unwrap().contains("removed from the manifest"), "{jobs:?}");
     // What is wrong now keeps what was ordered before.
     write(&bed, "list.csv", "file,language\na.wav,\nlater.wav,klingon\n");
     assert_eq!(waiting(), 2, "later.wav and much-later.wav");

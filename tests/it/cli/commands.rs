@@ -79,7 +79,7 @@ fn check_has_a_verdict_on_everything() {
     let checked = bed.run(["check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
     assert!(
-        checked.stdout.contains("BAD  source inbox") && checked.stdout.contains("     fix: create it"),
+        checked.stdout.contains("BAD  source inbox") && checked.stdout.contains("     fix: create or mount the folder"),
         "{checked:?}"
     );
 }
@@ -94,7 +94,7 @@ fn init_writes_what_once_takes_and_overwrites_nothing() {
     assert_eq!(bed.once(0)["done"], 0);
     let again = bed.run(["init"]);
     assert_eq!(again.code, 2, "{again:?}");
-    assert!(again.stderr.contains("is there already"), "{again:?}");
+    assert!(again.stderr.contains("exists already"), "{again:?}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn init_writes_every_setting_where_that_is_wanted() {
     assert_eq!(fs::read_to_string(bed.path("jobs.toml")).unwrap(), example);
     assert!(!bed.path("jobs.example.toml").exists());
     let again = bed.run(["init", "--full"]);
-    assert!(again.code == 2 && again.stderr.contains("is there already"), "{again:?}");
+    assert!(again.code == 2 && again.stderr.contains("exists already"), "{again:?}");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn what_the_first_version_had_is_upgraded() {
     std::fs::write(bed.path("answer.json"), answer).unwrap();
     let ran = bed.run(["upgrade", "params.json"]);
     assert_eq!((ran.code, ran.stdout.trim()), (0, "{\n  \"diarization\": true\n}"));
-    assert_eq!(ran.stderr.trim(), "params.json: `wings` is left out: the second version has no place for it");
+    assert_eq!(ran.stderr.trim(), "params.json: `wings` is left out: the second version has no such parameter");
     let told = bed.run(["--json", "upgrade", "params.json", "answer.json"]);
     let lines: Vec<serde_json::Value> = told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["removed"], serde_json::json!(["wings"]));

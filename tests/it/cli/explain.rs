@@ -93,10 +93,10 @@ fn a_service_that_is_out_is_what_comes_next() {
     let running = bed.daemon();
     eventually("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
     let said = explain(&bed, "inbox/talk.wav");
-    assert!(said["next"].as_str().unwrap().starts_with("nothing before the service is found to answer"), "{said}");
+    assert!(said["next"].as_str().unwrap().starts_with("nothing until the service answers again"), "{said}");
     assert_eq!(said["when"], Value::Null, "no moment that has passed: {said}");
     let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
-    assert!(shown.contains("  service  default") && shown.contains("nothing before the service"), "{shown}");
+    assert!(shown.contains("  service  default") && shown.contains("nothing until the service"), "{shown}");
     running.signal(Signal::TERM);
     running.wait();
 }
@@ -122,7 +122,7 @@ fn a_limit_is_a_turn_that_is_waited_for() {
     eventually("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
     let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
     assert!(fact(&said, "limit")["words"].as_str().unwrap().contains("1 at a time"), "{said}");
-    assert!(said["next"].as_str().unwrap().contains("in its turn"), "{said}");
+    assert!(said["next"].as_str().unwrap().contains("in processing order"), "{said}");
     running.signal(Signal::TERM);
     running.wait();
 }
@@ -151,7 +151,7 @@ fn a_share_that_is_away_freezes_what_needs_it() {
     let said = explain(&bed, "inbox/talk.wav");
     let frozen = fact(&said, "frozen");
     assert!(frozen["words"].as_str().unwrap().contains("has lost its marker"), "{said}");
-    assert!(frozen["can"].as_str().unwrap().contains("bring the folder back"), "{said}");
+    assert!(frozen["can"].as_str().unwrap().contains("mount or restore the folder"), "{said}");
     share.back();
     assert!(!explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("frozen"));
 }
@@ -187,11 +187,11 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
     let running = bed.daemon();
     let said = until(&bed, "inbox/talk.wav", "person");
     let words = fact(&said, "person")["words"].as_str().unwrap().to_owned();
-    assert!(words.contains("a person is asked: a create may have been accepted"), "{said}");
+    assert!(words.contains("waiting for a person's decision: the service may have accepted the create"), "{said}");
     assert!(fact(&said, "person")["can"].as_str().unwrap().contains("scribed retry 1 --pay-again"), "{said}");
     assert_eq!(
         (&said["when"], &said["next"]),
-        (&Value::Null, &json!("nothing by itself: a person is asked")),
+        (&Value::Null, &json!("nothing by itself: it waits for a person's decision")),
         "{said}"
     );
     running.signal(Signal::TERM);
@@ -205,7 +205,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
     let running = bed.daemon();
-    let waits = "nothing is submitted before the list of default is scanned (the queue is new, was repaired, or is older than it was): that begins in ";
+    let waits = "scribed submits nothing before it has read the list of service default (the queue is new, was repaired, or was restored from an older state): scribed starts to read it in ";
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();
@@ -230,8 +230,8 @@ fn a_service_that_was_taken_out_keeps_what_it_has() {
     bed.configure(QUICK);
     let said = explain(&bed, "inbox/talk.wav");
     let removed = fact(&said, "removed");
-    assert!(removed["words"].as_str().unwrap().contains("its service `site` is not in jobs.toml any more"), "{said}");
-    assert!(removed["can"].as_str().unwrap().contains("write [services.site] again"), "{said}");
+    assert!(removed["words"].as_str().unwrap().contains("jobs.toml has no service `site` any more"), "{said}");
+    assert!(removed["can"].as_str().unwrap().contains("add [services.site] to jobs.toml again"), "{said}");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn what_a_person_put_in_an_outputs_place_is_not_called_ours() {
     let words = |path: &str| explain(&bed, path)["words"].as_str().unwrap().to_owned();
     assert!(words("inbox/talk.en.srt").ends_with("an output that scribed wrote"));
     fs::write(bed.path("inbox/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nmine\n").unwrap();
-    assert!(words("inbox/talk.en.srt").contains("is another file now"), "{}", words("inbox/talk.en.srt"));
+    assert!(words("inbox/talk.en.srt").contains("but other content"), "{}", words("inbox/talk.en.srt"));
     fs::write(bed.path("inbox/talk.en.new.srt"), "1\n").unwrap();
     assert!(!words("inbox/talk.en.new.srt").contains("scribed wrote"), "{}", words("inbox/talk.en.new.srt"));
     assert!(files(&bed.path("inbox")).len() > 4);

@@ -41,7 +41,10 @@ fn jobs_of_vanished_files_are_forgotten_and_their_content_is_never_bought_again(
     }
     let dry = bed.run(["forget", "--vanished", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
-    assert!(dry.stdout.contains("talk0.wav: would be forgotten") && dry.stdout.contains("2 jobs would be"), "{dry:?}");
+    assert!(
+        dry.stdout.contains("talk0.wav: would be removed from the queue") && dry.stdout.contains("2 jobs would be"),
+        "{dry:?}"
+    );
     assert_eq!(total(&bed), 3, "nothing was changed");
     let young = bed.run(["forget", "--vanished", "--older-than", "30d", "--json"]);
     assert_eq!((young.code, forgotten(&young)), (0, 0), "{young:?}");
@@ -74,7 +77,7 @@ fn what_is_there_or_not_over_is_not_forgotten() {
     bed.drop_in(0, "talk.wav");
     bed.once(0);
     let there = bed.run(["forget", "inbox/talk.wav"]);
-    assert!(there.code == 1 && there.stderr.contains("its recording is there"), "{there:?}");
+    assert!(there.code == 1 && there.stderr.contains("its recording exists"), "{there:?}");
     stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
     bed.drop_in(1, "long.wav");
     let running = Running::start(bed.command(["run"]));
@@ -112,8 +115,8 @@ fn a_share_that_is_away_is_no_deletion() {
     below.goes();
     let ran = bed.run(["forget", "--vanished", "--json"]);
     assert_eq!((ran.code, forgotten(&ran), total(&bed)), (1, 0, 3), "{ran:?}");
-    assert!(ran.stdout.contains("nothing is changed until it is back"), "{ran:?}");
-    assert!(ran.stdout.contains("may be the bare mount point"), "{ran:?}");
+    assert!(ran.stdout.contains("scribed changes nothing until it is back"), "{ran:?}");
+    assert!(ran.stdout.contains("may be the mount point"), "{ran:?}");
     assert_eq!(bed.run(["forget", "other/c.wav"]).code, 1);
     whole.back();
     below.back();

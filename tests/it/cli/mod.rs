@@ -5,6 +5,7 @@ mod commands;
 mod explain;
 mod forget;
 mod harvest;
+mod messages;
 mod monitoring;
 mod once;
 mod plan;

@@ -108,7 +108,11 @@ fn what_waits_for_something_that_comes_by_itself_ends_a_pass_well() {
     // Without a daemon that is worth a warning, unless passes are run by a timer.
     let (code, line) = check(&day);
     assert!(code == 1 && line.contains("no daemon runs, and 1 job waits"), "{line}");
-    assert!(line.contains("do not fit into what is left") || line.contains("does not fit into what is left"), "{line}");
+    assert!(
+        line.contains("do not fit into the rest of a budget")
+            || line.contains("does not fit into the rest of a budget"),
+        "{line}"
+    );
 
     let row = "2s of a row that is not there yet";
     let listed = bed(&stub, "", "");
@@ -127,7 +131,7 @@ fn what_waits_for_a_person_a_folder_or_without_an_end_does_not() {
     let sum = total.once(1);
     assert_eq!((&sum["waiting_for"], kinds(&sum["exit_reasons"])), (&json!({"budget": 1}), vec!["waiting"]));
     let (code, line) = check(&total);
-    assert!(code == 2 && line.contains("for a budget to be raised"), "{line}");
+    assert!(code == 2 && line.contains("for a higher budget"), "{line}");
 
     let paused = bed(&stub, "", "");
     paused.drop_in(0, "a.wav");
@@ -163,7 +167,7 @@ fn an_outage_is_a_warning_at_first_and_its_end_is_logged_as_its_start_was() {
         let line = log.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}: {log}"));
         ["ERROR", "WARN", "INFO"].into_iter().find(|level| line.contains(level)).unwrap().to_owned()
     };
-    assert_eq!(level_of("nothing is sent to the service"), level_of("the service answers again"));
+    assert_eq!(level_of("scribed sends nothing to the service"), level_of("the service answers again"));
     assert_eq!(level_of("the service answers again"), "WARN");
 }
 

@@ -180,7 +180,7 @@ fn left_in_time(silent: Endpoint) {
     bed.drop_in(0, "talk.wav");
     let ran = bed.run(["once", "--patience", "1s"]);
     assert_eq!(ran.code, 3, "{silent:?}: {ran:?}");
-    assert!(ran.stdout.contains("has given no sign of life for"), "{silent:?}: {ran:?}");
+    assert!(ran.stdout.contains("accepts requests but has sent nothing for"), "{silent:?}: {ran:?}");
     assert_eq!(stub.book().moments(silent).len(), 1, "{silent:?}");
     assert_ne!(bed.jobs()["talk.wav"]["stage"], "failed");
 }

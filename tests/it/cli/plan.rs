@@ -113,17 +113,17 @@ fn every_path_is_explained() {
         ("inbox/talk.wav", "job", ""),
         ("by-a-link/talk.wav", "job", ""),
         ("behind/../inbox/talk.wav", "job", ""),
-        ("inbox/new.wav", "taken", "no scan has seen it"),
+        ("inbox/new.wav", "taken", "no scan has found it"),
         ("inbox/rushes/raw.wav", "passed_over", "exclude"),
         ("inbox/notes.txt", "passed_over", "include"),
-        ("inbox/.hidden.wav", "passed_over", "passed over"),
+        ("inbox/.hidden.wav", "passed_over", "ignored"),
         ("inbox/link.wav", "passed_over", "symbolic link"),
         ("inbox/linked/talk.wav", "passed_over", "symbolic link"),
-        ("inbox/nothing.wav", "missing", "nothing is there"),
-        ("inbox", "taken", "the folder of a source itself"),
-        ("by-a-link", "taken", "the folder of a source itself"),
-        ("outside.wav", "outside", "below no source's folder"),
-        ("state/queue/db", "outside", "below no source's folder"),
+        ("inbox/nothing.wav", "missing", "there is no file at this path"),
+        ("inbox", "taken", "the folder of a source"),
+        ("by-a-link", "taken", "the folder of a source"),
+        ("outside.wav", "outside", "is not below the folder of a source"),
+        ("state/queue/db", "outside", "is not below the folder of a source"),
     ];
     for beside in [false, true] {
         // Without files that a daemon would take: the same answers either way.
@@ -141,7 +141,7 @@ fn every_path_is_explained() {
     let said = bed.run(["explain", "inbox/talk.wav"]).stdout;
     assert!(said.contains("stage    written since") && said.contains("nothing: it has ended"), "{said}");
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
-    assert!(bed.run(["explain", "inbox/talk.wav"]).stdout.contains("why      nothing is there"));
+    assert!(bed.run(["explain", "inbox/talk.wav"]).stdout.contains("why      there is no file at this path"));
 }
 
 #[test]
@@ -195,7 +195,10 @@ fn a_plan_that_is_kept_is_carried_out_and_nothing_else() {
     let done = once_plan(&bed, 1);
     assert_eq!((&done["done"], &done["left_out"]), (&json!(2), &json!(2)), "{done}");
     let left: BTreeMap<&str, &str> = done["left_out_files"].as_array().unwrap().iter().map(named).collect();
-    assert!(left["changes.wav"].contains("changed") && left["goes.wav"].contains("nothing is there"), "{left:?}");
+    assert!(
+        left["changes.wav"].contains("changed") && left["goes.wav"].contains("does not exist any more"),
+        "{left:?}"
+    );
     assert_eq!(bed.store().bought(), 2, "nothing is bought that nobody planned");
     assert_eq!(bed.jobs()["later.wav"]["stage"], "probed");
     assert!(!bed.jobs().contains_key("later still.wav"), "it was not even looked for");
@@ -218,7 +221,7 @@ fn a_plan_of_something_else_is_refused() {
     save(&bed);
     let refused = |words: &str| {
         let ran = bed.run(["once", "--plan", "today.plan"]);
-        assert!(ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains("nothing was begun"), "{ran:?}");
+        assert!(ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains("nothing was started"), "{ran:?}");
     };
     bed.configure(&format!("# A remark changes nothing.\n{QUICK}"));
     let kept = fs::read_to_string(bed.path("today.plan")).unwrap();
@@ -228,8 +231,8 @@ fn a_plan_of_something_else_is_refused() {
     refused("another queue");
     bed.configure(QUICK);
     for (text, words) in [
-        (kept.lines().take(2).collect::<Vec<_>>().join("\n") + "\n", "breaks off"),
-        (kept.replace("talk.wav", "tall.wav"), "was changed"),
+        (kept.lines().take(2).collect::<Vec<_>>().join("\n") + "\n", "is incomplete"),
+        (kept.replace("talk.wav", "tall.wav"), "was edited"),
         ("{}\n".to_owned(), "no plan"),
         (kept.replace("\"scribed_plan\":2", "\"scribed_plan\":3"), "newer release"),
     ] {
@@ -281,7 +284,7 @@ fn the_end_is_foretold_and_what_holds_it_up() {
     let today = bed.run(["plan", "--json"]).last_object()["finish"]["at"].as_str().unwrap().to_owned();
     assert_eq!(at[..10], today[..10], "the same question has the same answer");
     assert_eq!(planned["finish"]["held_up_by"], "`budget.day`", "{planned}");
-    assert!(planned["assumed"].to_string().contains("nothing is learned yet"), "{planned}");
+    assert!(planned["assumed"].to_string().contains("needs is not known yet"), "{planned}");
     assert_eq!(bed.run(["pause", "--for", "3h"]).code, 0);
     let paused = plan(&bed);
     assert_eq!(paused["paused"], true);
@@ -331,7 +334,7 @@ fn settings_that_have_to_be_mended_are_told_before_anything_is_sent() {
     let (words, count) = planned["mended_first"].as_object().unwrap().iter().next().unwrap();
     assert!(words.starts_with("shelf/.scribed.toml, line 1: `track` must be") && count == 1, "{planned}");
     let text = bed.run(["plan", "--list"]).stdout;
-    assert!(text.contains("to be fixed before they are sent:") && text.contains("other.wav"), "{text}");
+    assert!(text.contains("to fix before they can be sent:") && text.contains("other.wav"), "{text}");
     fs::write(bed.path("inbox/shelf/.scribed.toml"), "track = 1\n").unwrap();
     assert_eq!(plan(&bed)["files"], 2);
 }

@@ -82,7 +82,7 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
         "copy            lists/copy.wav, row 6 of may.csv: another one has the same content",
         "wrong           lists, row 3 of may.csv: row 3, column",
         "waits           lists/late.wav, row 4 of may.csv",
-        "repeated        lists/a.wav, row 5 of may.csv: row 2 orders the same",
+        "repeated        lists/a.wav, row 5 of may.csv: row 2 orders the same recording",
         "skipped         lists/empty.wav, row 11 of may.csv",
     ] {
         assert!(listed.lines().any(|said| said.starts_with(line)), "{line}: {listed}");
@@ -156,7 +156,7 @@ fn a_plan_of_rows_is_carried_out_and_nothing_else() {
         .collect();
     assert_eq!(ended["left_out"], 3, "{ended}");
     assert!(left["b.wav"].contains("row 3") && left["b.wav"].contains("edited"), "{left:?}");
-    assert!(left["c.wav"].contains("changed since"), "{left:?}");
+    assert!(left["c.wav"].contains("changed after"), "{left:?}");
     // German for June, Italian for the other.
     assert_eq!((&ended["done"], stub.book().creates.len()), (&json!(2), 2), "{ended}");
     let rows = receipt(&bed, "good.csv.receipt.csv");
@@ -226,7 +226,7 @@ fn two_sources_never_answer_one_list() {
     assert_eq!(bed.once(0)["done"], 0);
     bed.configure(&fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("inbox/more*", "inbox/may.csv"));
     let refused = bed.run(["once"]);
-    assert!(refused.code == 2 && refused.stderr.contains("two sources are made of the same lists"), "{refused:?}");
+    assert!(refused.code == 2 && refused.stderr.contains("two sources use the same manifests"), "{refused:?}");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
         facts(&said)[0].starts_with("row 2 of june.csv (the source lists) orders it in de: not taken in yet"),
         "{said}"
     );
-    assert!(facts(&explain("inbox/late.wav"))[0].contains("its file is not there yet"));
+    assert!(facts(&explain("inbox/late.wav"))[0].contains("its file does not exist yet"));
     let said = explain("inbox/b.wav");
     assert!(facts(&said)[0].contains("orders nothing: row 3, column `Language`"), "{said}");
     assert_eq!(said["next"], "nothing, until the row is fixed");
@@ -254,7 +254,7 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
     assert_eq!((&said["verdict"], &said["where"]), (&json!("job"), &json!("found")), "{said}");
     let words = &facts(&said)[0];
     assert!(words.contains("row 4 of may.csv") && words.contains("inbox/may.csv.receipt.csv"), "{said}");
-    assert!(said["why"].as_str().unwrap().contains("is not there yet"), "{said}");
+    assert!(said["why"].as_str().unwrap().contains("does not exist yet"), "{said}");
     let said = explain("inbox/a.wav");
     assert_eq!(facts(&said).iter().filter(|words| words.contains("written")).count(), 3, "{said}");
     let said = explain("https://h.example/y.mp3");
@@ -277,7 +277,7 @@ fn what_a_row_orders_is_laid_out_with_where_each_part_comes_from() {
     assert_eq!(said[0]["from"]["language_config.languages.0"], "row 2 of june.csv", "{ran:?}");
     let late = bed.run(["plan", "--explain", "inbox/late.wav"]);
     assert!(
-        late.code == 0 && late.stdout.contains("row 4 of may.csv") && late.stdout.contains("not there yet"),
+        late.code == 0 && late.stdout.contains("row 4 of may.csv") && late.stdout.contains("not exist yet"),
         "{late:?}"
     );
     let wrong = bed.run(["plan", "--explain", "inbox/b.wav"]);

@@ -338,7 +338,7 @@ fn a_terminal_shows_fifty_jobs_and_says_how_many_more_there_are() {
     let seen = on_a_terminal(&bed, 80, &["jobs"]);
     let lines: Vec<&str> = seen.lines().collect();
     let ends =
-        ["… and 1,240 more; --all shows them; --failed, --stage and --source choose", "1,290 jobs: 1,290 skipped"];
+        ["… and 1,240 more; --all lists them; --failed, --stage and --source select", "1,290 jobs: 1,290 skipped"];
     assert_eq!(lines.len(), 1 + 50 + 2, "{seen}");
     assert_eq!(lines[51..], ends, "{seen}");
     let one_source = on_a_terminal(&bed, 80, &["jobs", "--source", "inbox", "--limit", "3"]);
@@ -446,15 +446,12 @@ fn only_jobs_that_move_are_on_their_way() {
     eventually("one is at the service", || {
         bed.run(["status"])
             .stdout
-            .contains("service default: 1 jobs on their way, 1 being transcribed (at most 1 at a time); 2 wait")
+            .contains("service default: 1 jobs in progress, 1 being transcribed (at most 1 at a time); 2 waiting")
     });
     let served = bed.run(["status", "--json"]).last_object()["services"][0].clone();
     assert_eq!((&served["open"], &served["on_their_way"]), (&json!(3), &json!(1)), "{served}");
     let planned = told(&bed, &["plan"]);
-    assert!(
-        !planned.contains("on their way") && planned.contains("2  in the queue already, and not sent yet"),
-        "{planned}"
-    );
+    assert!(!planned.contains("in progress") && planned.contains("2  in the queue, not sent yet"), "{planned}");
     running.signal(rustix::process::Signal::TERM);
     running.wait();
 }

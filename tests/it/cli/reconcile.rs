@@ -83,7 +83,7 @@ fn each_side_is_told_what_it_lacks_and_doubles_go_by_order_only() {
     assert!(!stub.book().ids().contains(&again) && stub.book().ids().len() == 3);
     assert_eq!(reconciled(&bed, &[]).1["doubles"], json!([]));
     let told = bed.run(["reconcile"]);
-    assert!(told.stdout.contains("in the queue, and not on the list: 1"), "{told:?}");
+    assert!(told.stdout.contains("in the queue, but not in the list: 1"), "{told:?}");
     stub.set(|_, _| Act::Say(refusal(401, "who are you")));
     assert_eq!(reconciled_code(&bed), 3);
 }
@@ -104,7 +104,7 @@ fn what_was_bought_for_a_cancelled_job_is_deleted_once_it_has_ended() {
     let ran = bed.run(cancel);
     let told = ran.last_object();
     assert_eq!((ran.code, &told["stage"], &told["deleted"]), (1, &json!("cancelled"), &json!(false)), "{told}");
-    assert!(told["words"].as_str().unwrap().contains("the same command again"), "{told}");
+    assert!(told["words"].as_str().unwrap().contains("repeat the command later"), "{told}");
     assert_eq!(stub.book().ids().len(), 1);
 
     stub.set(|_, _| Act::Well);
@@ -113,7 +113,7 @@ fn what_was_bought_for_a_cancelled_job_is_deleted_once_it_has_ended() {
     assert_eq!(stub.book().ids().len(), 0);
     drop(daemon);
     let ran = bed.run(cancel);
-    assert!(ran.code == 0 && ran.stdout.contains("was not at the service any more"), "without a daemon: {ran:?}");
+    assert!(ran.code == 0 && ran.stdout.contains("was already gone from the service"), "without a daemon: {ran:?}");
     assert_eq!(reconciled(&bed, &[]).0, 0, "nobody misses it");
     assert_eq!(bed.once(0)["done"], 0);
     assert_eq!((bought(&stub), &bed.jobs()["private.wav"]["stage"]), (1, &json!("cancelled")));
@@ -137,7 +137,7 @@ fn what_is_kept_of_a_deleted_transcription_goes_with_it() {
     let kept = || files(&bed.path("state/results")).len();
     assert_eq!(kept(), 1);
     let ran = bed.run(["cancel", "--delete", "inbox/private.wav"]);
-    assert!(ran.code == 0 && ran.stdout.contains("and so is the result that was kept here"), "{ran:?}");
+    assert!(ran.code == 0 && ran.stdout.contains("and its kept result too"), "{ran:?}");
     assert_eq!((kept(), stub.book().ids().len()), (0, 0));
     set_mode(&bed.path("inbox"), 0o755);
     drop(daemon);
@@ -164,7 +164,7 @@ fn what_others_share_or_have_been_given_is_not_deleted() {
     });
     let ran = bed.run(["cancel", "--json", "--delete", &format!("inbox/{owner}")]);
     assert_eq!((ran.code, &ran.last_object()["deleted"]), (1, &json!(false)), "{ran:?}");
-    assert!(ran.last_object()["words"].as_str().unwrap().contains("shares it"), "{ran:?}");
+    assert!(ran.last_object()["words"].as_str().unwrap().contains("uses it"), "{ran:?}");
     stub.set(|_, _| Act::Well);
     eventually("the other one is written", || stages() == ["cancelled", "written"]);
     let other = bed.jobs().into_iter().find(|(_, job)| job["stage"] == "written").unwrap().0;

@@ -103,7 +103,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
     for job in rests {
         let words = job["reason"].as_str().unwrap();
         let due = job["due"].as_str().unwrap();
-        assert!(words.contains("costs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
+        assert!(words.contains("needs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
         assert!(words.contains(":00 (UTC)") && due.contains(":00:00.000Z"), "{words} {due}");
         assert_eq!((&job["fault"]["kind"], &job["attempts"]), (&json!("budget"), &json!(0)));
     }
@@ -133,7 +133,7 @@ fn every_run_has_a_budget_of_its_own_and_the_total_none_but_one() {
     assert_eq!(done, [2, 2, 1, 0]);
     assert_eq!(accepted(&stub), 5);
     let words = bed.jobs().into_values().find_map(|job| job["fault"]["words"].as_str().map(str::to_owned)).unwrap();
-    assert!(words.contains("0.5 s are left of `budget.total` (8.0 s)") && words.contains("a person raises"), "{words}");
+    assert!(words.contains("0.5 s are left of `budget.total` (8.0 s)") && words.contains("when you raise"), "{words}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn what_is_longer_than_the_whole_budget_is_told_and_holds_up_nobody() {
     assert_eq!(waiting(&bed.once(1)), (&json!(1), &json!({"budget": 1})));
     let job = bed.jobs().remove("a-long.wav").unwrap();
     let words = job["reason"].as_str().unwrap();
-    assert!(words.contains("costs 6.0 s") && words.contains("ever allows (4.0 s)"), "two channels cost twice: {words}");
+    assert!(words.contains("needs 6.0 s") && words.contains("ever allows (4.0 s)"), "two channels cost twice: {words}");
     assert_eq!(job["due"], Value::Null);
 }
 
@@ -191,7 +191,7 @@ fn what_nobody_knows_the_length_of_is_never_taken_for_nothing() {
     fs::write(bed.path("inbox/odd.wav"), "no recording that ffprobe knows").unwrap();
     assert_eq!(waiting(&bed.once(1)), (&json!(0), &json!({"budget": 1})));
     let words = bed.jobs()["odd.wav"]["reason"].as_str().unwrap().to_owned();
-    assert!(words.contains("neither the file nor the service says how long"), "{words}");
+    assert!(words.contains("neither the file nor the service gives the length"), "{words}");
     assert_eq!(accepted(&stub), 0);
 
     bed.configure(&config(&stub, "", ""));
@@ -210,14 +210,14 @@ fn what_is_billed_beyond_the_reservation_is_shown_and_taken_from_what_is_left() 
     let bed = bed(&stub, "day = \"12s\"", "");
     tones(&bed, 0..1);
     let ran = bed.run(["once"]);
-    assert!(ran.stderr.contains("bills more than was reserved") && ran.stderr.contains("10.0 s"), "{ran:?}");
+    assert!(ran.stderr.contains("billed more than scribed had reserved") && ran.stderr.contains("10.0 s"), "{ran:?}");
     let line = &cost(&bed, "source")[0];
     assert_eq!((&line["spent_seconds"], &line["excess_seconds"]), (&json!(10.0), &json!(8.5)));
     assert_eq!(line["price"], 0.02, "at 7.2 an hour");
     tones(&bed, 1..3);
     assert_eq!(waiting(&bed.once(0)), (&json!(1), &json!({"budget": 1})));
     let said = bed.run(["status"]).stdout;
-    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("more was billed"), "{said}");
+    assert!(said.contains("budget.day: 20.0 s of 12.0 s") && said.contains("billed more than was reserved"), "{said}");
 }
 
 /// Equal channels are billed once: what was put by for both is there again, on the same day.
@@ -410,7 +410,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     assert_eq!(day.before_upload(&first).await, None);
     let rest = day.before_upload(&second).await.unwrap();
     assert_eq!(rest.until, timestamps::parse("2026-11-21T23:00:00Z"));
-    let expected = "it costs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): it goes on at \
+    let expected = "it needs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): the job continues at \
                     2026-11-21 23:00 (UTC)";
     assert_eq!(rest.fault.words, expected);
 

@@ -261,7 +261,7 @@ fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_servic
     let facts = said["facts"].as_array().unwrap();
     let fact = facts.iter().find(|fact| fact["kind"] == "callback").unwrap_or_else(|| panic!("{said}"));
     assert_eq!(
-        (&fact["holds"], fact["words"].as_str().unwrap().contains("calls when it is done")),
+        (&fact["holds"], fact["words"].as_str().unwrap().contains("sends a callback when the transcription ends")),
         (&json!(false), true)
     );
     drop(running);

@@ -29,7 +29,7 @@ fn one_source_rests_and_the_others_go_on() {
     let summary = bed.once(1);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({ "pause": 1 })));
     let told = bed.run(["show", "other/b.wav"]).stdout;
-    assert!(told.contains("nothing while it is paused"), "{told}");
+    assert!(told.contains("nothing during the pause"), "{told}");
     let unknown = bed.run(["pause", "--source", "othr"]);
     assert!(unknown.code == 2 && unknown.stderr.contains("there is inbox, other"), "{unknown:?}");
     // What everything is ordered to do, one source cannot be freed from.

@@ -282,7 +282,7 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
     proxy.set(Mood::Pass);
     let again = run(&bed, &["cancel", "2"]);
     assert_eq!(again.code, 1, "{again:?}");
-    assert!(again.stderr.contains("has ended already"), "{again:?}");
+    assert!(again.stderr.contains("has already ended"), "{again:?}");
     stop(running);
 
     // Touched, it is still what was cancelled.
@@ -329,7 +329,7 @@ fn an_unknown_create_is_a_persons_to_pay_again_and_nobody_elses() {
         let declined = run(&bed, &[command, "2"]);
         assert_eq!(declined.code, 1, "{declined:?}");
         let words = &declined.stderr;
-        assert!(words.contains("may have been accepted") && words.contains(" (UTC) or soon after"), "{declined:?}");
+        assert!(words.contains("may have accepted") && words.contains(" (UTC) or soon after"), "{declined:?}");
     }
     assert_eq!(row(&bed, "2")["stage"], "submitting");
 
@@ -372,9 +372,9 @@ fn a_person_adds_what_the_patterns_pass_over() {
     let talk = bed.drop_in(0, "talk.wav");
     assert_eq!(bed.once(0)["done"], 0);
     let running = daemon(&bed);
-    assert!(ok(&bed, &["add", talk.to_str().unwrap()]).stdout.contains("is taken"));
+    assert!(ok(&bed, &["add", talk.to_str().unwrap()]).stdout.contains("was added"));
     becomes(&bed, "inbox/talk.wav", "written");
-    assert!(ok(&bed, &["add", "inbox/talk.wav"]).stdout.contains("was taken before and is written"));
+    assert!(ok(&bed, &["add", "inbox/talk.wav"]).stdout.contains("was added before and is written"));
     stop(running);
 
     fs::write(bed.path("elsewhere.wav"), "").unwrap();
@@ -383,10 +383,10 @@ fn a_person_adds_what_the_patterns_pass_over() {
     std::os::unix::fs::symlink("../outside", bed.path("inbox/linked")).unwrap();
     std::os::unix::fs::symlink(&talk, bed.path("inbox/link.wav")).unwrap();
     let wrong = [
-        ("elsewhere.wav", "below no source's folder"),
-        ("inbox", "below no source's folder"),
-        ("inbox/link.wav", "no regular file"),
-        ("inbox/linked/talk.wav", "links are not followed"),
+        ("elsewhere.wav", "is not below the folder of a source"),
+        ("inbox", "is not below the folder of a source"),
+        ("inbox/link.wav", "not a regular file"),
+        ("inbox/linked/talk.wav", "does not follow links"),
         ("inbox/talk.en.txt", "an output that scribed wrote"),
         ("inbox/.scribed", "marker"),
         ("inbox/nothing.wav", "is not there"),

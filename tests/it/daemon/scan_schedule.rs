@@ -190,7 +190,7 @@ fn a_scan_that_was_killed_goes_on_at_the_next_start() {
     let mut command = days.command(["run"]);
     command.env("SCRIBED_CRASH_AT", "admitted:2");
     assert_eq!(Running::start(command).wait().code, -9);
-    assert!(days.run(["status"]).stdout.contains("was cut off; it goes on when a daemon is started"));
+    assert!(days.run(["status"]).stdout.contains("was interrupted; continues when a daemon starts"));
     let daemon = days.daemon();
     ["a", "b", "c"].iter().for_each(|stem| days.written(stem));
     assert_eq!(days.scan()["next"], "2027-01-10T22:00:00.000Z");
@@ -277,10 +277,10 @@ fn what_is_scanned_by_a_length_of_time_says_when_too() {
     let (scan, told) = (days.scan(), days.run(["status"]).stdout);
     assert!(scan["next"].as_str().unwrap().starts_with("2027-01-10T14:3"), "{scan}");
     assert_eq!((&scan["scan"], &scan["missed"]), (&json!("30m"), &Value::Null));
-    assert!(told.contains("the source inbox: scanned last at 2027-01-10 14:00 (UTC)"), "{told}");
+    assert!(told.contains("source inbox: last scan at 2027-01-10 14:00 (UTC)"), "{told}");
     stop(daemon);
-    assert!(days.run(["status"]).stdout.contains("next when a daemon is started"));
-    assert!(days.run(["explain", "inbox/a.wav"]).stdout.contains("scanned last at 2027-01-10 14:00 (UTC)"));
+    assert!(days.run(["status"]).stdout.contains("next scan when a daemon starts"));
+    assert!(days.run(["explain", "inbox/a.wav"]).stdout.contains("last scan at 2027-01-10 14:00 (UTC)"));
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
     let summary = bed.once(1);
     assert_eq!(summary["waiting_for"], json!({ "person": 1 }));
     let told = bed.run(["show", "inbox/a.wav"]).stdout;
-    assert!(told.contains("its service `first` is not in jobs.toml any more"), "{told}");
+    assert!(told.contains("jobs.toml has no service `first`"), "{told}");
     bed.configure(&far("first"));
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(stub.book().accepted()["a.wav"], 1);
@@ -143,7 +143,7 @@ fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_wor
     bed.configure(&moved);
     let ran = bed.run(["once", "--json"]);
     assert_eq!((ran.code, &ran.last_object()["waiting_for"]), (1, &json!({ "person": 2 })), "{ran:?}");
-    assert_eq!(ran.stderr.matches("a service has moved").count(), 1, "said once: {}", ran.stderr);
+    assert_eq!(ran.stderr.matches("the address of a service changed").count(), 1, "said once: {}", ran.stderr);
     assert_eq!(reads(&stub), before, "nobody is asked there");
     let told = bed.run(["show", "inbox/a.wav"]).stdout;
     assert!(told.contains("was bought at http://127.0.0.1:") && told.contains("scribed retry"), "{told}");

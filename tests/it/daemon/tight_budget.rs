@@ -169,7 +169,7 @@ fn status_cost_plan_and_who_waits_tell_the_same() {
     // Nothing of the reason is left when its cause is over, also where no daemon runs.
     bed.configure(&configured("[budget]\nmonth = \"1h\"\ntimezone = \"UTC\""));
     let long = bed.jobs().remove("long.wav").unwrap();
-    assert_eq!((&long["fault"], &long["reason"]), (&Value::Null, &json!("waits for its upload")));
+    assert_eq!((&long["fault"], &long["reason"]), (&Value::Null, &json!("waiting for its upload")));
     bed.configure(&configured(""));
     assert_eq!(bed.jobs()["long.wav"]["fault"], Value::Null);
     assert_eq!(bed.once(0)["done"], 1);
@@ -242,7 +242,7 @@ fn what_failed_after_its_audio_was_heard_or_sent_stays_spent() {
 
 #[test]
 fn what_is_billed_beyond_its_reservation_is_one_line_and_only_where_there_is_a_budget() {
-    let says = "bills more than was reserved";
+    let says = "billed more than scribed had reserved";
     for (budget, expected) in [("", 0), ("[budget]\nmonth = \"10h\"", 1)] {
         let stub = Stub::start(|of, _| match of.endpoint {
             Endpoint::Read => Act::Change(|record| record["result"]["metadata"]["billing_time"] = json!(10.0)),
@@ -256,6 +256,6 @@ fn what_is_billed_beyond_its_reservation_is_one_line_and_only_where_there_is_a_b
         assert_eq!((ran.code, ran.stderr.matches(says).count()), (0, expected), "{ran:?}");
         let all = "2.0 min billed for 12 files, 18.0 s reserved; most for inbox/";
         assert_eq!(ran.stderr.contains(all), expected > 0, "{ran:?}");
-        assert_eq!(ran.stdout.contains(&format!("billed beyond what was reserved: {all}")), expected > 0, "{ran:?}");
+        assert_eq!(ran.stdout.contains(&format!("billed beyond the reserved amount: {all}")), expected > 0, "{ran:?}");
     }
 }

@@ -149,7 +149,7 @@ fn of_a_video_the_sound_track_alone_is_sent_as_it_is() {
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
     assert!(token.starts_with(&format!("2.{content}.")) && token.ends_with(".1_aac_1_0"), "{token}");
     let shown = scene.bed.run(["show", "1"]);
-    assert!(shown.stdout.contains("sent     its sound track alone: stream 0:1, aac as it was, 1 channel"), "{shown:?}");
+    assert!(shown.stdout.contains("sent     the audio track alone: stream 0:1, aac copied, 1 channel"), "{shown:?}");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
     let nowhere = scene.bed.path("nowhere");
     let ran = scene.pass_on(0, nowhere.to_str().unwrap());
     assert_eq!(scene.job("a.mp4")["sent"]["why"], "the program `ffprobe` was not found; install the package `ffmpeg`");
-    assert_eq!(ran.stderr.matches("no sound track can be taken out").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("scribed cannot extract audio tracks").count(), 1, "{ran:?}");
     let mut check = scene.bed.command(["check"]);
     check.env("PATH", &nowhere);
     let check = Running::start(check).wait();
@@ -328,14 +328,14 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
     scene.film("b.mp4", &["-c:a", "aac", "-metadata", "title=b"]);
     let path = tools(&scene, "echo 'file:/proc/self/fd/0: it broke' >&2; exit 1");
     scene.pass_on(0, &path);
-    assert_eq!(scene.job("b.mp4")["sent"]["why"], "ffmpeg could not take its sound track out: it broke");
+    assert_eq!(scene.job("b.mp4")["sent"]["why"], "ffmpeg could not extract the audio track: it broke");
     // One that writes something else than it should.
     scene.film("c.mp4", &["-c:a", "aac", "-metadata", "title=c"]);
     let path =
         tools(&scene, "exec /usr/bin/ffmpeg -v error -f lavfi -i sine=duration=9 -f ipod -y file:/proc/self/fd/1");
     scene.pass_on(0, &path);
     let why = scene.job("c.mp4")["sent"]["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("came out as 9.0 s"), "{why}");
+    assert!(why.contains("the extracted audio track has 9.0 s"), "{why}");
     assert_eq!(scene.accepted(), 3);
 }
 
@@ -414,7 +414,7 @@ fn the_spool_is_bounded_and_what_never_fits_is_sent_as_it_is() {
     scene.film("late.mp4", &["-c:a", "aac", "-metadata", "title=late"]);
     scene.pass(0);
     let why = scene.job("late.mp4")["sent"]["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("make `state.spool` larger"), "{why}");
+    assert!(why.contains("increase `state.spool`"), "{why}");
 }
 
 #[test]

@@ -133,10 +133,7 @@ fn what_is_not_in_a_file_is_never_replaced_by_something_else() {
         assert_eq!((&jobs[name]["stage"], &jobs[name]["fault"]["kind"]), (&"failed".into(), &"not_in_it".into()));
     }
     let words = jobs["b.wav"]["fault"]["words"].as_str().unwrap();
-    assert!(
-        words.starts_with("asked for of its sound: track 2; but its only sound track is 1 (2 channels)"),
-        "{words}"
-    );
+    assert!(words.starts_with("cannot send only track 2: the only audio track is 1 (2 channels)"), "{words}");
     assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 1, "nothing else was sent");
     // Mended beside it, and tried again.
     fs::write(scene.bed.path("inbox/b.toml"), "track = 1\nchannels = [2, 1]\n").unwrap();

@@ -108,7 +108,7 @@ fn the_summary_names_what_is_missing() {
         "    1 written, without: diarization",
         "    1 written, without: translation fr",
         "exit code 1:",
-        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
+        "  1 job is incomplete: its outputs lack something that was requested (scribed jobs --incomplete)",
     ];
     for line in lines {
         assert!(told.lines().any(|said| said.starts_with(line)), "{line}: {told}");
@@ -171,7 +171,7 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let missing = json!([of("diarization, summarization, translation fr", 1), of("diarization, translation fr", 2)]);
     assert_eq!((&plan["files"], &plan["incomplete"], &plan["missing"]), (&json!(2), &json!(3), &missing));
     let shown = bed.run(["plan"]).stdout;
-    assert!(shown.contains("would be written without a part that is requested"), "{shown}");
+    assert!(shown.contains("would be written without a requested part"), "{shown}");
     assert!(shown.lines().any(|line| line.ends_with("2  inbox (t): diarization, translation fr")), "{shown}");
     let laid_out = bed.run(["plan", "--explain", "inbox/long.wav"]);
     assert!(laid_out.stdout.contains("  without   diarization, summarization, translation fr"), "{laid_out:?}");
@@ -215,7 +215,7 @@ fn what_is_requested_without_effect_is_a_warning_beforehand() {
     let both = json!([of(format!("{switching}; {spelling}")), of(format!("{switching}; {spelling}; {enhancer}"))]);
     assert_eq!(plan["without_effect"], both, "{plan}");
     let shown = bed.run(["plan"]).stdout;
-    assert!(shown.contains("warning: requested, with no effect in the embedded service"), "{shown}");
+    assert!(shown.contains("warning: requested, but with no or little effect in the embedded service"), "{shown}");
     let laid_out = bed.run(["plan", "--explain", "inbox/noisy.wav"]);
     assert!(laid_out.code == 0 && laid_out.stdout.contains(enhancer), "{laid_out:?}");
     assert_eq!((&bed.once(0)["incomplete"], &bed.jobs()["noisy.wav"]["reason"]), (&json!(0), &json!("done")));
@@ -230,7 +230,7 @@ fn another_language_than_the_recognisers_is_told_beforehand() {
         bed.drop_in(0, "talk.wav");
         let told = bad(&bed);
         assert_eq!(told.len(), 1, "{told:?}");
-        let words = format!("source inbox: {from} requests what the embedded service refuses, so that its files fail");
+        let words = format!("source inbox: {from} requests what the embedded service refuses, so its files would fail");
         assert!(told[0].starts_with(&words) && told[0].contains("(requested: de)"), "{told:?}");
         let why = "language_config.languages must only contain the following values: en";
         assert!(told[0].contains(why), "{told:?}");

@@ -84,7 +84,7 @@ fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
     fs::remove_file(bed.path("inbox/talk.en.vtt")).unwrap();
     stub.book().lose_all();
     let ran = bed.run(["verify", "--repair"]);
-    assert!(ran.code == 1 && ran.stdout.contains("nothing is bought by itself"), "{ran:?}");
+    assert!(ran.code == 1 && ran.stdout.contains("buys nothing by itself"), "{ran:?}");
     assert_eq!(bought(&stub), 1);
 }
 

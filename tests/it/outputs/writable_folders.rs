@@ -54,8 +54,8 @@ fn a_folder_that_may_not_be_written_is_said_once_and_holds_up_nothing_else() {
     eventually("all are written", || bed.jobs().values().all(|job| job["stage"] == "written"));
     daemon.signal(Signal::TERM);
     let ran = daemon.wait();
-    assert_eq!(ran.stderr.matches("outputs cannot be written; ").count(), 1, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("outputs can be written again").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("cannot write outputs to a folder; ").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("scribed can write outputs to the folder again").count(), 1, "{}", ran.stderr);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_copy_of_known_content_with_a_subtitle_by_someone_else_is_skipped() {
     let sum = bed.once(0);
     assert_eq!((&sum["done"], &sum["skipped"]), (&json!(1), &json!(1)), "{sum}");
     assert_eq!((bed.jobs()["copy.wav"]["stage"].clone(), asked(&stub, Endpoint::Create)), (json!("skipped"), 1));
-    assert!(reason(&bed, "copy.wav").contains("subtitle by someone else"), "{}", reason(&bed, "copy.wav"));
+    assert!(reason(&bed, "copy.wav").contains("subtitles that scribed did not write"), "{}", reason(&bed, "copy.wav"));
     assert_eq!(bed.outputs().len(), 2 * 4 + 1, "{:?}", bed.outputs().keys());
     assert_eq!(fs::read_to_string(bed.path("inbox/copy.srt")).unwrap(), THEIRS);
     fs::remove_file(bed.path("inbox/copy.srt")).unwrap();

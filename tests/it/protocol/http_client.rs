@@ -140,7 +140,7 @@ async fn unknown(step: Step) -> Fault {
     assert!(created.seen.len() <= 1);
     match created.creation {
         Creation::Unknown(fault) if fault.kind == FaultKind::Unknown => {
-            assert!(fault.words.contains("nothing is bought again"), "{}", fault.words);
+            assert!(fault.words.contains("buys nothing for it again"), "{}", fault.words);
             blind(fault)
         }
         other => panic!("{other:?}"),
@@ -364,15 +364,15 @@ async fn an_upload_gives_the_fault_up_after_a_few() {
     let cases = [
         (json(500, r#"{"message":"boom"}"#), "answered 500 (Internal Server Error): boom"),
         (json(408, ""), "answered 408"),
-        (json(302, ""), "redirects are not followed"),
-        (Step::AnswerAndClose(cut), "is not whole"),
+        (json(302, ""), "does not follow redirects"),
+        (Step::AnswerAndClose(cut), "is incomplete"),
         (json(200, "{}"), "audio_url"),
-        (json(200, r#"{"audio_url":"file:///etc/passwd","audio_metadata":{}}"#), "no web address"),
+        (json(200, r#"{"audio_url":"file:///etc/passwd","audio_metadata":{}}"#), "not a web address"),
         (json(200, "<html>hello"), "a web page: `<html>hello`"),
-        (Step::ResetAtOnce, "broke the connection off"),
-        (Step::ResetAfter, "broke the connection off"),
-        (Step::CloseAfter, "broke the connection off"),
-        (Step::Hang, "took the whole upload, but gave no answer"),
+        (Step::ResetAtOnce, "closed the connection"),
+        (Step::ResetAfter, "closed the connection"),
+        (Step::CloseAfter, "closed the connection"),
+        (Step::Hang, "accepted the whole upload, but gave no answer"),
     ];
     for (step, words) in cases {
         let service = Scripted::start(vec![step.clone(); 9]).await;
@@ -435,7 +435,7 @@ async fn a_service_that_takes_no_more_is_not_waited_for() {
     let service = Scripted::start(vec![Step::HangAtHead; 3]).await;
     let fault = hasty(&service.url()).upload(generated(64 << 20)).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Broken);
-    assert!(fault.words.contains("took no more of the upload"), "{}", fault.words);
+    assert!(fault.words.contains("accepted no more of the upload"), "{}", fault.words);
 }
 
 #[tokio::test]
@@ -458,8 +458,8 @@ async fn a_fault_of_the_file_is_not_the_services() {
     let part = || Ok(Bytes::from_static(b"part"));
     let cases: [(&str, Pieces); 3] = [
         ("stale handle", Box::new(move || vec![part(), Err(std::io::Error::other("stale handle"))])),
-        ("shortened while it was sent", Box::new(move || vec![part()])),
-        ("grew while it was sent", Box::new(move || vec![part(), part(), part()])),
+        ("truncated during the upload", Box::new(move || vec![part()])),
+        ("grew during the upload", Box::new(move || vec![part(), part(), part()])),
     ];
     for (words, pieces) in cases {
         let service = Scripted::start(vec![json(200, UPLOADED); 3]).await;
@@ -475,7 +475,7 @@ async fn a_fault_of_the_file_is_not_the_services() {
     let stuck = UploadFile { name: "a.wav".to_owned(), size: 8, open };
     let fault = client(&service.url()).upload(stuck).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Unreadable);
-    assert!(fault.words.contains("nothing came of it"), "{}", fault.words);
+    assert!(fault.words.contains("delivered no data"), "{}", fault.words);
 }
 
 #[tokio::test]
@@ -536,9 +536,9 @@ async fn what_has_not_ended_is_pending_and_named() {
         (r#"{"status":"queued","result":null}"#, "queued"),
         (r#"{"status":"processing"}"#, "processing"),
         (r#"{"status":"resting\nnow"}"#, "resting now"),
-        (r#"{"status":"done"}"#, "done, but without its transcription"),
-        (r#"{"status":"done","result":null}"#, "done, but without its transcription"),
-        (r#"{"status":"done","result":{}}"#, "done, but without its transcription"),
+        (r#"{"status":"done"}"#, "done, but without a result"),
+        (r#"{"status":"done","result":null}"#, "done, but without a result"),
+        (r#"{"status":"done","result":{}}"#, "done, but without a result"),
     ];
     for (body, expected) in cases {
         assert_eq!(read(json(200, body)).await.unwrap(), RecordState::Pending(expected.to_owned()));
@@ -579,8 +579,8 @@ async fn faults_of_a_read() {
         (json(200, r#"{"result":1}"#), FaultKind::Broken, "expected struct"),
         (json(200, r#"{"id":"x"}"#), FaultKind::Broken, "status"),
         (json(502, ""), FaultKind::Broken, "answered 502 (Bad Gateway) with an empty body"),
-        (Step::AnswerAndClose(cut), FaultKind::Broken, "not whole"),
-        (Step::ResetAtOnce, FaultKind::Broken, "broke the connection off"),
+        (Step::AnswerAndClose(cut), FaultKind::Broken, "incomplete"),
+        (Step::ResetAtOnce, FaultKind::Broken, "closed the connection"),
         (Step::Hang, FaultKind::Broken, "gave no answer within 300ms"),
         (Step::Drip(http(200, "", "{}"), Duration::from_millis(90)), FaultKind::Broken, "gave no answer within"),
         (json(401, r#"{"message":"no key"}"#), FaultKind::Barred { status: 401 }, "check `key`"),
@@ -755,7 +755,7 @@ async fn nobody_is_followed_elsewhere() {
         let client = hasty(&service.url());
         assert!(matches!(client.create(CreatePermit::come(), request()).await, Creation::Unknown(_)));
         let fault = client.read(&TranscriptionId::new(ID)).await.unwrap_err();
-        assert!(fault.words.contains("redirects are not followed"), "{}", fault.words);
+        assert!(fault.words.contains("does not follow redirects"), "{}", fault.words);
         assert!(fault.words.contains(&format!("points to `{}/v2/pre-recorded`", elsewhere.url())), "{}", fault.words);
         client.list(&ListQuery::default()).await.unwrap_err();
         client.upload(talk()).await.unwrap_err();

@@ -195,8 +195,8 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     let why = "written, not readable in the service's answer: languages, utterances.start";
     for line in [
         "  1 of those done are incomplete:",
-        "    1 written, of an answer of which a part could not be read",
-        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
+        "    1 written, but a part of the answer could not be read",
+        "  1 job is incomplete: its outputs lack something that was requested (scribed jobs --incomplete)",
     ] {
         assert!(ran.stdout.lines().any(|said| said == line), "{line}: {ran:?}");
     }
@@ -206,9 +206,9 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     let status = bed.run(["status"]).stdout;
     assert!(status.contains("1 of these are written without a part that was requested, or with one that"), "{status}");
     let checked = bed.run(["status", "--check"]);
-    assert!(checked.code == 1 && checked.stdout.contains("could not be read"), "{checked:?}");
+    assert!(checked.code == 1 && checked.stdout.contains("lack something that was requested"), "{checked:?}");
     let next = || bed.run(["show", "inbox/talk.wav"]).stdout;
-    assert!(next().contains("`scribed acknowledge") && next().contains("reads the kept answer again, at no cost"));
+    assert!(next().contains("`scribed acknowledge") && next().contains("reads the kept result again, at no cost"));
     let explained = bed.run(["explain", "inbox/talk.wav"]).stdout;
     assert!(explained.contains(why), "{explained}");
     assert_eq!(bed.run(["acknowledge", "inbox/talk.wav"]).code, 0);

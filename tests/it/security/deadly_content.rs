@@ -101,7 +101,10 @@ fn work_that_kills_the_process_is_set_aside_and_the_others_go_on() {
     bed.assert_written("harmless.wav");
     let row = bed.jobs().remove("deadly.wav").unwrap();
     let reason = row["reason"].as_str().unwrap();
-    assert!(reason.contains("3 times") && reason.contains("set aside") && reason.contains("retry"), "{reason}");
+    assert!(
+        reason.contains("3 times") && reason.contains("sets this job aside") && reason.contains("retry"),
+        "{reason}"
+    );
     assert_eq!(bed.once(1)["waiting"], 1, "it stays aside");
 
     assert_eq!(bed.run(["retry", &row["id"].to_string()]).code, 0);

@@ -172,8 +172,8 @@ async fn a_pair_that_is_replaced_is_shown_without_a_restart_and_a_wrong_one_is_n
     running.signal(Signal::HUP);
     assert_eq!(shown_in_the_end(&client, port, &der(&two)).await, der(&two));
     let log = running.kill().stderr;
-    assert!(log.contains("a changed certificate is not used"), "{log}");
-    assert!(log.contains("another certificate is used from now on"), "{log}");
+    assert!(log.contains("cannot use the changed certificate files"), "{log}");
+    assert!(log.contains("the service uses a new certificate from now on"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,7 +247,10 @@ fn a_callback_certificate_that_is_not_used_is_told_to_who_reloads() {
     assert!(!said().contains("certificate"));
     put(&ended);
     let told = said();
-    assert!(told.contains("the certificate of [callback] is not used") && told.contains("it is valid from"), "{told}");
+    assert!(
+        told.contains("cannot use the new certificate of [callback]") && told.contains("it is valid from"),
+        "{told}"
+    );
     drop(daemon.kill());
 }
 

@@ -66,13 +66,13 @@ async fn without_a_key_nothing_of_any_record() {
     for told in [&*id, &id[..8], "secret", "interview", "hello"] {
         assert!(!page.contains(told), "{told}: {page}");
     }
-    for said in ["/openapi.json", "Recogniser", " of 100 MB", "everybody has been told", "up "] {
+    for said in ["/openapi.json", "Recogniser", " of 100 MB", "none is pending", "up "] {
         assert!(page.contains(said), "{said}: {page}");
     }
     // Another key sees the figures, and nothing of this one's.
     let theirs = html(ask(&service, "/").basic_auth("", Some(OTHER_KEY))).await;
     assert_eq!(figure(&theirs, "Done"), "0");
-    assert!(theirs.contains("of 1 with all keys") && theirs.contains("Nothing of this key"), "{theirs}");
+    assert!(theirs.contains("of 1 with all keys") && theirs.contains("This key has no transcriptions yet"), "{theirs}");
     assert!(!theirs.contains("interview") && !theirs.contains(&id));
 }
 
@@ -96,7 +96,7 @@ async fn who_asks_from_elsewhere_needs_the_key() {
         assert!(refused.text().await.unwrap().contains(words), "{words}");
     }
     for let_in in [far().basic_auth("anybody", Some(KEY)), far().header("x-service-key", KEY)] {
-        assert!(html(let_in).await.contains("Nothing of this key"));
+        assert!(html(let_in).await.contains("This key has no transcriptions yet"));
     }
     // The password is good for the page alone: browsers send it along whoever makes them ask.
     let endpoint = ask(&service, "/v2/pre-recorded").basic_auth("anybody", Some(KEY)).send().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_recogniser_that_is_missing_is_told_with_its_mend() {
     let missing = || RecogniserError::LibraryMissing { library: "lib<x>.so".to_owned(), reason: "none".to_owned() };
     let recogniser = Arc::new(LazyRecogniser::new(move || Err(missing())));
     let service = TestService::on(options(data.path()), Arc::clone(&recogniser), Arc::new(SystemClock)).await;
-    assert!(html(ask(&service, "/")).await.contains("opens with the first transcription"), "a look opens nothing");
+    assert!(html(ask(&service, "/")).await.contains("is loaded with the first transcription"), "a look opens nothing");
     assert!(recogniser.get_or_open().is_err());
     let page = html(ask(&service, "/")).await;
     assert!(page.contains("install the package") && page.contains("lib&lt;x&gt;.so"), "{page}");

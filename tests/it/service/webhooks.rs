@@ -174,7 +174,7 @@ async fn that_an_address_may_not_be_called_is_said_once() {
     }
     running.signal(rustix::process::Signal::TERM);
     let said = running.wait().stderr;
-    assert_eq!(said.matches("`fetch_private = true` under [serve] allows it").count(), 1, "{said}");
+    assert_eq!(said.matches("`fetch_private = true` in [serve] allows it").count(), 1, "{said}");
     assert!(said.contains("127.0.0.1") && !said.contains("a-secret"), "{said}");
     assert!(inside.heard().is_empty());
 }

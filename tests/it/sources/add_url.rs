@@ -54,11 +54,11 @@ fn it_is_fetched_by_the_service_and_written_into_the_sources_folder() {
         assert!(run(&bed, &["explain", &url("talk.mp3", again)], 0).stdout.contains("`scribed add`"));
         assert!(run(&bed, &["show", &url("talk.mp3", again)], 0).stdout.contains(name));
     }
-    assert!(run(&bed, &["add", name], 0).stdout.contains("was taken before and is written"));
+    assert!(run(&bed, &["add", name], 0).stdout.contains("was added before and is written"));
     assert_eq!(bed.once(0)["done"], 0);
     assert_eq!(stub.book().creates.len(), 1);
     let unknown = run(&bed, &["explain", "https://h/none.mp3"], 0).stdout;
-    assert!(unknown.contains("is not known: `scribed add`"), "{unknown}");
+    assert!(unknown.contains("`scribed add` with the address adds it"), "{unknown}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_daemon_takes_it_at_once_and_two_of_one_name_do_not_fight() {
     let bed = bed(&stub, "", "");
     let daemon = bed.daemon();
     let said = run(&bed, &["add", &url("talk.mp3", SECRET), "https://elsewhere.example.org/talk.wav"], 0).stdout;
-    assert_eq!(said.matches("the service fetches it").count(), 2, "{said}");
+    assert_eq!(said.matches("the service will fetch it").count(), 2, "{said}");
     eventually("both are written", || bed.jobs().values().filter(|job| job["stage"] == "written").count() == 2);
     let texts = files(&bed.path("inbox"));
     let texts: Vec<_> = texts.iter().filter(|path| path.extension().is_some_and(|ext| ext == "srt")).collect();
@@ -106,7 +106,7 @@ fn outputs_go_where_that_is_said() {
     let ambiguous = run(&bed, &["add", "https://h/a.mp3"], 2).stderr;
     assert!(ambiguous.contains("--source (there are: inbox, shelf)"), "{ambiguous}");
     let missing = run(&bed, &["add", "--source", "inbox", "--outputs", "nowhere", "https://h/a.mp3"], 2).stderr;
-    assert!(missing.contains("make it first"), "{missing}");
+    assert!(missing.contains("create the folder first"), "{missing}");
     fs::create_dir(bed.path("elsewhere")).unwrap();
     add(&bed, &["--source", "inbox", "--outputs", "elsewhere", "https://h/a.mp3"]);
     add(&bed, &["--source", "inbox", "--outputs", "inbox/deep/er", "https://h/b.mp3"]);
@@ -146,7 +146,7 @@ fn what_cannot_be_taken_is_said() {
     for (wrong, words) in [
         ("ftp://h/a.mp3", "must begin with http"),
         ("https://user:5ig-nobody-may-see@h/a.mp3", "https://h/a.mp3: must not hold a user"),
-        ("https://h/a b.mp3?token=5ig-nobody-may-see", "must not hold blanks"),
+        ("https://h/a b.mp3?token=5ig-nobody-may-see", "must not contain blanks"),
         ("https://", "must name a host"),
     ] {
         let said = run(&bed, &["add", wrong], 2).stderr;

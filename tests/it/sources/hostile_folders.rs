@@ -315,7 +315,7 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
         said.push_str(&ran.stderr);
         bed.jobs().values().all(|job| job["stage"] == "written" || job["stage"] == "skipped")
     });
-    assert_eq!(said.matches("sent as it is: it has not changed for 2s").count(), 1, "{said}");
+    assert_eq!(said.matches("has not changed for 2s; scribed sends it as it is").count(), 1, "{said}");
     let jobs = bed.jobs();
     assert_eq!((&jobs["cut.wav"]["stage"], &jobs["sparse.wav"]["stage"]), (&json!("written"), &json!("skipped")));
     assert!(jobs["sparse.wav"]["reason"].as_str().unwrap().contains("holes"));

@@ -129,8 +129,8 @@ fn a_row_never_names_what_is_no_recording_or_scribeds_own() {
         assert_eq!(row["scribed_state"], "wrong", "{row:?}");
         assert!(reason.starts_with(&format!("row {}, column `Path`: ", number + 2)), "{reason}");
         let words = match number {
-            n if n < own.len() => "scribed's own",
-            n if n < own.len() + other.len() => "no audio or video file",
+            n if n < own.len() => "of scribed",
+            n if n < own.len() + other.len() => "not name an audio or video file",
             _ => "file://",
         };
         assert!(reason.contains(words), "{words}: {reason}");
@@ -147,7 +147,7 @@ fn a_row_never_names_what_is_no_recording_or_scribeds_own() {
     assert!(line(&reasons[0]).contains("/inbox/link\""), "{reasons:?}");
     bed.configure(&with.replace("roots = [", "roots = [\"inbox/link\", \"inbox/up\", "));
     bed.once(1);
-    let ours = |row: &BTreeMap<String, String>| row["scribed_reason"].contains("scribed's own");
+    let ours = |row: &BTreeMap<String, String>| row["scribed_reason"].contains("of scribed");
     assert!(self::rows(&bed).iter().all(ours), "{:?}", self::rows(&bed));
     assert_eq!(sent(&stub), ["film.mxf", "talk.wav"]);
 }
@@ -175,13 +175,16 @@ fn what_lies_in_a_folder_that_is_kept_local_is_sent_nowhere_else() {
     for row in &rows[..2] {
         let reason = &row["scribed_reason"];
         assert_eq!(row["scribed_fault"], "not_allowed", "{row:?}");
-        assert!(reason.contains("the source private, which is `local_only`"), "{reason}");
+        assert!(
+            reason.contains("the source private, which allows only the embedded service (`local_only`)"),
+            "{reason}"
+        );
     }
     for row in &rows[2..] {
         assert!(row["scribed_reason"].contains("roots = ["), "another name of it is no root: {row:?}");
     }
     let planned = bed.run(["plan", "--list"]);
-    assert!(planned.stdout.contains("which is `local_only`"), "{planned:?}");
+    assert!(planned.stdout.contains("which allows only the embedded service (`local_only`)"), "{planned:?}");
     // A root that is a link into it.
     let with = fs::read_to_string(bed.path("jobs.toml")).unwrap();
     bed.configure(&with.replace(
@@ -239,7 +242,7 @@ fn outputs_go_nowhere_but_below_the_roots() {
     assert!(bed.path("inbox/made/here/name.en.srt").is_file());
     let rows = rows(&bed);
     let reason = &rows[5]["scribed_reason"];
-    assert!(reason.contains("column `output`") && reason.contains("scribed's own"), "{reason}");
+    assert!(reason.contains("column `output`") && reason.contains("of scribed"), "{reason}");
     assert!(line(&rows[2]["scribed_reason"]).contains("inbox/link\""), "{:?}", rows[2]);
     assert_eq!(fs::read_dir(bed.path("elsewhere")).unwrap().count(), 0);
 }
@@ -282,7 +285,7 @@ fn the_keys_of_the_service_and_of_certificates_are_no_recordings() {
     for name in ["keys/alice.wav", "s.crt.wav", "s.key.wav", "c.crt.wav", "c.key.wav"] {
         put(&bed, &format!("inbox/{name}"), "a-key-0123456789-abcdef");
         let ran = bed.run(["explain", &format!("inbox/{name}")]);
-        assert!(ran.stdout.contains("scribed's own"), "{name}: {ran:?}");
+        assert!(ran.stdout.contains("of scribed"), "{name}: {ran:?}");
     }
 }
 
@@ -295,9 +298,9 @@ fn a_person_adds_recordings_and_nothing_else() {
         put(&bed, name, "a-key");
     }
     for (name, words) in [
-        ("all/key.wav", "scribed's own"),
-        ("all/jobs.toml", "no audio or video file"),
-        ("all/passwd", "no audio or video file"),
+        ("all/key.wav", "of scribed"),
+        ("all/jobs.toml", "not name an audio or video file"),
+        ("all/passwd", "not name an audio or video file"),
         ("all/film.mxf", "[\"**/*.mxf\"]"),
     ] {
         let ran = bed.run(["add", name]);
@@ -307,7 +310,7 @@ fn a_person_adds_recordings_and_nothing_else() {
     bed.once(0);
     assert_eq!(sent(&stub), [".hidden.wav"], "the key has the name of a recording");
     let ran = bed.run(["add", "--source", "all", "--outputs", "state", "https://h.example/a.mp3"]);
-    assert!(ran.code == 2 && ran.stderr.contains("scribed's own"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("of scribed"), "{ran:?}");
 }
 
 #[test]
@@ -318,7 +321,7 @@ fn roots_are_checked_when_the_configuration_is_read() {
     for (more, words) in [
         ("roots = []", "at least one"),
         ("roots = \"inbox\"", "must be an array"),
-        ("roots = [\"state/deeper\"]", "scribed's own"),
+        ("roots = [\"state/deeper\"]", "of scribed"),
         ("[[source]]\nname = \"x\"\nfolder = \"x\"\nroots = [\"y\"]", "manifest"),
     ] {
         bed.configure(&format!("{with}{more}\n"));

@@ -42,10 +42,10 @@ fn every_row_comes_back_with_what_became_of_it() {
     assert_eq!(rows[2]["scribed_fault"], "refused");
     assert_eq!(
         rows[3]["scribed_reason"],
-        "the file that row 5 of 2024.csv names is not there yet; it is taken up when it comes"
+        "the file of row 5 of 2024.csv does not exist yet; the job continues when it appears"
     );
     assert!(rows[4]["scribed_reason"].contains("names no recording"), "{:?}", rows[4]);
-    assert_eq!(rows[5]["scribed_reason"], "row 2 orders the same");
+    assert_eq!(rows[5]["scribed_reason"], "row 2 orders the same recording");
     assert!(bed.path("inbox/subs/a b.en.srt").is_file());
     let book = stub.book();
     let create = book.creates.iter().find(|create| create.file == "a b.wav").unwrap();
@@ -259,7 +259,7 @@ fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
     for command in ["plan", "once"] {
         let ran = bed.run([command]);
         let told = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(ran.code == 1 && told.contains("a quote that is opened in its line 3 is never closed"), "{ran:?}");
+        assert!(ran.code == 1 && told.contains("a quote that opens in line 3 of it is never closed"), "{ran:?}");
     }
     assert_eq!(stub.book().creates.len(), 0);
     write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\"\nc.wav;x\n");
@@ -295,7 +295,7 @@ fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
     for command in ["show", "retry", "bump"] {
         let ran = bed.run([command, "inbox/a.wav"]);
         assert!(ran.code == 2 && ran.stderr.contains("2 jobs are of "), "{ran:?}");
-        for part in ["(lists, written)", "(two, written)", "; say which by its number"] {
+        for part in ["(lists, written)", "(two, written)", "; give the number of one"] {
             assert!(ran.stderr.contains(part), "{part}: {ran:?}");
         }
     }

@@ -124,7 +124,7 @@ fn a_budget_lets_nothing_through_of_which_nobody_says_how_long_it_is() {
     let jobs = bed.jobs();
     assert_eq!(jobs["said"]["stage"], "written");
     let reason = jobs["unsaid"]["reason"].as_str().unwrap();
-    assert!(reason.contains("give its row a `duration`"), "{reason}");
+    assert!(reason.contains("fill in `duration` in its row"), "{reason}");
     assert!(jobs["too long"]["reason"].as_str().unwrap().contains("11.0 s"), "{jobs:?}");
     assert_eq!(stub.book().creates.len(), 1);
 }
@@ -136,7 +136,7 @@ fn nothing_is_fetched_for_a_source_that_stays_here() {
     let sum = bed.once(1);
     assert_eq!(sum["waiting_for"]["person"], 1, "{sum}");
     let reason = bed.jobs()["a"]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("`local_only`") && reason.contains("download it"), "{reason}");
+    assert!(reason.contains("`local_only`") && reason.contains("download the recording"), "{reason}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_file_of_a_row_is_waited_for_and_bought_when_it_comes() {
     let sum = bed.once(0);
     assert_eq!((&sum["done"], &sum["waiting_for"]["missing file"]), (&1.into(), &1.into()), "{sum}");
     let reason = bed.jobs()["late.wav"]["reason"].as_str().unwrap().to_owned();
-    assert_eq!(reason, "the file that row 2 of lists/2024.csv names is not there yet; it is taken up when it comes");
+    assert_eq!(reason, "the file of row 2 of lists/2024.csv does not exist yet; the job continues when it appears");
     fs::write(bed.path("inbox/late.wav"), b"late").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
 }

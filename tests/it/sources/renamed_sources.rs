@@ -122,8 +122,7 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     fs::create_dir(bed.path("other")).unwrap();
     bed.configure(&config(&stub, "other", "other"));
     stub.set(|_, _| Act::Well);
-    let named =
-        |words: &str| words.contains("\"before\" is not in jobs.toml any more, and 1 of its jobs have not ended");
+    let named = |words: &str| words.contains("no source \"before\" any more, but 1 of its jobs have not ended");
     let status = bed.run(["status"]);
     assert!(named(&status.stdout), "{status:?}");
     let checked = bed.run(["check"]);
@@ -211,7 +210,7 @@ fn a_plan_from_before_a_source_was_renamed_names_it_and_what_to_do() {
     let ran = bed.run(["once", "--plan", "old.plan"]);
     assert_eq!((ran.code, bought(&stub)), (2, 0), "{ran:?}");
     for words in
-        ["has files of \"before\"", "no source of that name any more", "scribed plan --save", "nothing was begun"]
+        ["has files of \"before\"", "no source with that name any more", "scribed plan --save", "nothing was started"]
     {
         assert!(ran.stderr.contains(words), "{words} is not in {ran:?}");
     }

@@ -116,9 +116,9 @@ fn an_ignore_file_takes_out_takes_in_again_and_is_named() {
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.jobs().into_keys().collect::<Vec<_>>(), ["keep.wav"]);
     let plan = bed.run(["plan", "--json"]).last_object();
-    assert_eq!(plan["passed_over"]["passed over: line 2 of .scribedignore (*.wav)"], 2, "{plan}");
+    assert_eq!(plan["passed_over"]["ignored: line 2 of .scribedignore (*.wav)"], 2, "{plan}");
     let said = bed.run(["explain", "--json", "inbox/a.wav"]).last_object();
-    assert_eq!(said["words"], "passed over: line 2 of .scribedignore (*.wav)");
+    assert_eq!(said["words"], "ignored: line 2 of .scribedignore (*.wav)");
     let added = bed.run(["add", "inbox/a.wav"]);
     assert!(added.code == 2 && added.stderr.contains("line 2 of .scribedignore"), "{added:?}");
     fs::write(bed.path("inbox/deep/.scribedignore"), "!b.wav\n").unwrap();

@@ -9,6 +9,7 @@ pub mod fuzzing;
 pub mod jobs;
 pub mod leftovers;
 pub mod librivox;
+pub mod literals;
 pub mod long_flac;
 pub mod manifests;
 pub mod manual_clock;

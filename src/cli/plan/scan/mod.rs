@@ -128,7 +128,7 @@ impl<'a> Planner<'a> {
                         sizes.add(stamp.size);
                     }
                 }
-                self.shown.tick(|| format!("looking for files: {} so far", sizes.count()));
+                self.shown.tick(|| format!("searching for files: {} so far", sizes.count()));
             }
             surveyor.await.map_err(std::io::Error::other)?;
         }
@@ -204,7 +204,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let words = rule.to_string();
-            let why = words.trim_start_matches("passed over: ");
+            let why = words.trim_start_matches("ignored: ");
             self.say(&Named::file(source, &path), "passed over", why)?;
             self.sum.passed_over(words);
         }
@@ -386,7 +386,7 @@ impl<'a> Planner<'a> {
                 .or(file.announced);
             found.push((file, read, audio));
             let hours = self.sum.audio_seconds() / 3600.0;
-            self.shown.tick(|| format!("{looked_at} of {all} files looked at, {hours:.2} h of audio so far"));
+            self.shown.tick(|| format!("{looked_at} of {all} files read, {hours:.2} h of audio so far"));
         }
         found
     }
@@ -399,7 +399,7 @@ impl<'a> Planner<'a> {
         is_twin: bool,
     ) -> Result<(), CommandError> {
         let what = if is_twin { "copy" } else { words(&file.forecast).0 };
-        let why = if is_twin { "another one has the same content: transcribed once" } else { "" };
+        let why = if is_twin { "duplicate of another file: transcribed once" } else { "" };
         self.say(&Named::of(source, file), what, why)?;
         let part = PlanPart::of(source, file.row.as_deref());
         let price = self.prices.get(&source.service).copied();
@@ -479,7 +479,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::Done => ("done", ""),
         Forecast::Held => ("held", ""),
         Forecast::Reordered => ("ordered again", ""),
-        Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
+        Forecast::Awaited => ("waits", "its file does not exist yet; the job continues when it appears"),
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }

@@ -59,7 +59,7 @@ impl Planner<'_> {
             })
             .await;
             seen.into_iter().for_each(|size| sizes.add(size));
-            self.shown.tick(|| format!("looking for files: {} so far", sizes.count()));
+            self.shown.tick(|| format!("searching for files: {} so far", sizes.count()));
             all.push(ScannedManifest { manifest, stamp, repeats });
         }
         for (manifest, stamp, earlier) in found.taken {
@@ -147,7 +147,7 @@ impl Planner<'_> {
                 Name::Key(key) => named.push((key, item, known)),
                 Name::Repeats(first) => {
                     listed.repeated += 1;
-                    self.say(&named_row(source, row), "repeated", &format!("row {first} orders the same"))?;
+                    self.say(&named_row(source, row), "repeated", &format!("row {first} orders the same recording"))?;
                 }
             }
         }

@@ -77,8 +77,8 @@ impl ChecksumResult {
             Self::Altered { expected, found, by } => {
                 let name = expected.algorithm().name();
                 let words = format!(
-                    "its {name} is {}, and {by} says {}: the file is not what was listed, and nothing is sent of it; \
-                     bring back a good copy, or correct the list",
+                    "the file's {name} is {}, but {by} says {}: the file is damaged or was replaced, and scribed \
+                     does not send it; restore a good copy, or correct the checksum",
                     found.digits(),
                     expected.digits()
                 );
@@ -86,24 +86,25 @@ impl ChecksumResult {
             }
             Self::Unlisted(manifest) => {
                 let words = format!(
-                    "it lies in a bag's payload, and {} does not list it: the bag is not valid, and nothing is sent; \
-                     list it there, or take it out of the bag",
+                    "the file is in the payload of a bag, but {} does not list it: the bag is not valid, and \
+                     scribed does not send the file; add the file to that manifest, or move it out of the bag",
                     manifest.display()
                 );
                 Err(Fault::new(FaultKind::Altered, words, now))
             }
             Self::NoManifest(bag) => {
                 let words = format!(
-                    "the bag {} has no manifest yet (manifest-sha256.txt or the like): it may still be copied, and is \
-                     taken up when it is there",
+                    "the bag {} has no manifest yet (manifest-sha256.txt or another algorithm), so it may still \
+                     be copied; the job continues when the manifest is there",
                     bag.display()
                 );
                 Err(Fault::new(FaultKind::Awaited, words, now))
             }
             Self::LinkedManifest(manifest) => {
                 let words = format!(
-                    "it lies in a bag's payload, and {} is a symbolic link: links are not followed, and nothing is sent; put \
-                     the manifest itself there, and scribed goes on with the file",
+                    "the file is in the payload of a bag, but {} is a symbolic link: scribed does not follow \
+                     links and does not send the file; replace the link by the manifest itself, then the job \
+                     continues",
                     manifest.display()
                 );
                 Err(Fault::new(FaultKind::FolderAway, words, now))

@@ -53,7 +53,9 @@ pub async fn run(
         () = clock.sleep(limit) => None,
     };
     let Some(ProbedFile { looked, found, beside, subtitles }) = seen else {
-        let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
+        let words = format!(
+            "scribed gave up reading the file after {limit:?}: the disk or share is too slow, or does not answer"
+        );
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
     if let Some(outcome) = check_file(mount, job, looked, now).await? {

@@ -103,15 +103,15 @@ pub(crate) async fn run(
     }
     let held = format_duration(hold);
     let reason = doubt.words();
-    tracing::warn!(job = %job.id, path = %job.key.path, %reason, "sent as it is: it has not changed for {held}");
+    tracing::warn!(job = %job.id, path = %job.key.path, %reason, "the file looks unfinished but has not changed for {held}; scribed sends it as it is");
     Ok(StageOutcome::Step(JobEvent::Settled))
 }
 
 fn what_follows(doubt: &Doubt, hold: Duration) -> String {
     let held = format_duration(hold);
     match doubt {
-        Doubt::Holes { .. } => format!("it is looked at again, and skipped when it has not changed for {held}"),
-        _ => format!("it is looked at again, and sent as it is when it has not changed for {held}"),
+        Doubt::Holes { .. } => format!("scribed checks it again, and skips it once it has not changed for {held}"),
+        _ => format!("scribed checks it again, and sends it as it is once it has not changed for {held}"),
     }
 }
 
@@ -176,13 +176,18 @@ impl Doubt {
     fn words(&self) -> String {
         match self {
             Self::Short { has, promised } => {
-                format!("the file looks unfinished: its header promises {promised} bytes, and {has} are there")
+                format!("the file looks unfinished: its header promises {promised} bytes, and it has {has}")
             }
             Self::NoIndex => {
-                "the file looks unfinished: its index (`moov`), or the sound that it leads to, is missing".to_owned()
+                "the file looks unfinished: its index (`moov`), or the audio data that the index points to, is \
+                 missing"
+                    .to_owned()
             }
             Self::Holes { size } => {
-                format!("the file looks unfinished: most of its {size} bytes are holes, as in a copy that is under way")
+                format!(
+                    "the file looks unfinished: most of its {size} bytes are holes, as in a copy that is still \
+                     running"
+                )
             }
         }
     }

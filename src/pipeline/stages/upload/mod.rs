@@ -123,7 +123,7 @@ pub async fn run(
 }
 
 fn nothing_to_send(now: Timestamp) -> Fault {
-    Fault::new(FaultKind::Bug, "audio that the service fetches was to be uploaded", now)
+    Fault::new(FaultKind::Bug, "internal error: scribed must not upload audio that the service fetches", now)
 }
 
 /// The content's hash, and what was sent where that is not simply the file.
@@ -158,8 +158,9 @@ async fn restart(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> R
 
 fn wait_for_quiet(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {
     let held = humantime::format_duration(hold);
-    let words =
-        format!("the file changed after it was transcribed; its new content is sent when it has been quiet for {held}");
+    let words = format!(
+        "the file changed after it was transcribed; scribed sends the new content when the file has not changed for {held}"
+    );
     StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
@@ -172,14 +173,18 @@ fn check_answer(
     let broken = |words: String| Err(Fault::new(FaultKind::Broken, words, now));
     let (StreamProgress { bytes, hash }, size) = (upload_stream.progress(), upload_stream.size);
     let Some(hash) = hash else {
-        return broken(format!("the service took the upload after {bytes} of {size} bytes; it is sent again"));
+        return broken(format!(
+            "the service accepted the upload after {bytes} of {size} bytes; scribed uploads the file again"
+        ));
     };
     if let Some(theirs) = answer.size.filter(|theirs| *theirs != size) {
-        return broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"));
+        return broken(format!(
+            "the service reports {theirs} bytes of the {size} bytes that were sent; scribed discards the upload and sends it again"
+        ));
     }
     match given {
         UploadInput::Track(taken) if !lengths_agree(answer.audio.millis, taken.track.millis) => broken(format!(
-            "the service says it has {} ms of the {} ms of sound that were sent; the upload is void and sent again",
+            "the service reports {} ms of the {} ms of audio that were sent; scribed discards the upload and sends it again",
             answer.audio.millis, taken.track.millis
         )),
         _ => Ok(hash),

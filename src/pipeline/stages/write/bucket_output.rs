@@ -64,7 +64,7 @@ pub async fn run<N: Names>(
 enum DepositError {
     #[error("no permission to write {file}: {error}; give the bucket's key the right to put objects: {KEPT}")]
     NoPermission { file: String, error: io::Error },
-    #[error("every name for {file} is taken by an object that scribed did not write; move some away: {KEPT}")]
+    #[error("objects that scribed did not write have every name for {file}; move some of them: {KEPT}")]
     NoFreeName { file: String },
     #[error("cannot write {file}: {error}; {KEPT}")]
     Io { file: String, error: io::Error },

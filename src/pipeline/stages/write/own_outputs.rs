@@ -44,7 +44,8 @@ pub async fn own_outputs(
         }
     };
     let siblings = siblings.map_err(|error| {
-        let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
+        let words =
+            format!("cannot list the folder of the recording, to avoid the outputs of other recordings: {error}");
         Fault::new(FaultKind::Unwritable, words, now)
     })?;
     for sibling in siblings {

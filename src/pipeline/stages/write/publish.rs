@@ -58,7 +58,7 @@ fn make_folder_in_place(mount: &Mount, job: &Job, folder: &RootedPath, now: Time
     let made = make_folder(mount.source(), local_file(mount, job).as_ref(), folder);
     made.map_err(|error| {
         failed(format!(
-            "cannot make the folder {} for outputs: {}",
+            "cannot create the folder {} for outputs: {}",
             folder.full().display(),
             said(&error, &folder.full())
         ))
@@ -82,13 +82,15 @@ fn make_folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Tim
     }
     let shown = full.display();
     make_folder(mount.source(), file.as_ref(), folder).map_err(|error| {
-        failed(format!("cannot make the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
+        failed(format!("cannot create the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
     })?;
     let Some(path) = file else { return Ok(()) };
     let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
     let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());
     if beside && !path.exists() && is_bare() {
-        return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
+        return Err(failed(format!(
+            "the folder {shown} is empty: it may be the mount point of a share that is not mounted; {KEPT}"
+        )));
     }
     Ok(())
 }

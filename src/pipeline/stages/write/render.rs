@@ -106,7 +106,7 @@ fn render_outputs(
 }
 
 fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
-    Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
+    Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.
@@ -139,8 +139,7 @@ fn missing_parts(
 /// What was paid for stays where it is, whatever is wrong with it.
 fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
     format!(
-        "no outputs can be made of the service's answer: {error}. The answer is kept as it came, in the folder `results` \
-         of the state directory; nothing is bought again. `scribed retry {}` tries once more, with a later release perhaps",
+        "cannot make outputs of the service's answer: {error}. scribed keeps the answer in the folder `results` of the state directory and buys nothing again. `scribed retry {}` tries again, for example with a later release of scribed",
         job.id
     )
 }

@@ -33,16 +33,18 @@ pub struct Tools {
 #[derive(Debug, thiserror::Error)]
 pub enum NotRestored {
     /// The result that they are made of is not kept here, or damaged.
-    #[error("its result is not kept here any more, or is damaged")]
+    #[error("the kept result is missing or damaged")]
     NoResult,
     /// Something moved the job meanwhile.
-    #[error("its outputs are being written at this moment: look again")]
+    #[error("scribed is writing the outputs at this moment; try again")]
     Moving,
     /// They went elsewhere than outputs of this job go now.
-    #[error("its outputs went to {0}, and go elsewhere now: `scribed retry --fresh` writes them there")]
+    #[error(
+        "the outputs were written to {0}, and jobs.toml now names another place: `scribed retry --fresh` writes them there"
+    )]
     Elsewhere(String),
     /// Its outputs are other ones now.
-    #[error("{0} is not among the outputs that are made of it")]
+    #[error("{0} is not among the outputs of the job")]
     NotMade(String),
     /// They cannot be written, or not be made.
     #[error("{}", .0.words)]

@@ -126,7 +126,7 @@ impl Drop for GroupCommit {
 
 /// Nothing is written any more.
 pub fn stopped_error() -> io::Error {
-    io::Error::other("the ledger is not written any more")
+    io::Error::other("the log of transcriptions is closed")
 }
 
 impl State {
@@ -215,7 +215,7 @@ fn tidy(queue: &Queue, mut log_writer: LogWriter) {
         let tidied = log_writer.compact();
         let is_news = queue.state().tidied(tidied.is_ok());
         if let Some(error) = tidied.err().filter(|_| is_news) {
-            tracing::warn!(%error, "the ledger could not be tidied; it is tried again now and then, and not told again before it went well");
+            tracing::warn!(%error, "cannot compact the log of transcriptions; the service tries again from time to time, and logs it again after a success");
         }
     }
 }

@@ -125,12 +125,14 @@ fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
             files::write_whole(&aside, lost)?;
             tracing::error!(
                 volume = %path.display(), at = range.start, bytes = lost.len(), aside = %aside.display(),
-                "a damaged piece of the ledger is set aside; a transcription that had not ended may be in it"
+                "a part of the log of transcriptions was damaged; the service renamed it. A transcription that \
+                 had not ended may be in it"
             );
         } else {
             tracing::warn!(
                 volume = %path.display(), at = range.start, bytes = lost.len(),
-                "a create that was being written when this machine stopped is dropped; nobody was told that it is accepted"
+                "the service discarded a create that was being written when the machine stopped; no client was \
+                 told that it was accepted"
             );
         }
         overwrite_blank(&file, range.start as u64, range.len() as u64)?;

@@ -142,7 +142,7 @@ pub(super) struct Label {
 pub(super) fn read_entry(folder: &Path, id: Uuid) -> io::Result<Kept> {
     let label: Label = serde_json::from_slice(&fs::read(folder.join(format!("{id}.json")))?)?;
     if label.v != 1 {
-        let words = format!("an upload was kept by a newer release of scribed (version {})", label.v);
+        let words = format!("a newer release of scribed stored an upload (version {})", label.v);
         return Err(io::Error::new(io::ErrorKind::Unsupported, words));
     }
     let size = fs::metadata(folder.join(id.to_string()))?.len();

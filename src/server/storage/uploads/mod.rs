@@ -65,7 +65,7 @@ impl UploadStore {
                     state.insert(id, kept);
                 }
                 Err(error) if is_incomplete(&error) => {
-                    tracing::warn!(%id, %error, "an upload that is not whole is dropped");
+                    tracing::warn!(%id, %error, "the service removed an incomplete upload");
                 }
                 Err(error) => return Err(error),
             }
@@ -108,7 +108,7 @@ impl UploadStore {
         let owner = incoming.owner();
         let id = file.id.as_deref().and_then(files::parse_id);
         let (Some(id), Some(path)) = (id, incoming.take_path()) else {
-            return Err(io::Error::other("an upload needs an id and a file"));
+            return Err(io::Error::other("an upload lacks its id or its file"));
         };
         let label = Label { v: 1, owner, since, used: None, named: false, file };
         path.persist(self.media_path(id))?;
@@ -196,7 +196,7 @@ impl UploadStore {
             .and_then(|bytes| files::write_whole(&self.label(id), &bytes));
         match written {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%id, %error, "the last use of an upload could not be noted; it may be removed earlier");
+                tracing::warn!(%id, %error, "cannot save the time of the last use of an upload; the service may remove it earlier");
             }
             _ => {}
         }
@@ -261,7 +261,7 @@ impl UploadStore {
             files::remove(&self.label(id))
         });
         if let Err(error) = removed {
-            tracing::warn!(%id, %error, "an upload could not be removed; the next start tries again");
+            tracing::warn!(%id, %error, "cannot remove an upload; the next start tries again");
         }
         true
     }

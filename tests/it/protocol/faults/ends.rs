@@ -46,10 +46,10 @@ fn odd_words_are_named_and_never_trusted_into_an_end() {
         reads("queued, processing, queued, processing, done", &[QUEUED, PROCESSING, QUEUED, PROCESSING])
             .check(|row| tells(row, "queued again, although it was being worked on")),
         reads("done without its result, then with it", &[EMPTY, NO_RESULT, PROCESSING])
-            .check(|row| tells(row, "it is `done, but without its transcription`, which means nothing")),
+            .check(|row| tells(row, "the unknown status `done, but without a result`")),
         reads("queued, processing, done", &[QUEUED, QUEUED, PROCESSING, PROCESSING]).check(|row| {
             let history = row.bed.run(["show", "--json", "inbox/bad.wav"]).last_object()["history"].to_string();
-            assert!(!history.contains("asked again"), "{history}");
+            assert!(!history.contains("polls again"), "{history}");
         }),
     ];
     insta::assert_snapshot!("faults_odd_words", run(rows));
@@ -59,7 +59,7 @@ fn odd_words_are_named_and_never_trusted_into_an_end() {
 fn what_does_not_end_is_a_named_wait() {
     let names_it = |outcome: &Outcome| {
         let reason = outcome.jobs[BAD]["reason"].as_str().unwrap();
-        assert!(reason.starts_with("still paused at the service after "), "{reason}");
+        assert!(reason.starts_with("the transcription is still paused at the service after "), "{reason}");
         assert_eq!(outcome.jobs[BAD]["stage"], "submitted");
         // The alarm: once in the log, and in `status` as long as it lasts.
         assert_eq!(outcome.ran.stderr.matches("a transcription does not end").count(), 1, "{:?}", outcome.ran);

@@ -163,7 +163,7 @@ impl Outcome {
     fn assert_laws(&self, files: &[String]) {
         let ran = &self.ran;
         assert!([0, 1, 3].contains(&ran.code), "{ran:?}");
-        assert!(!ran.stderr.contains("a bug of its own") && !ran.stderr.contains("panicked"), "{ran:?}");
+        assert!(!ran.stderr.contains("an internal error") && !ran.stderr.contains("panicked"), "{ran:?}");
         assert!(!format!("{ran:?}").contains(KEY), "the key is told: {ran:?}");
         assert!(self.stub.book().most_of_a_token() <= 1, "paid twice: {ran:?}");
         let known: Vec<&String> = self.jobs.keys().collect();
@@ -227,7 +227,7 @@ impl Outcome {
 
     /// How often the log says that nothing is sent to the service.
     fn said(&self) -> usize {
-        self.ran.stderr.matches("nothing is sent to the service until").count()
+        self.ran.stderr.matches("scribed sends nothing to the service until").count()
     }
 
     /// How long after the n-th request to an endpoint the next one came, in seconds.

@@ -54,7 +54,7 @@ impl Extraction<'_> {
         match given {
             UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.selection_fault(&why)),
             UploadInput::AsIs(None) if self.pick.is_some() => {
-                let words = "the file cannot be read now, to take out of it what is to be sent";
+                let words = "scribed cannot read the file now to extract the selected audio";
                 UploadInput::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
             }
             given => given,
@@ -64,8 +64,7 @@ impl Extraction<'_> {
     pub(super) fn selection_fault(&self, why: &str) -> Fault {
         let picked = self.pick.map(ToString::to_string).unwrap_or_default();
         let words = format!(
-            "asked for of its sound: {picked}; but {why}; nothing else is sent in its place: write another `track` or \
-             `channels` for it, or none for the whole file, and `scribed retry` it"
+            "cannot send only {picked}: {why}; scribed sends nothing else instead. Change `track` or `channels` for this recording (without both, scribed sends the whole file), then `scribed retry` the job"
         );
         Fault::new(FaultKind::NotInIt, words, self.now)
     }
@@ -103,7 +102,7 @@ impl Extraction<'_> {
         match error {
             ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
             ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
-                as_is("its sound track is no smaller than it")
+                as_is("the extracted audio track is not smaller than the file")
             }
             ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => {
                 NotExtracted::Missing(missing.to_string())
@@ -113,7 +112,7 @@ impl Extraction<'_> {
             }
             // The machine's, not the file's.
             ExtractError::Decode(DecodeError::Io(error)) => {
-                let words = format!("cannot take the sound track out: ffmpeg cannot be run: {error}");
+                let words = format!("cannot extract the audio track: cannot run ffmpeg: {error}");
                 Fault::new(FaultKind::Unwritable, words, self.now).into()
             }
             other => as_is(other.to_string()),
@@ -121,7 +120,7 @@ impl Extraction<'_> {
     }
 
     pub(super) fn no_spool(&self, error: &io::Error) -> NotExtracted {
-        let words = format!("the sound track cannot be written to the spool in the state directory: {error}");
+        let words = format!("cannot write the extracted audio track to the spool in the state directory: {error}");
         Fault::new(FaultKind::Unwritable, words, self.now).into()
     }
 }

@@ -196,7 +196,7 @@ impl Extractor {
         if let Some(why) = extraction.plainly_nothing(&head[..head.len().min(HEAD)]) {
             return Err(NotExtracted::Given(UploadInput::AsIs(Some(why.to_owned()))));
         }
-        let (size, name) = (extraction.job.seen.size, "the object, of which the sound track is to be taken out,");
+        let (size, name) = (extraction.job.seen.size, "the object, from which scribed extracts the audio track,");
         let _room = self.request_room(extraction, size, 0, name)?;
         let spool = Arc::clone(&self.spool);
         let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?);
@@ -220,7 +220,7 @@ impl Extractor {
         from: &File,
         sound: &Sound,
     ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
-        let mut last = as_is("no service takes a track of its form, and FLAC cannot hold it");
+        let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
         for way in sound.ways() {
             match self.extract_by(extraction, from, sound, way).await {
                 Err(not @ (NotExtracted::Given(_) | NotExtracted::Failed(_))) => last = not,
@@ -248,8 +248,8 @@ impl Extractor {
         if channels != sound.sent() || !sound.lasts(seconds) {
             let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
             let should = sound.seconds.or(sound.whole).unwrap_or_default();
-            let words = format!("its sound track came out as {seconds:.1} s of {}", of(channels));
-            return Err(as_is(format!("{words}, not as {should:.1} s of {}", of(sound.sent()))));
+            let words = format!("the extracted audio track has {seconds:.1} s of {}", of(channels));
+            return Err(as_is(format!("{words} instead of {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
         let cut = ExtractedPart { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
@@ -270,7 +270,7 @@ impl Extractor {
             // One channel coded without loss may be more than all of them coded with it.
             Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
         };
-        self.request_room(extraction, bytes, extraction.held, "its sound track")
+        self.request_room(extraction, bytes, extraction.held, "the audio track")
     }
 
     /// Room beside what is `held` for it already: what never comes is not waited for.
@@ -285,11 +285,14 @@ impl Extractor {
         match asked {
             RoomRequest::Room(room) => Ok(room),
             RoomRequest::Later => {
-                let words = format!("{what} waits for {} in the spool, where others wait to be sent", mb(bytes));
+                let words = format!(
+                    "{what} needs {} in the spool, which is full of audio tracks that wait for their upload; the job continues when there is room",
+                    mb(bytes)
+                );
                 Err(Fault::new(FaultKind::NoRoom, words, extraction.now).into())
             }
             RoomRequest::Never => Err(as_is(format!(
-                "{what} may come to {}, and the whole spool is {}: make `state.spool` larger",
+                "{what} may need {}, and the whole spool has {}: increase `state.spool` in jobs.toml",
                 mb(held + bytes),
                 mb(self.spool.bound())
             ))),
@@ -301,25 +304,25 @@ impl Extractor {
         match not {
             NotExtracted::Fault(fault) => Err(fault),
             NotExtracted::Missing(why) if let Some(pick) = extraction.pick => {
-                let words = format!("asked for of its sound: {pick}; it waits, since that cannot be taken out: {why}");
+                let words = format!("scribed cannot extract {pick} now, so the job waits: {why}");
                 Err(Fault::new(FaultKind::Unwritable, words, extraction.now))
             }
             NotExtracted::Failed(why) if let Some(pick) = extraction.pick => {
-                let words = format!("asked for of its sound: {pick}; but that could not be taken out: {why}");
+                let words = format!("scribed cannot extract {pick} from the file: {why}");
                 Err(Fault::new(FaultKind::Unreadable, words, extraction.now))
             }
             NotExtracted::Failed(why) => self.without_track(extraction, as_is(why)),
             NotExtracted::Given(given) if extraction.pick.is_some() => Ok(given),
             NotExtracted::Missing(why) => {
                 if !self.has_logged_missing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(%why, "no sound track can be taken out; files are sent as they are");
+                    tracing::warn!(%why, "scribed cannot extract audio tracks; it sends the files as they are");
                 }
                 Ok(UploadInput::AsIs(Some(why)))
             }
             NotExtracted::Given(given) => {
                 if let UploadInput::AsIs(Some(why)) = &given {
                     let job = extraction.job;
-                    tracing::info!(job = %job.id, path = %job.key.path, %why, "the file is sent as it is");
+                    tracing::info!(job = %job.id, path = %job.key.path, %why, "scribed sends the file as it is, not its audio track alone");
                 }
                 Ok(given)
             }
