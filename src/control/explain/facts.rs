@@ -188,7 +188,7 @@ async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> 
         Some(engine) => engine.list_awaited().await?,
         None => None,
     };
-    let suspect = handler.store.suspect(service).await?;
+    let suspect = handler.store.is_suspect(service).await?;
     let words = awaited
         .or_else(|| suspect.then(|| format!("{NEW}: nothing is submitted before the list of {service} is scanned")));
     Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))

@@ -19,7 +19,7 @@ use crate::pipeline::stages::probe::store_fault;
 use crate::pipeline::stages::remote_audio::announced;
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::{Recording, recording};
-use crate::store::contract::{Lease, Store, StoreError};
+use crate::store::contract::{Budgets, Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,7 +209,7 @@ impl BudgetGate {
     /// The store's.
     pub async fn before_create(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         mount: &Mount,
         lease: &Lease,
         job: &Job,
@@ -229,7 +229,7 @@ impl BudgetGate {
 
     async fn reserve(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         lease: &Lease,
         job: &Job,
         charge: Charge,
@@ -243,12 +243,12 @@ impl BudgetGate {
 
     async fn anything_left(
         &self,
-        store: &dyn Store,
+        store: &dyn Budgets,
         lease: &Lease,
         job: &Job,
         now: Timestamp,
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
-        store.goes_without_reserving(lease).await?;
+        store.skip_reservation(lease).await?;
         Ok(fits(store.accounts(&self.wall(&job.key.source, now)).await?, 1))
     }
 
@@ -352,7 +352,7 @@ impl BudgetGate {
             match fits(by_source[&source].clone(), need) {
                 Ok(()) => {
                     self.refused().remove(&id);
-                    store.look_again(id, now).await?;
+                    store.wake(id, now).await?;
                     any = true;
                 }
                 Err(over) => any |= self.has_more_left(id, &over),
@@ -378,7 +378,7 @@ impl BudgetGate {
     ///
     /// # Errors
     /// The store's.
-    pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+    pub async fn told(&self, store: &dyn Budgets, job: Job, now: Timestamp) -> Result<Job, StoreError> {
         if job.stage.kind() != StageKind::Probed {
             return Ok(job);
         }
@@ -393,7 +393,7 @@ impl BudgetGate {
         Ok(job.resting(until, Some(fault)))
     }
 
-    async fn told_anew(&self, store: &dyn Store, job: Job, fault: Fault, now: Timestamp) -> Result<Job, StoreError> {
+    async fn told_anew(&self, store: &dyn Budgets, job: Job, fault: Fault, now: Timestamp) -> Result<Job, StoreError> {
         let accounts = store.accounts(&self.wall(&job.key.source, now)).await?;
         let over = match fault.need {
             // Nothing has to be known where nothing limits it.

@@ -44,11 +44,11 @@ impl Engine {
                 // Not as it was claimed: what was about to be placed may have been written down since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
                 let (fault, id) = (remote_audio::suppressed(&job, fault), job.id);
-                self.commit_fault(&lease, job, (fault, &way)).await?;
+                self.commit_fault(&lease.seeing(&job), job, (fault, &way)).await?;
                 let parts = self.parts();
                 if parts.in_progress.is_set_aside(id) {
                     // Else the end of the process would lose both.
-                    parts.store.settle().await?;
+                    parts.store.flush().await?;
                     parts.in_progress.acquit(id);
                 }
                 Ok(())
@@ -59,7 +59,7 @@ impl Engine {
                     Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
                 // Not as it was claimed: its intent may have been committed since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
-                self.commit_bug(&lease, job, fault).await
+                self.commit_bug(&lease.seeing(&job), job, fault).await
             }
         }
     }
@@ -72,7 +72,10 @@ impl Engine {
                 () = clock.sleep(LEASE / 3) => {}
                 () = self.recalled.notified() => {}
             }
-            self.parts().store.renew(lease, self.parts().clock.now().after(LEASE)).await?;
+            let until = self.parts().clock.now().after(LEASE);
+            if !self.parts().store.renew(&[*lease], until).await?.is_empty() {
+                return Err(StoreError::LeaseLost(lease.job));
+            }
         }
     }
 
@@ -129,9 +132,10 @@ impl Engine {
                 let context =
                     SubmitContext { store, client, clock, params, budget_gate, callbacks, folders: &writing.folders };
                 let on_its_way = self.on_its_way(job.id);
-                let submission = submit::run(&context, mount, lease, job, order, upload).await;
+                let mut lease = *lease;
+                let submission = submit::run(&context, mount, &mut lease, job, order, upload).await;
                 drop(on_its_way);
-                return self.submitted(lease, job, submission?, &parts.client).await;
+                return self.submitted(&lease, job, submission?, &parts.client).await;
             }
             // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
@@ -297,7 +301,7 @@ impl Engine {
         Err(Fault::new(FaultKind::Asks, words, parts.clock.now()))
     }
 
-    /// What became of a create is committed at once.
+    /// What became of a create is committed at once, by the lease as the stage left it.
     async fn submitted(
         &self,
         lease: &Lease,
@@ -307,7 +311,9 @@ impl Engine {
     ) -> Result<StageRun, StageStop> {
         let now = self.parts().clock.now();
         match submission {
-            Submission::Unsent(outcome) => return Ok(StageRun::Outcome(outcome.into())),
+            Submission::Unsent(outcome) => {
+                self.commit_outcome(lease, job.clone(), outcome).await.map_err(StageStop::Store)?;
+            }
             // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
             Submission::Over(Deferral { until, fault }) => {
                 let job = self.step(job.clone(), JobEvent::UploadLost, now)?.resting(until, Some(fault));

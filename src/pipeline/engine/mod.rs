@@ -473,7 +473,7 @@ impl Engine {
             Ok((task, result)) => {
                 busy.end(task);
                 match result {
-                    Err(StoreError::LeaseLost(job)) => {
+                    Err(StoreError::LeaseLost(job) | StoreError::Superseded(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
                         self.forget(job);
                         tracing::info!(%job, "the right to move the job was taken away; its move is dropped");

@@ -14,12 +14,12 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::upload::without_buying;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::Store;
+use crate::store::contract::Purchases;
 
 /// What an upload would come to, unless it is bought already, or being bought, or `reserving`, which is begun
 /// only then, says that it does not fit into a budget.
 pub async fn run(
-    store: &dyn Store,
+    store: &dyn Purchases,
     clock: &dyn Clock,
     service: &ServiceName,
     job: &Job,

@@ -26,7 +26,7 @@ use crate::source::bucket::bucket_view::Bucket;
 use crate::source::metadata::stamp::{FileLook, open};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::{Bought, DuplicateCheck, Store};
+use crate::store::contract::{DuplicateCheck, KnownPurchase, Purchases};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -45,7 +45,7 @@ const PIECE: usize = 256 * 1024;
 /// `reserving`, which is begun only then, says that it does not fit into a budget.
 #[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
 pub async fn run(
-    store: &dyn Store,
+    store: &dyn Purchases,
     client: &dyn Client,
     clock: &dyn Clock,
     mount: &Mount,
@@ -164,18 +164,18 @@ async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<S
 
 /// The way to the result without a create of this job's own, if there is one.
 pub async fn without_buying(
-    store: &dyn Store,
+    store: &dyn Purchases,
     order: &PurchaseKey,
     job: &Job,
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let fault = |error| store_fault(&error, now);
-    if let DuplicateCheck::Follows(owner) = store.duplicate(order, job.id).await.map_err(fault)? {
+    if let DuplicateCheck::Follows(owner) = store.claim_purchase(order, job.id).await.map_err(fault)? {
         return Ok(Some(StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })));
     }
-    let bought = store.bought(order).await.map_err(fault)?;
+    let bought = store.purchase(order).await.map_err(fault)?;
     Ok(bought.map(|bought| {
-        let Bought { transcription, round, origin, .. } = bought;
+        let KnownPurchase { transcription, round, origin, .. } = bought;
         StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round, origin })
     }))
 }

@@ -221,7 +221,7 @@ pub async fn restore(
         wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });
     }
     // Another release renders otherwise. Written down before it is shown: whoever finds it knows it as ours.
-    if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await? {
+    if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await?.is_done() {
         return Err(NotRestored::Moving);
     }
     if let Some(bucket) = mount.bucket() {
@@ -299,7 +299,7 @@ async fn announce<N>(
 /// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
 /// written. What a job has paid for itself is written in every case.
 async fn is_another_ones(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
-    let Some(bought) = store.bought(order).await? else { return Ok(false) };
+    let Some(bought) = store.purchase(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }
 
@@ -311,7 +311,7 @@ async fn relocation(
     job: &Job,
     order: &PurchaseKey,
 ) -> Result<Relocation, StoreError> {
-    let first = match store.bought(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
+    let first = match store.purchase(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
         Some(by) => store.job(by).await?,
         None => None,
     };
