@@ -156,7 +156,7 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
         meter.say(opened)?;
     } else {
         scan(&house, files, admitted).await?;
-        house.store.settle().await?;
+        house.store.flush().await?;
         meter.say(0)?;
     }
     Ok(house.close().await?)

@@ -13,7 +13,7 @@ use scribed::domain::path::RelPath;
 use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
 use scribed::domain::token::{PurchaseKey, Token};
 use scribed::output::results::Results;
-use scribed::store::contract::{ALL, Claimed, Hold, Store};
+use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lifecycle};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::fs::File;
@@ -133,7 +133,7 @@ impl Walk {
         for n in 0..waiting as u64 {
             store.admit(&key(n), stamp(n), NOW, NOW).await.unwrap();
         }
-        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, waiting).await.unwrap();
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, ClaimLimit::of(waiting)).await.unwrap();
         Self { store, claimed, rate: Rate::default() }
     }
 
@@ -153,10 +153,11 @@ impl Walk {
 }
 
 async fn walk(store: Arc<QueueStore>, claimed: Claimed, begin: Instant) -> u32 {
-    let (round, mut done) = (round(&claimed.job, Vec::new()), 0);
+    let (round, mut lease, mut done) = (round(&claimed.job, Vec::new()), claimed.lease, 0);
     while begin.elapsed() < SLICE {
         for job in &round {
-            store.commit(&claimed.lease, job, Hold::Keep).await.unwrap();
+            store.commit(&lease, job, Hold::Keep).await.unwrap();
+            lease = lease.seeing(job);
             done += 1;
         }
     }
@@ -182,7 +183,7 @@ fn open_again(dir: &Path) {
     let begin = Instant::now();
     let store = sled::open(dir).unwrap();
     let opened = begin.elapsed().as_secs_f64();
-    let claimed = runtime.block_on(store.claim(&StageKind::ALL, ALL, NOW, FAR, 256)).unwrap();
+    let claimed = runtime.block_on(store.claim(&StageKind::ALL, ALL, NOW, FAR, ClaimLimit::of(256))).unwrap();
     println!(
         "opened in {opened:.2} s, first claim of {} after {:.2} s (wanted: 3 s), {:.2} s of processor, {} (wanted: 500 MB)",
         claimed.len(),
@@ -211,7 +212,7 @@ async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
     let results = Results::new(dir.join("state/results/default"));
     let mut all = Vec::new();
     loop {
-        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, 256).await.unwrap();
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, ClaimLimit::of(256)).await.unwrap();
         if claimed.is_empty() {
             return all;
         }
@@ -230,8 +231,10 @@ async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
             }
             all.push(output);
             async move {
+                let mut lease = claimed.lease;
                 for job in &round {
-                    store.commit(&claimed.lease, job, Hold::Keep).await.unwrap();
+                    store.commit(&lease, job, Hold::Keep).await.unwrap();
+                    lease = lease.seeing(job);
                 }
             }
         });
@@ -269,7 +272,7 @@ async fn fill(store: &QueueStore, jobs: u64) {
     for n in 0..jobs {
         store.admit(&key(n), stamp(n), NOW, NOW).await.unwrap();
     }
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
 }
 
 /// Now and at its highest, as the kernel has it.

@@ -58,7 +58,7 @@ pub async fn facts(
 pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let mut waiting = BTreeMap::new();
-    for WaitingGroup { one, jobs } in handler.store.waiting().await? {
+    for WaitingGroup { one, jobs } in handler.store.waiting_groups().await? {
         let one = handler.told(one).await?;
         let waits = waiting.entry(wait_reason(&one, &pauses, now)).or_insert(WaitingJobs { jobs: 0, one: one.id });
         waits.jobs += jobs;

@@ -436,7 +436,7 @@ impl Daemon {
         if let Some(embedded) = self.embedded.into_inner() {
             embedded.running.shutdown().await;
         }
-        let settled = self.store.settle().await;
+        let settled = self.store.flush().await;
         if let Some(owning) = self.owning {
             owning.end(&self.setup.borrow().mounts.clone()).await;
         }

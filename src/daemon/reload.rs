@@ -58,10 +58,10 @@ impl Daemon {
         self.names_are(&setup, &left);
         self.setup.send_replace(Arc::clone(&setup));
         self.give_back(&old, &setup).await;
-        self.store.configured_anew(self.clock.now()).await?;
+        self.store.configuration_changed(self.clock.now()).await?;
         self.engines.nudge();
         let mut words = told(&old.config, config, &renames);
-        let sources = self.store.sources().await?;
+        let sources = self.store.counts_by_source().await?;
         let is_gone = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);
         let gone = sources.iter().filter(|(name, _)| is_gone(name));
         words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.words())));

@@ -14,7 +14,7 @@ use crate::source::mount::marker;
 use crate::source::mount::marker::{FolderIdentity, FolderMemory};
 use crate::source::ownership::source_folders;
 use crate::source::ownership::source_folders::RecordedFolder;
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Queries, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -111,12 +111,12 @@ struct Found {
 ///
 /// # Errors
 /// The store's; [`DaemonError::Names`].
-async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, DaemonError> {
+async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Result<Found, DaemonError> {
     let written = source_folders::read(&config.state).map_err(|error| {
         let words = format!("cannot read which folders the sources had: {error}. Nothing was started");
         StoreError::Unwritable(words)
     })?;
-    let with_jobs: BTreeSet<SourceName> = store.sources().await?.into_keys().collect();
+    let with_jobs: BTreeSet<SourceName> = store.counts_by_source().await?.into_keys().collect();
     let has_jobs = |name: &SourceName| with_jobs.contains(name);
     let names: BTreeSet<&SourceName> = with_jobs.iter().chain(written.iter().map(|past| &past.source)).collect();
     let mut past: Vec<Place> = names.into_iter().map(|name| past_of(config, &written, name)).collect();
@@ -172,7 +172,7 @@ async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
 /// The store's; [`DaemonError::Names`].
 pub async fn renamed_sources(
     config: &Config,
-    store: &dyn Store,
+    store: &dyn Queries,
     clock: &dyn Clock,
 ) -> Result<BTreeMap<SourceName, SourceName>, DaemonError> {
     Ok(found(config, store, clock).await?.renames.into_iter().collect())

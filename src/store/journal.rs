@@ -33,7 +33,7 @@ const AN_HOUR: Duration = Duration::from_secs(3600);
 const PURCHASES: &str = "purchases.log";
 
 /// By their ids, as [`id_hash`] has them.
-pub type Purchases = HashSet<[u8; 16]>;
+pub type PurchaseHashes = HashSet<[u8; 16]>;
 
 /// The files of a folder.
 #[derive(Debug)]
@@ -95,8 +95,8 @@ impl HistoryFiles {
     ///
     /// # Errors
     /// Where they cannot be read.
-    pub fn purchases(&self) -> io::Result<Purchases> {
-        let mut paid = Purchases::new();
+    pub fn purchases(&self) -> io::Result<PurchaseHashes> {
+        let mut paid = PurchaseHashes::new();
         self.each_purchase(&mut |sign, id| match sign {
             "+" => drop(paid.insert(id_hash(&id))),
             _ => drop(paid.remove(&id_hash(&id))),

@@ -4,7 +4,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
-use crate::store::contract::{Bought, HistoryEntry, StoreError};
+use crate::store::contract::{HistoryEntry, KnownPurchase, StoreError};
 use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -30,7 +30,7 @@ pub struct Contents {
     /// Jobs by number.
     pub jobs: BTreeMap<JobId, Job>,
     /// What was bought.
-    pub bought: BTreeMap<PurchaseKey, Bought>,
+    pub bought: BTreeMap<PurchaseKey, KnownPurchase>,
     /// Whether anything was sighted.
     pub sightings: bool,
     /// The services whose lists were walked.
@@ -58,7 +58,7 @@ struct Inner {
 #[derive(Debug)]
 enum Change {
     Job(JobId, Option<Box<Job>>),
-    Bought(PurchaseKey, Option<Bought>),
+    Bought(PurchaseKey, Option<KnownPurchase>),
     Sightings(bool),
     Trusted(BTreeSet<ServiceName>),
     Pauses(Pauses),
@@ -123,16 +123,16 @@ impl Rows for MemoryDisk {
         }))
     }
 
-    fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
+    fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
         Ok(self.inner().now.bought.get(order).cloned())
     }
 
-    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError> {
+    fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError> {
         self.inner().now.bought.values().for_each(see);
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&Bought>) -> Result<(), StoreError> {
+    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = match bought {
             Some(bought) => inner.now.bought.insert(order.clone(), bought.clone()),

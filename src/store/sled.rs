@@ -25,7 +25,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::durable_file;
 use crate::permission::{at_state, without_fix};
-use crate::store::contract::{Bought, StoreError};
+use crate::store::contract::{KnownPurchase, StoreError};
 use crate::store::decode::in_order;
 use crate::store::index::job_index::order_hash;
 use crate::store::journal::HistoryFiles;
@@ -456,7 +456,7 @@ impl Health {
 struct Purchase {
     order: PurchaseKey,
     #[serde(flatten)]
-    bought: Bought,
+    bought: KnownPurchase,
 }
 
 struct SledRows {
@@ -577,7 +577,7 @@ impl Rows for SledRows {
         Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.health.dir))))
     }
 
-    fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
+    fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
         match self.read::<Purchase>(&bought_key(order))? {
             Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
             Some(_) => {
@@ -587,7 +587,7 @@ impl Rows for SledRows {
         }
     }
 
-    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError> {
+    fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError> {
         let told = |flaw: Flaw| flaw.told(&self.health.dir);
         for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
             let (_, value) = row.map_err(|error| told(error.into()))?;
@@ -596,7 +596,7 @@ impl Rows for SledRows {
         Ok(())
     }
 
-    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&Bought>) -> Result<(), StoreError> {
+    fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError> {
         let key = bought_key(order);
         match bought {
             Some(bought) => self.write(&key, &Purchase { order: order.clone(), bought: bought.clone() }),
@@ -820,7 +820,9 @@ mod tests {
     use crate::domain::path::RelPath;
     use crate::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind};
     use crate::domain::token::Token;
-    use crate::store::contract::{ALL, Claimed, HistoryEntry, Hold, Store};
+    use crate::store::contract::{
+        ALL, Budgets, ClaimLimit, Claimed, Claims, HistoryEntry, Hold, Jobs, Lifecycle, Purchases, Queries,
+    };
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
     use tokio::runtime::Runtime;
@@ -986,15 +988,16 @@ mod tests {
         std::fs::write(&snapshot, b"garbage that is no snapshot at all").unwrap();
         let store = open(dir.path()).unwrap();
         assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
-        assert!(runtime.block_on(store.suspect(&service())).unwrap(), "what was repaired is not believed");
-        assert!(runtime.block_on(store.has_lost(&service())).unwrap());
+        assert!(runtime.block_on(store.is_suspect(&service())).unwrap(), "what was repaired is not believed");
+        assert!(runtime.block_on(store.may_have_lost(&service())).unwrap());
     }
 
     /// A purchase, as the engine commits it.
     async fn buy(store: &QueueStore, name: &[u8], id: &str) {
         let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
         let order = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
-        let claimed = store.claim(&[StageKind::Found], ALL, NOW, NOW.after(Duration::from_secs(60)), 9).await.unwrap();
+        let until = NOW.after(Duration::from_secs(60));
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, until, ClaimLimit::of(9)).await.unwrap();
         let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();
         let charge = crate::domain::charge::Charge {
             at: NOW,
@@ -1019,8 +1022,9 @@ mod tests {
         job = job.on(JobEvent::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
         job = job.on(JobEvent::Intended { intent }, NOW).unwrap();
         store.commit(&lease, &job, Hold::Keep).await.unwrap();
+        let intended = job.clone();
         job = job.on(JobEvent::Created { transcription }, NOW).unwrap();
-        store.commit(&lease, &job, Hold::Release).await.unwrap();
+        store.commit(&lease.seeing(&intended), &job, Hold::Release).await.unwrap();
     }
 
     /// A closed queue that is trusted, with one job.
@@ -1030,7 +1034,7 @@ mod tests {
         runtime.block_on(async {
             store.trust(&service()).await.unwrap();
             store.admit(&key(b"a"), stamp(1), NOW, NOW).await.unwrap();
-            store.settle().await.unwrap();
+            store.flush().await.unwrap();
         });
         (dir, runtime)
     }
@@ -1044,21 +1048,21 @@ mod tests {
         runtime.block_on(async {
             buy(&store, b"a", "t-1").await;
             buy(&store, b"b", "t-2").await;
-            assert!(!store.suspect(&service()).await.unwrap());
+            assert!(!store.is_suspect(&service()).await.unwrap());
         });
         drop(store);
         let store = open(dir.path()).unwrap();
-        assert!(!runtime.block_on(store.suspect(&service())).unwrap(), "nothing is wrong with it");
+        assert!(!runtime.block_on(store.is_suspect(&service())).unwrap(), "nothing is wrong with it");
         drop(store);
         raw(dir.path()).insert(job_key(JobId(1)), before).unwrap();
         let store = open(dir.path()).unwrap();
-        assert!(runtime.block_on(store.suspect(&service())).unwrap(), "it does not know a purchase");
+        assert!(runtime.block_on(store.is_suspect(&service())).unwrap(), "it does not know a purchase");
         runtime.block_on(store.trust(&service())).unwrap();
         drop(store);
         let log = std::fs::read_to_string(dir.path().join("history/purchases.log")).unwrap();
         assert_eq!(log, "+ t-2\n", "it is compared with what it knows");
         let store = open(dir.path()).unwrap();
-        assert!(!runtime.block_on(store.suspect(&service())).unwrap(), "said once");
+        assert!(!runtime.block_on(store.is_suspect(&service())).unwrap(), "said once");
     }
 
     #[test]
@@ -1080,10 +1084,10 @@ mod tests {
         copy_files(&aside.path().join("queue"), &dir.path().join("queue")).unwrap();
         std::fs::remove_file(dir.path().join("history/purchases.log")).unwrap();
         let store = open(dir.path()).unwrap();
-        assert!(runtime.block_on(store.suspect(&service())).unwrap());
+        assert!(runtime.block_on(store.is_suspect(&service())).unwrap());
         runtime.block_on(store.trust(&service())).unwrap();
         drop(store);
-        assert!(!runtime.block_on(open(dir.path()).unwrap().suspect(&service())).unwrap(), "it is told once");
+        assert!(!runtime.block_on(open(dir.path()).unwrap().is_suspect(&service())).unwrap(), "it is told once");
     }
 
     /// A process that is killed leaves the line of a step whose row was not durable yet.
@@ -1100,7 +1104,7 @@ mod tests {
             transcription: None,
         };
         crate::store::queue::Journal::note(&HistoryFiles::open(dir.path().join("history")).unwrap(), &note).unwrap();
-        assert!(!runtime.block_on(open(dir.path()).unwrap().suspect(&service())).unwrap());
+        assert!(!runtime.block_on(open(dir.path()).unwrap().is_suspect(&service())).unwrap());
     }
 
     #[test]
@@ -1113,7 +1117,7 @@ mod tests {
             store.trust(&service()).await.unwrap();
             drop(store);
             let store = open_rebuilt(dir.path(), NOW).unwrap();
-            assert!(store.suspect(&service()).await.unwrap());
+            assert!(store.is_suspect(&service()).await.unwrap());
             assert_eq!(store.counts().await.unwrap().total(), 0);
             assert_eq!(store.history(JobId(1)).await.unwrap(), []);
         });

@@ -20,7 +20,7 @@ use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::store::contract::Store;
+use crate::store::contract::{Purchases, Queries};
 use crate::wire::page::ListQuery;
 use crate::wire::record;
 use rustix::fs::{Access, access};
@@ -346,7 +346,7 @@ async fn house(config: &Config) -> Vec<CheckResult> {
 }
 
 /// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
-async fn other_sources(config: &Config, store: &dyn Store) -> Vec<CheckResult> {
+async fn other_sources(config: &Config, store: &dyn Queries) -> Vec<CheckResult> {
     let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
         Ok(renamed) => (renamed, None),
         Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string(), NAMED_FIX))),
@@ -359,7 +359,7 @@ async fn other_sources(config: &Config, store: &dyn Store) -> Vec<CheckResult> {
     });
     let is_gone =
         |name: &SourceName| config.sources.iter().all(|source| source.name != *name) && !renamed.contains_key(name);
-    let sources = store.sources().await.unwrap_or_default();
+    let sources = store.counts_by_source().await.unwrap_or_default();
     let gone = sources.into_iter().filter(|(name, _)| is_gone(name));
     let gone = gone.filter_map(|(name, counts)| Some(removed(&RemovedSource::of(name, &counts)?)));
     wrong.into_iter().chain(carried).chain(gone).collect()
@@ -459,7 +459,7 @@ fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
 
 /// Whether the service returns our token with what was bought last: without it a create whose answer is lost cannot be
 /// found again.
-async fn token(client: &dyn Client, store: &dyn Store) -> Option<CheckResult> {
+async fn token(client: &dyn Client, store: &dyn Purchases) -> Option<CheckResult> {
     let service = &client.identity().service;
     let (_, _, id) = store.newest_purchase(service).await.ok()?.accepted?;
     // What was deleted, or cannot be read now, says nothing.

@@ -30,7 +30,7 @@ use crate::pipeline::engine::{EngineEnd, PassPatience, Tally, Until};
 use crate::pipeline::engines::Engines;
 use crate::source::mount::disk::NETWORK_SETTLE;
 use crate::source::scan::folder_scan::Scanned;
-use crate::store::contract::{Filter, JobSubset, Store, StoreError, WaitingGroup};
+use crate::store::contract::{Filter, JobSubset, Queries, StoreError, WaitingGroup};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -265,14 +265,14 @@ async fn chosen_unhandled(house: &Daemon, chosen: &PlanAllowlist) -> Result<(u64
     }
     let mut after = None;
     loop {
-        let jobs = house.store.those(JobSubset::Incomplete, after, PIECE).await?;
+        let jobs = house.store.jobs_in(JobSubset::Incomplete, after, PIECE).await?;
         let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
         after = Some(last.id);
         incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && chosen.names(&job.key)).count() as u64;
     }
 }
 
-async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<PassProgress> {
+async fn standing(engines: &Engines, store: &dyn Queries, scanning: bool) -> Option<PassProgress> {
     let counts = store.counts().await.ok()?;
     let tally = engines.tally();
     let awaited = engines.list_awaited().await.ok()?;
@@ -301,7 +301,7 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
         waiting.entry(why).or_insert(WaitingJobs { jobs: 0, one: job.id }).jobs += jobs;
     };
     let Some(chosen) = budget_gate.allowlist() else {
-        for WaitingGroup { one, jobs } in store.waiting().await? {
+        for WaitingGroup { one, jobs } in store.waiting_groups().await? {
             count(house.told(one).await?, jobs);
         }
         return Ok(waiting);

@@ -10,7 +10,7 @@ use crate::domain::job::Job;
 /// [`CommandRefusal::Declined`] where it did not end so.
 pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
-    if !handler.store.acknowledge(job.id, handler.clock.now()).await? {
+    if !handler.store.acknowledge(job.id, handler.clock.now()).await?.is_done() {
         let job = handler.job(&JobSelector::Number(job.id)).await?;
         let (id, stage) = (job.id, job.stage.kind().name());
         let words = format!("job {id} is {stage}: you can only acknowledge a job that failed or is incomplete");

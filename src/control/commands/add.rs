@@ -37,7 +37,7 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
         return Err(CommandRefusal::Usage(format!("{place}: {rule}")));
     }
     mount.there_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
-    if handler.store.wrote(&key).await? {
+    if handler.store.is_output(&key).await? {
         return Err(CommandRefusal::Usage(format!("{place} is an output that scribed wrote")));
     }
     allowed(mount, &key, place).await?;

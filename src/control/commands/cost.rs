@@ -23,7 +23,7 @@ pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPie
     let unknown = |_| CommandRefusal::Usage(format!("there is no time zone {:?} on this machine", query.timezone));
     let zone = Zone::parse(&query.timezone).map_err(unknown)?;
     let limit = if query.by == By::Job { LINES } else { PIECE };
-    let jobs = handler.store.those(JobSubset::WithCost, query.after, limit).await?;
+    let jobs = handler.store.jobs_in(JobSubset::WithCost, query.after, limit).await?;
     let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
     let mut sums: BTreeMap<(String, ServiceName), CostLine> = BTreeMap::new();
     for job in &jobs {
@@ -40,7 +40,7 @@ pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPie
     }
     // Nobody knows whose it is: with the first piece, once.
     if query.after.is_none() {
-        for (at, amount) in handler.store.unclaimed().await? {
+        for (at, amount) in handler.store.unclaimed_costs().await? {
             if !is_asked_for(query, at) {
                 continue;
             }

@@ -60,7 +60,7 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person deleted a transcription at the service");
     let mut here = "";
     if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
-        handler.store.forget(order, &transcription).await?;
+        handler.store.forget_purchase(order, &transcription).await?;
         here = forget_here(handler, &job, order.service.clone(), &transcription).await?;
     }
     match deletion {

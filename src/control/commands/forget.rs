@@ -179,7 +179,7 @@ async fn finish(
     for some in jobs.chunks(AT_ONCE) {
         let done = join_all(some.iter().map(|job| handler.store.overrule(job, JobEvent::Forgotten, now))).await;
         for (job, done) in some.iter().zip(done) {
-            if done? {
+            if done?.is_done() {
                 tracing::info!(job = %job.id, path = %job.key.path, "a person removed an ended job (`scribed forget`)");
                 piece.forgotten.push(job.clone());
             } else {

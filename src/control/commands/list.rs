@@ -31,7 +31,7 @@ pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<Job
         (false, false) => None,
     };
     let mut jobs = match those {
-        Some(those) => handler.store.those(those, selection.after, PAGE).await?,
+        Some(those) => handler.store.jobs_in(those, selection.after, PAGE).await?,
         None => handler.store.page(&filter).await?,
     };
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
@@ -95,7 +95,7 @@ async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>,
 /// The job that its transcription was bought for, where that is another one.
 async fn origin(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
     let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) else { return Ok(None) };
-    let bought = handler.store.bought(order).await?.filter(|bought| bought.transcription == *transcription);
+    let bought = handler.store.purchase(order).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = handler.store.job(by).await? else { return Ok(None) };
     Ok(Some(Origin { job: first.id, is_gone: is_gone(handler, &first).await, key: first.key }))

@@ -23,7 +23,9 @@ pub async fn fresh(handler: &CommandHandler, wanted: &JobSelector, pay_again: bo
 async fn forget(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusal> {
     let bought = job.stage.order().zip(job.stage.transcription());
     match (weigh_fresh(job, true), bought) {
-        (Step::Take(..), Some((order, transcription))) => Ok(handler.store.forget(order, transcription).await?),
+        (Step::Take(..), Some((order, transcription))) => {
+            Ok(handler.store.forget_purchase(order, transcription).await?)
+        }
         _ => Ok(()),
     }
 }

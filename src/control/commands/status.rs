@@ -51,7 +51,7 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
 /// # Errors
 /// The store's.
 pub async fn removed(handler: &CommandHandler) -> Result<Vec<RemovedSource>, StoreError> {
-    let sources = handler.store.sources().await?;
+    let sources = handler.store.counts_by_source().await?;
     let gone = sources.into_iter().filter(|(source, _)| !handler.mounts.contains_key(source));
     Ok(gone.filter_map(|(source, counts)| RemovedSource::of(source, &counts)).collect())
 }
@@ -107,7 +107,7 @@ async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreE
             open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
             on_their_way: counts.on_their_way(),
             running: counts.running(),
-            suspect: handler.store.suspect(name).await?,
+            suspect: handler.store.is_suspect(name).await?,
             trouble: engine.as_ref().and_then(|engine| engine.trouble()),
             list_awaited: match &engine {
                 Some(engine) => engine.list_awaited().await?,
@@ -188,7 +188,7 @@ pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<W
         return Ok(waiting);
     }
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
-    for WaitingGroup { one, jobs } in handler.store.waiting().await? {
+    for WaitingGroup { one, jobs } in handler.store.waiting_groups().await? {
         let job = &handler.told(one).await?;
         let what = wait_reason(job, &pauses, now).name();
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;

@@ -47,7 +47,7 @@ pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Jo
 /// [`CommandRefusal::Declined`] where it has ended.
 pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
-    if !handler.store.bump(job.id, handler.clock.now()).await? {
+    if !handler.store.bump(job.id, handler.clock.now()).await?.is_done() {
         let words = format!("job {} has ended ({}), so it cannot be processed earlier", job.id, reason(&job));
         return Err(CommandRefusal::Declined(words));
     }
@@ -67,7 +67,7 @@ pub(crate) async fn told(
         let now = handler.clock.now();
         let cost = match compare(&job) {
             Step::Decline(words) => return Err(CommandRefusal::Declined(words)),
-            Step::Look => handler.store.look_again(job.id, now).await?.then_some(RetryCost::Nothing),
+            Step::Look => handler.store.wake(job.id, now).await?.is_done().then_some(RetryCost::Nothing),
             Step::Take(event, cost) => take(handler, &job, event, now).await?.then_some(cost),
         };
         let Some(cost) = cost else { continue };
@@ -80,7 +80,7 @@ pub(crate) async fn told(
 
 async fn take(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timestamp) -> Result<bool, CommandRefusal> {
     let name = event.name();
-    let taken = handler.store.overrule(job, event, now).await?;
+    let taken = handler.store.overrule(job, event, now).await?.is_done();
     if taken {
         tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's command changed a job");
         handler.recall();

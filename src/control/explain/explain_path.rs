@@ -83,7 +83,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     let source = mount.source();
     let seen = look(mount, &key).await;
     let job = own;
-    let (verdict, words, next) = match handler.store.wrote(&key).await? {
+    let (verdict, words, next) = match handler.store.is_output(&key).await? {
         true => (PathRole::PassedOver, whose(handler, mount, &key, &seen).await?, after(&Rule::OurOutput)),
         false => told(&seen),
     };
@@ -118,7 +118,7 @@ async fn whose(
 ) -> Result<String, CommandRefusal> {
     let ours = Rule::OurOutput.to_string();
     let Seen::Entry(EntryKind::File, _) = seen else { return Ok(ours) };
-    let Some(job) = handler.store.writer(key).await? else { return Ok(ours) };
+    let Some(job) = handler.store.output_owner(key).await? else { return Ok(ours) };
     let medium = MediaFile::below(mount, &key.path);
     let name = medium.name().as_bytes().to_vec();
     let Ok(found) = medium.hash().await else { return Ok(ours) };

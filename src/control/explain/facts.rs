@@ -189,7 +189,7 @@ async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> 
         Some(engine) => engine.list_awaited().await?,
         None => None,
     };
-    let suspect = handler.store.suspect(service).await?;
+    let suspect = handler.store.is_suspect(service).await?;
     let words = awaited.or_else(|| {
         suspect.then(|| format!("{NEW}: scribed submits nothing before it has read the list of service {service}"))
     });

@@ -123,11 +123,11 @@ pub async fn look_up(
 ) -> Result<Vec<KnownName>, CommandRefusal> {
     let mut known = Vec::with_capacity(keys.len());
     for (number, key) in keys.iter().enumerate() {
-        let (job, is_output) = (handler.store.find(key).await?, handler.store.wrote(key).await?);
+        let (job, is_output) = (handler.store.find(key).await?, handler.store.is_output(key).await?);
         // No job has the last number.
         let id = job.as_ref().map_or(JobId(u64::MAX), |job| job.id);
         let alike = match sizes.get(number) {
-            Some(size) => handler.store.alike(*size, id).await?,
+            Some(size) => handler.store.may_have_duplicate(*size, id).await?,
             None => false,
         };
         known.push(KnownName { job, is_output, alike });
@@ -142,7 +142,7 @@ pub async fn look_up(
 pub async fn bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
     let mut bought = Vec::with_capacity(orders.len());
     for order in orders {
-        bought.push(handler.store.bought(order).await?.is_some());
+        bought.push(handler.store.purchase(order).await?.is_some());
     }
     Ok(bought)
 }

@@ -13,7 +13,7 @@ use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use crate::source::scan::folder_scan::{FolderScan, Scanned};
-use crate::store::contract::{Store, StoreError};
+use crate::store::contract::{Queries, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -151,14 +151,14 @@ async fn ordered(file: &Path, listed: &PlanManifests<'_>, left_out: &mut LeftOut
     Ok(())
 }
 
-async fn is_in_the_queue(store: &dyn Store, row: &PlanRow, mark: &RowMark) -> Result<bool, StoreError> {
+async fn is_in_the_queue(store: &dyn Queries, row: &PlanRow, mark: &RowMark) -> Result<bool, StoreError> {
     let ordered = store.find(&row.key).await?.and_then(|job| job.row);
     Ok(ordered.is_some_and(|ordered| RowMark { number: mark.number, ..RowMark::of(&ordered) } == *mark))
 }
 
 /// Why a row is not in the queue as it was planned; `None` where it is.
 async fn not_taken(
-    store: &dyn Store,
+    store: &dyn Queries,
     lists: &SourceManifests,
     row: &PlanRow,
     mark: &RowMark,

@@ -294,7 +294,7 @@ async fn judged_anew(context: PassContext<'_>, job: &Job, item: &ReadRow) -> Res
     }
     // A look by a person's word would be that a file is whole.
     let is_other = kind != Some(&FaultKind::Held) && (kind == Some(&FaultKind::NotAllowed)) != item.denied.is_some();
-    if is_other && context.store.look_again(job.id, now).await? {
+    if is_other && context.store.wake(job.id, now).await?.is_done() {
         (context.admitted)();
     }
     Ok(())

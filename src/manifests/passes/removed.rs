@@ -73,12 +73,13 @@ impl SourceManifests {
         let source = &self.mount.source().name;
         let mut after = None;
         loop {
-            let jobs = context.store.those(JobSubset::Away, after, PORTION).await?;
+            let jobs = context.store.jobs_in(JobSubset::Away, after, PORTION).await?;
             let Some(last) = jobs.last() else { return Ok(()) };
             after = Some(last.id);
             for job in jobs.iter().filter(|job| job.key.source == *source && waits_for_its_file(job) && is_removed(job))
             {
-                if context.store.overrule(job, JobEvent::Skipped { why: Skip::Unlisted }, context.clock.now()).await? {
+                let event = JobEvent::Skipped { why: Skip::Unlisted };
+                if context.store.overrule(job, event, context.clock.now()).await?.is_done() {
                     tracing::info!(
                         %source, job = %job.id, path = %job.key.path,
                         "a row was removed from its manifest before its file appeared; scribed no longer waits \

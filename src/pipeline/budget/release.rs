@@ -25,7 +25,7 @@ impl BudgetGate {
             match fits(by_source[&source].clone(), need) {
                 Ok(()) => {
                     self.refused().remove(&id);
-                    store.look_again(id, now).await?;
+                    store.wake(id, now).await?;
                     any = true;
                 }
                 Err(over) => any |= self.has_more_left(id, &over),

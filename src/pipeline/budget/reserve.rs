@@ -100,7 +100,7 @@ impl BudgetGate {
         job: &Job,
         now: Timestamp,
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
-        store.goes_without_reserving(lease).await?;
+        store.skip_reservation(lease).await?;
         Ok(fits(store.accounts(&self.limits_for(&job.key.source, now)).await?, 1))
     }
 

@@ -22,7 +22,7 @@ impl Engine {
         }
         let sources = parts.mounts.values().map(|mount| mount.source());
         let policies: SchedulingPolicies = sources.map(|source| (source.name.clone(), source.standing)).collect();
-        parts.store.arrange(policies).await?;
+        parts.store.set_scheduling(policies).await?;
         *told = Some(parts);
         Ok(())
     }

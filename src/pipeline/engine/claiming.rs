@@ -7,7 +7,7 @@ use crate::domain::stage::StageKind;
 use crate::pipeline::windows;
 use crate::source::mount::source_mount::Mount;
 use crate::source::scan::schedule::FirstScan;
-use crate::store::contract::{BudgetLine, ClaimLimit, Claimed, GroupFilter, InLine, StoreError};
+use crate::store::contract::{BudgetOrder, ClaimLimit, Claimed, GroupFilter, Lease, OrderedClaims, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Engine {
         kind: StageKind,
         may: GroupFilter<'_>,
         room: ClaimLimit,
-    ) -> Result<InLine, StoreError> {
+    ) -> Result<OrderedClaims, StoreError> {
         let parts = self.parts();
         let (store, budget_gate) = (&parts.store, &parts.budget_gate);
         let mut claims = Vec::new();
@@ -48,29 +48,24 @@ impl Engine {
             let some = match kind == StageKind::Probed && budget_gate.is_set() {
                 true => self.claim_in_line(may, wanted).await?,
                 false => {
-                    let claimed = store.claim_within(&[kind], may, now, now.after(LEASE), wanted).await?;
-                    InLine { claimed, waits_for_others: false }
+                    let claimed = store.claim(&[kind], may, now, now.after(LEASE), wanted).await?;
+                    OrderedClaims { claimed, waits_for_others: false }
                 }
             };
-            let mut passed_over = 0;
-            for claim in some.claimed {
-                match budget_gate.allows(&claim.job) {
-                    true => claims.push(claim),
-                    false => {
-                        passed_over += 1;
-                        // A person took it meanwhile: it is claimed again.
-                        let _ = store.renew(&claim.lease, now.after(FOR_EVER)).await;
-                    }
-                }
+            let (allowed, passed_over): (Vec<_>, Vec<_>) =
+                some.claimed.into_iter().partition(|claim| budget_gate.allows(&claim.job));
+            claims.extend(allowed);
+            if passed_over.is_empty() {
+                return Ok(OrderedClaims { claimed: claims, waits_for_others: some.waits_for_others });
             }
-            if passed_over == 0 {
-                return Ok(InLine { claimed: claims, waits_for_others: some.waits_for_others });
-            }
+            // What a person took meanwhile, or what is not renewed, is claimed again.
+            let leases: Vec<Lease> = passed_over.iter().map(|claim| claim.lease).collect();
+            let _ = store.renew(&leases, now.after(FOR_EVER)).await;
         }
     }
 
     /// Jobs that may reserve from the budgets, the first in line first.
-    async fn claim_in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<InLine, StoreError> {
+    async fn claim_in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<OrderedClaims, StoreError> {
         let parts = self.parts();
         let EngineParts { store, budget_gate, mounts, routing, clock, .. } = &*parts;
         let now = clock.now();
@@ -93,13 +88,13 @@ impl Engine {
         };
         let being_scanned = mounts.iter().filter(|(_, mount)| mount.away().is_none() && is_scanned_first(mount));
         let being_scanned: Vec<SourceName> = being_scanned.map(|(source, _)| source.clone()).collect();
-        let line = BudgetLine {
+        let order = BudgetOrder {
             limits: &|source| budget_gate.limits_for(source, now),
             is_exhausted: &|source| exhausted.covers(source),
             is_coming: &is_coming,
             being_scanned: &being_scanned,
         };
-        let found = store.claim_in_line(may, now, now.after(LEASE), room, &line).await?;
+        let found = store.claim_in_budget_order(may, now, now.after(LEASE), room, &order).await?;
         budget_gate.note_waiting(found.waits_for_others);
         Ok(found)
     }

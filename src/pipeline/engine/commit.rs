@@ -36,8 +36,8 @@ impl Engine {
     ) -> Result<(), StoreError> {
         match run {
             Some(Ok(StageRun::Outcome(outcome))) => self.commit_outcome(lease, job, *outcome).await,
-            Some(Ok(StageRun::Submission(submission))) => {
-                self.commit_submission(lease, job, (submission, client)).await
+            Some(Ok(StageRun::Submission(submission, lease))) => {
+                self.commit_submission(&lease, job, (submission, client)).await
             }
             Some(Err(StageStop::Fault(fault))) => self.commit_stop(lease, job, (fault, client)).await,
             Some(Err(StageStop::Store(error))) => Err(error),
@@ -45,7 +45,7 @@ impl Engine {
                 let words = "scribed failed on this file with an internal error (the log has its location)";
                 let fault = Fault::new(FaultKind::Bug, words, self.parts().clock.now());
                 let job = self.as_stored(job).await?;
-                self.commit_bug(lease, job, fault).await
+                self.commit_bug(&lease.seeing(&job), job, fault).await
             }
         }
     }
@@ -63,17 +63,17 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let job = self.as_stored(job).await?;
         let (fault, id) = (remote_audio::redact_address(&job, fault), job.id);
-        self.commit_fault(lease, job, (fault, client)).await?;
+        self.commit_fault(&lease.seeing(&job), job, (fault, client)).await?;
         let parts = self.parts();
         if parts.in_progress.is_set_aside(id) {
             // Else the end of the process would lose both.
-            parts.store.settle().await?;
+            parts.store.flush().await?;
             parts.in_progress.acquit(id);
         }
         Ok(())
     }
 
-    /// What became of an attempt to buy, for the job as of its intent.
+    /// What became of an attempt to buy, for the job as of its intent; `lease` as the stage left it.
     async fn commit_submission(
         &self,
         lease: &Lease,

@@ -44,7 +44,10 @@ impl Engine {
                 () = clock.sleep(LEASE / 3) => {}
                 () = self.recalled.notified() => {}
             }
-            self.parts().store.renew(lease, self.parts().clock.now().after(LEASE)).await?;
+            let until = self.parts().clock.now().after(LEASE);
+            if !self.parts().store.renew(&[*lease], until).await?.is_empty() {
+                return Err(StoreError::LeaseLost(lease.job));
+            }
         }
     }
 
@@ -135,8 +138,9 @@ impl Engine {
         let (callbacks, folders) = (parts.callbacks.as_ref(), &writing.folders);
         let context = SubmitContext { store, client, clock, params, budget_gate, callbacks, folders };
         let _on_its_way = self.begin_create(job.id);
-        let submission = submit::run(&context, mount, lease, job, order, upload).await?;
-        Ok(StageRun::Submission(submission))
+        let mut lease = *lease;
+        let submission = submit::run(&context, mount, &mut lease, job, order, upload).await?;
+        Ok(StageRun::Submission(submission, lease))
     }
 
     /// What is at the service needs no folder: it is awaited whatever became of its source.
@@ -233,7 +237,7 @@ impl EngineParts {
 pub(super) enum StageRun {
     Outcome(Box<StageOutcome>),
     /// What became of an attempt to buy.
-    Submission(Submission),
+    Submission(Submission, Lease),
 }
 
 impl From<StageOutcome> for StageRun {

@@ -138,7 +138,7 @@ impl Engine {
     /// A webhook tells of all that ends under our account, and knows the service's names only.
     async fn take_webhook(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
-        let Some(id) = self.parts().store.waits_for(transcription).await? else { return Ok(()) };
+        let Some(id) = self.parts().store.job_awaiting(transcription).await? else { return Ok(()) };
         self.hints.take_early(&[hint.clone(), hint.clone()]);
         match self.parts().store.job(id).await? {
             Some(job) if self.owns(&job.group()) => self.bring_forward(id, transcription).await.map(drop),
@@ -148,7 +148,7 @@ impl Engine {
 
     async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {
         let at = self.gate.polls().hinted(job, self.parts().clock.now());
-        self.parts().store.hasten(transcription, at).await
+        self.parts().store.poll_now(transcription, at).await
     }
 
     /// When a job whose create was just accepted is looked at first.

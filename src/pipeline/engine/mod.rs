@@ -446,7 +446,7 @@ impl Engine {
             Ok((task, result)) => {
                 busy.end(task);
                 match result {
-                    Err(StoreError::LeaseLost(job)) => {
+                    Err(StoreError::LeaseLost(job) | StoreError::Superseded(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
                         self.forget_faults(job);
                         tracing::info!(%job, "the lease of a job was lost; scribed abandons this attempt");

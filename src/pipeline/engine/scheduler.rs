@@ -13,7 +13,7 @@ use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
 use crate::pipeline::stages::upload::extract_audio::ROOM_LOOKED_FOR;
 use crate::pipeline::windows::{self, ClosedWindows};
-use crate::store::contract::{ClaimLimit, GroupFilter, InLine, StoreError};
+use crate::store::contract::{ClaimLimit, GroupFilter, OrderedClaims, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -225,11 +225,11 @@ impl Engine {
         let batch_polls =
             lane == WorkKind::Wait && busy.of(lane) == 0 && self.gate.permit(RequestKind::BatchPoll) == Permit::Granted;
         let room = match lane {
-            WorkKind::Resolve => ClaimLimit { all: RESOLVED_AT_ONCE, backlog: RESOLVED_AT_ONCE },
-            WorkKind::Wait if batch_polls => ClaimLimit { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
+            WorkKind::Resolve => ClaimLimit::of(RESOLVED_AT_ONCE),
+            WorkKind::Wait if batch_polls => ClaimLimit::of(GLANCED_AT_ONCE),
             _ => room,
         };
-        let InLine { claimed: claims, waits_for_others } = self.claim(kind, may, room).await?;
+        let OrderedClaims { claimed: claims, waits_for_others } = self.claim(kind, may, room).await?;
         let begun = (self.room_taken(&claims), waits_for_others);
         if lane == WorkKind::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);

@@ -36,7 +36,7 @@ impl Engine {
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) -> Result<bool, StoreError> {
-        let is_suspect = self.parts().store.suspect(self.service()).await?;
+        let is_suspect = self.parts().store.is_suspect(self.service()).await?;
         if !is_suspect && self.list_view().is_scanned {
             self.look_for_accepted(may_submit, running, busy, wake);
             return Ok(true);
@@ -77,7 +77,7 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
-        let is_suspect = self.parts().store.suspect(self.service()).await?;
+        let is_suspect = self.parts().store.is_suspect(self.service()).await?;
         let is_scanned = self.list_view().is_scanned;
         if self.trouble().is_some() || (!is_suspect && (is_scanned || !self.wants_to_buy().await?)) {
             return Ok(None);
@@ -148,7 +148,7 @@ impl Engine {
         let store = &parts.store;
         let has_bought = newest.accepted.is_some();
         let (witness, has_shown) = self.newest_known(parts, newest, &scan).await;
-        let has_lost = is_suspect && store.has_lost(self.service()).await?;
+        let has_lost = is_suspect && store.may_have_lost(self.service()).await?;
         let (mut found, doubles) = by_token(scan.ours);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         self.leave_out_known(parts, &mut found, is_suspect).await?;
@@ -156,9 +156,9 @@ impl Engine {
         for (order, bought) in &mut by_order(&found, parts.client.identity()) {
             // Another installation may have bought it under the same account: that is no spending of this one.
             bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !has_lost);
-            unknown += usize::from(store.bought(order).await?.is_none());
+            unknown += usize::from(store.purchase(order).await?.is_none());
             crash::point(Point::Sighting);
-            store.sight(order, bought).await?;
+            store.record_found(order, bought).await?;
             crash::point(Point::Sighted);
         }
         if !self.is_current(&parts.client) {
@@ -203,7 +203,7 @@ impl Engine {
         let mut known = BTreeSet::new();
         for (token, item) in &*found {
             let may_be_lost = is_suspect && item.status != Status::Error;
-            if !may_be_lost && parts.store.has_paid(&item.id).await? {
+            if !may_be_lost && parts.store.has_charge(&item.id).await? {
                 known.insert(token.clone());
             }
         }
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     async fn not_scanned(&self, parts: &EngineParts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
-        if is_suspect && !parts.store.suspect(self.service()).await? {
+        if is_suspect && !parts.store.is_suspect(self.service()).await? {
             return Ok(()); // a person has said meanwhile that it need not be scanned
         }
         self.observe_scan_fault(&parts.client, &cut);

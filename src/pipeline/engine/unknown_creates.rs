@@ -166,9 +166,9 @@ impl Engine {
         loop {
             self.parts().clock.sleep(LEASE / 3).await;
             let until = self.parts().clock.now().after(LEASE);
-            for claim in claims {
-                still_ours(self.parts().store.renew(&claim.lease, until).await)?;
-            }
+            let leases: Vec<Lease> = claims.iter().map(|claim| claim.lease).collect();
+            // A job that a person took meanwhile is passed over when it is committed.
+            self.parts().store.renew(&leases, until).await?;
         }
     }
 
@@ -244,7 +244,7 @@ impl Engine {
 /// One of many that a person took out of the scan's hands: the others go on.
 pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
     match committed {
-        Err(StoreError::LeaseLost(_)) => Ok(()),
+        Err(error) if error.stale().is_some() => Ok(()),
         other => other,
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::token::{PurchaseKey, Token};
 use crate::pipeline::recovery::absence;
 use crate::pipeline::recovery::absence::WitnessSight;
 use crate::pipeline::recovery::list_scan::{ListScan, ScanFault};
-use crate::store::contract::Bought;
+use crate::store::contract::KnownPurchase;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
 
 /// What was bought for each order: the newest, since another is bought only when the one before is
 /// worth nothing. Its round is the highest of all, whoever's: no job may use one of its rounds twice.
-pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, Bought> {
+pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, KnownPurchase> {
     let mut newest: BTreeMap<PurchaseKey, (&Token, &ListItem)> = BTreeMap::new();
     let mut rounds: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
     for (token, item) in found {
@@ -81,7 +81,7 @@ pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTree
     let origin = || Some(identity.origin.clone());
     let bought = |item: &ListItem, round| {
         let sighted = item.created.map(|at| Sighted { at, billed: item.billed, is_uncounted: false });
-        Bought { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
+        KnownPurchase { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
     };
     newest
         .into_iter()
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(doubles, 0);
         let sighted = Some(Sighted { at: Timestamp(30), billed: None, is_uncounted: false });
         let transcription = TranscriptionId::new("good");
-        let expected = Bought { transcription, round: 1, by: None, origin: Some(origin), sighted };
+        let expected = KnownPurchase { transcription, round: 1, by: None, origin: Some(origin), sighted };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

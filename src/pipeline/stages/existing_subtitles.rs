@@ -119,7 +119,7 @@ pub async fn exclude_ours(
     let mut paths = Vec::new();
     for path in found {
         let key = JobKey { path: name_in_queue(job, &path), ..job.key.clone() };
-        if !store.wrote(&key).await.map_err(|error| store_fault(&error, now))? {
+        if !store.is_output(&key).await.map_err(|error| store_fault(&error, now))? {
             paths.push(path);
         }
     }

@@ -7,7 +7,7 @@ use crate::domain::stage::JobEvent;
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::store::contract::{Bought, DuplicateCheck, Store};
+use crate::store::contract::{DuplicateCheck, KnownPurchase, Store};
 
 /// The way to the result without a create of this job's own, if there is one.
 pub async fn reuse_purchase(
@@ -17,12 +17,12 @@ pub async fn reuse_purchase(
     now: Timestamp,
 ) -> Result<Option<StageOutcome>, Fault> {
     let fault = |error| store_fault(&error, now);
-    if let DuplicateCheck::Follows(owner) = store.duplicate(order, job.id).await.map_err(fault)? {
+    if let DuplicateCheck::Follows(owner) = store.claim_purchase(order, job.id).await.map_err(fault)? {
         return Ok(Some(StageOutcome::Step(JobEvent::Followed { order: order.clone(), owner })));
     }
-    let bought = store.bought(order).await.map_err(fault)?;
+    let bought = store.purchase(order).await.map_err(fault)?;
     Ok(bought.map(|bought| {
-        let Bought { transcription, round, origin, .. } = bought;
+        let KnownPurchase { transcription, round, origin, .. } = bought;
         StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round, origin })
     }))
 }

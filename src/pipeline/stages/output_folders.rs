@@ -294,7 +294,7 @@ impl OutputFolders {
             is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
         };
         // Mostly nobody waits, and the rows of a backlog need not be read for that.
-        if !store.waiting().await?.iter().any(|alike| waits(&alike.one)) {
+        if !store.waiting_groups().await?.iter().any(|alike| waits(&alike.one)) {
             return Ok(());
         }
         let mut filter = Filter { stages: stages.to_vec(), limit: PAGE, ..Filter::default() };
@@ -304,7 +304,7 @@ impl OutputFolders {
             filter.after = Some(last.id);
             for job in jobs.iter().filter(|job| waits(job)) {
                 if woken == Woken::OfSource || self.folder(mount, job).await.full() == folder {
-                    store.look_again(job.id, now).await?;
+                    store.wake(job.id, now).await?;
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::domain::stage::{JobEvent, LeaderState};
 use crate::domain::token::PurchaseKey;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::store::contract::Store;
+use crate::store::contract::Queries;
 use std::time::Duration;
 
 /// The store wakes followers; this is the net under it.
@@ -16,7 +16,7 @@ const NET: Duration = Duration::from_secs(3600);
 
 /// Looks where the leader is.
 pub async fn run(
-    store: &dyn Store,
+    store: &dyn Queries,
     clock: &dyn Clock,
     job: &Job,
     order: &PurchaseKey,

@@ -60,11 +60,11 @@ pub struct SubmitContext<'a> {
     pub folders: &'a OutputFolders,
 }
 
-/// Buys, unless it is bought already or the file has changed.
+/// Buys, unless it is bought already or the file has changed. `lease` is left as of the last commit.
 pub async fn run(
     context: &SubmitContext<'_>,
     mount: &Arc<Mount>,
-    lease: &Lease,
+    lease: &mut Lease,
     job: &Job,
     order: &PurchaseKey,
     upload: &AudioAt,
@@ -89,6 +89,7 @@ pub async fn run(
         let intended = intend(context, job, &token)?;
         crash::point(Point::Intending);
         context.store.commit(lease, &intended, Hold::Keep).await.map_err(StageStop::Store)?;
+        *lease = lease.seeing(&intended);
         crash::point(Point::Intended);
         let is_closed = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
         if context.clock.uptime().since(written) > FRESH || is_closed() {

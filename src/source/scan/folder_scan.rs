@@ -117,7 +117,7 @@ impl FolderScan<'_> {
             let mut seen = Portion::of(portion.unwrap_or_default());
             has_files |= !seen.files.is_empty();
             let all = seen.files.len();
-            seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
+            seen.files = self.store.new_or_changed(&self.mount.source().name, seen.files).await?;
             scanned.files += (all - seen.files.len()) as u64;
             // What was seen may have been seen in the bare mount point of a share that has just gone. What is
             // no news changes nothing, wherever it was seen.
@@ -168,7 +168,7 @@ impl FolderScan<'_> {
     /// The store's.
     pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
-        if self.store.wrote(&key).await? {
+        if self.store.is_output(&key).await? {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::clock::{SystemClock, Uptime};
     use crate::config::load::read;
-    use crate::store::contract::Filter;
+    use crate::store::contract::{Filter, Queries};
     use crate::store::memory;
     use std::fs;
     use std::path::Path;

@@ -23,11 +23,11 @@ const PAGE: usize = 1_000;
 pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
     let mut after = None;
     loop {
-        let jobs = store.those(JobSubset::Away, after, PAGE).await?;
+        let jobs = store.jobs_in(JobSubset::Away, after, PAGE).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
         after = Some(last.id);
         for job in jobs.iter().filter(|job| job.key.source == source.name && !is_looked_for(job)) {
-            store.look_again(job.id, clock.now()).await?;
+            store.wake(job.id, clock.now()).await?;
         }
     }
 }
@@ -51,7 +51,7 @@ pub async fn fixed(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Res
         filter.after = Some(last.id);
         let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Sidecar);
         for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
-            store.look_again(job.id, clock.now()).await?;
+            store.wake(job.id, clock.now()).await?;
         }
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::config::load::read;
     use crate::domain::job::JobKey;
-    use crate::store::contract::{ALL, Hold};
+    use crate::store::contract::{ALL, ClaimLimit, Claims, Hold, Jobs, Queries};
     use crate::store::memory;
     use std::path::Path;
     use std::time::Duration;
@@ -122,7 +122,7 @@ mod tests {
         let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
         store.admit(&key, seen, now, now).await.unwrap();
         let until = now.after(Duration::from_secs(60));
-        let claimed = store.claim(&[StageKind::Found], ALL, now, until, 1).await.unwrap().remove(0);
+        let claimed = store.claim(&[StageKind::Found], ALL, now, until, ClaimLimit::of(1)).await.unwrap().remove(0);
         let skipped = Job { stage: Stage::Skipped { why: Skip::Subtitled }, ..claimed.job };
         store.commit(&claimed.lease, &skipped, Hold::Release).await.unwrap();
         for (is_there, kind) in [(false, StageKind::Skipped), (true, StageKind::Found)] {

@@ -448,6 +448,7 @@ fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use crate::config::load::read;
+    use crate::store::contract::Queries;
     use crate::store::memory;
     use std::path::Path;
     use std::sync::Mutex;

@@ -16,7 +16,7 @@ use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::routing::RouteKey;
 use crate::domain::scheduling::{Lane, QueuePosition};
 use crate::domain::stage::StageKind;
-use crate::store::contract::{BudgetLine, GroupFilter, Lease};
+use crate::store::contract::{BudgetOrder, GroupFilter};
 use crate::store::index::job_index::{GroupHead, JobIndex};
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -60,8 +60,8 @@ impl Place<'_> {
 
 /// Who comes first.
 pub enum NextInLine {
-    /// This one may reserve.
-    Claimed(Lease),
+    /// This one may reserve, held by this fence.
+    Claimed((JobId, u64)),
     /// Those that are ready wait for others.
     Waits,
     /// None is ready.
@@ -75,7 +75,7 @@ impl JobIndex {
         of: GroupFilter<'_>,
         (now, until): (Timestamp, Timestamp),
         backlog: bool,
-        line: &BudgetLine<'_>,
+        line: &BudgetOrder<'_>,
     ) -> NextInLine {
         self.note_moving(now, line);
         let mut firsts = self.firsts(&[StageKind::Probed], of, now, backlog);
@@ -88,16 +88,16 @@ impl JobIndex {
         self.sort_in(now);
         for first in firsts {
             if let Some((turn, job)) = self.may_reserve(&first, now, line)
-                && let Some(lease) = self.hold((turn, job), first.1, first.2, until)
+                && let Some(held) = self.hold((turn, job), first.1, first.2, until)
             {
-                return NextInLine::Claimed(lease);
+                return NextInLine::Claimed(held);
             }
         }
         NextInLine::Waits
     }
 
     /// When a window opens or a pause ends, everything behind it becomes ready at once, however long it has been due.
-    fn note_moving(&mut self, now: Timestamp, line: &BudgetLine<'_>) {
+    fn note_moving(&mut self, now: Timestamp, line: &BudgetOrder<'_>) {
         let Self { parts, moving, .. } = self;
         moving.retain(|group, _| (line.is_coming)(group));
         for group in parts.keys().filter(|group| (line.is_coming)(group)) {
@@ -118,7 +118,7 @@ impl JobIndex {
     }
 
     /// The one of a group that may; one that has its reservation needs no turn.
-    fn may_reserve(&self, first: &GroupHead, now: Timestamp, line: &BudgetLine<'_>) -> Option<(QueuePosition, JobId)> {
+    fn may_reserve(&self, first: &GroupHead, now: Timestamp, line: &BudgetOrder<'_>) -> Option<(QueuePosition, JobId)> {
         let ((.., turn, job), kind, group) = first;
         let turns = self.parts.get(group)?.due.get(kind)?;
         let place = self.place(*job, group);
@@ -141,7 +141,7 @@ impl JobIndex {
         ready: Timestamp,
         limits: Vec<BudgetLimit>,
         now: Timestamp,
-        line: &BudgetLine<'_>,
+        line: &BudgetOrder<'_>,
     ) -> bool {
         if now >= ready.after(LONGEST) {
             return false;

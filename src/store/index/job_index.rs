@@ -219,7 +219,7 @@ impl JobIndex {
     }
 
     /// From now on the sources stand so.
-    pub fn arrange(&mut self, policies: SchedulingPolicies) {
+    pub fn set_scheduling(&mut self, policies: SchedulingPolicies) {
         if self.policies == policies {
             return;
         }
@@ -230,7 +230,7 @@ impl JobIndex {
     }
 
     /// Whose turn it is of these that are due and that nobody holds; held from now on until `until`.
-    /// `backlog`: those of the backlog too.
+    /// `backlog`: those of the backlog too. The job, and the fence by which it is held.
     pub fn claim(
         &mut self,
         kinds: &[StageKind],
@@ -238,7 +238,7 @@ impl JobIndex {
         now: Timestamp,
         until: Timestamp,
         backlog: bool,
-    ) -> Option<Lease> {
+    ) -> Option<(JobId, u64)> {
         let (place, kind, group) = self.firsts(kinds, of, now, backlog).into_iter().min_by_key(|(place, ..)| *place)?;
         let (.., turn, job) = place;
         self.hold((turn, job), kind, group, until)
@@ -282,14 +282,14 @@ impl JobIndex {
         of_source && job.bumped.is_none()
     }
 
-    /// Takes one that is due.
+    /// Takes one that is due: the job, and the fence by which it is held.
     pub(crate) fn hold(
         &mut self,
         (turn, job): (QueuePosition, JobId),
         kind: StageKind,
         group: RouteKey,
         until: Timestamp,
-    ) -> Option<Lease> {
+    ) -> Option<(JobId, u64)> {
         let turns = self.parts.get_mut(&group)?.due.get_mut(&kind)?;
         let due = turns.take(turn, job)?;
         self.served += 1;
@@ -299,7 +299,7 @@ impl JobIndex {
             job,
             HeldLease { group, fence: self.fence, until, kind, due: Some(due), hint: None, has_asked: false },
         );
-        Some(Lease { job, fence: self.fence })
+        Some((job, self.fence))
     }
 
     fn expire(&mut self, now: Timestamp) {

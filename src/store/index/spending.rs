@@ -6,7 +6,7 @@ use crate::domain::charge::{Charge, Sighted, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::Stage;
-use crate::store::contract::{Bought, NewestPurchase};
+use crate::store::contract::{KnownPurchase, NewestPurchase};
 use crate::store::index::job_index::id_hash;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -94,7 +94,7 @@ impl Spending {
     }
 
     /// Counts what a service's list has, unless a job has it.
-    pub fn sight(&mut self, bought: &Bought) {
+    pub fn sight(&mut self, bought: &KnownPurchase) {
         let Some(Sighted { at, billed: Some(amount), is_uncounted: false }) = bought.sighted else { return };
         let id = id_hash(&bought.transcription);
         if !self.paid.contains(&id) && self.sighted.insert(id, (at, amount)).is_none() {

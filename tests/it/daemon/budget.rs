@@ -13,7 +13,7 @@ use scribed::domain::names::UploadId;
 use scribed::domain::stage::{AudioAmount, AudioAt, JobEvent, StageKind, UploadedAudio};
 use scribed::pipeline::budget::{BudgetGate, Deferral, Measure};
 use scribed::source::mount::source_mount::Mount;
-use scribed::store::contract::{ALL, Claimed, Hold, Store};
+use scribed::store::contract::{ALL, Budgets, ClaimLimit, Claimed, Claims, Hold, Jobs, Store};
 use scribed::store::memory;
 use scribed::store::queue::QueueStore;
 use scribed::wire::timestamps;
@@ -376,10 +376,10 @@ impl Day {
         let now = self.clock.now();
         self.store.admit(&key(n), stamp(n), now, now).await.unwrap();
         let until = now.after(Duration::from_secs(1_000_000));
-        let found = self.store.claim(&[StageKind::Found], ALL, now, until, 1).await.unwrap().remove(0);
+        let found = self.store.claim(&[StageKind::Found], ALL, now, until, ClaimLimit::of(1)).await.unwrap().remove(0);
         let job = taken_to(found.job, StageKind::Probed, n, now);
         self.store.commit(&found.lease, &job, Hold::Keep).await.unwrap();
-        Claimed { lease: found.lease, job }
+        Claimed { lease: found.lease.seeing(&job), job }
     }
 
     async fn before_upload(&self, held: &Claimed) -> Option<Deferral> {
@@ -420,6 +420,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     let uploaded = JobEvent::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
     first.job = first.job.on(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
+    first.lease = first.lease.seeing(&first.job);
     let rest = day.before_create(&first).await.expect("today is for the second");
     assert_eq!(rest.until, timestamps::parse("2026-11-22T23:00:00Z"));
     day.set("2026-11-22T23:00:00Z");

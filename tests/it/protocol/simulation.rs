@@ -33,7 +33,7 @@ use scribed::pipeline::stages::in_progress::InProgress;
 use scribed::source::metadata::stamp::{FileLook, look};
 use scribed::source::mount::source_mount::Mount;
 use scribed::source::scan::folder_scan::full_path;
-use scribed::store::contract::{Filter, JobSubset, Store};
+use scribed::store::contract::{Claims, Commands, Filter, JobSubset, Jobs, Lifecycle, Purchases, Queries, Store};
 use scribed::store::params::ParamFiles;
 use scribed::wire::params::CallbackMethod;
 use std::collections::BTreeMap;
@@ -340,7 +340,7 @@ impl Sim {
                 (Stage::Cancelled { .. }, _) if self.world.chance() < 0.5 => {}
                 _ => continue,
             }
-            store.revive(job.id, self.world.clock.now()).await.unwrap();
+            store.overrule(&job, JobEvent::Revived, self.world.clock.now()).await.unwrap();
         }
     }
 
@@ -349,7 +349,8 @@ impl Sim {
         let present = self.present.lock().unwrap().clone();
         let is_gone = |job: &Job| present.keys().all(|n| key(&self.plan.files[*n]) != job.key);
         for job in jobs(store).await.into_iter().filter(|job| job.stage.is_end() && is_gone(job)) {
-            assert!(store.overrule(&job, JobEvent::Forgotten, self.world.clock.now()).await.unwrap());
+            let outcome = store.overrule(&job, JobEvent::Forgotten, self.world.clock.now()).await.unwrap();
+            assert!(outcome.is_done(), "{outcome:?}");
         }
     }
 
@@ -411,7 +412,7 @@ impl Sim {
         }
         let ids: Vec<String> = self.world.service.ledger().records.iter().map(|record| record.id.clone()).collect();
         for id in ids {
-            store.hasten(&TranscriptionId::new(id), self.world.clock.now()).await.unwrap();
+            store.poll_now(&TranscriptionId::new(id), self.world.clock.now()).await.unwrap();
         }
     }
 
@@ -419,7 +420,7 @@ impl Sim {
         let jobs = jobs(store).await;
         let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
         // A queue that a person must look at, and the engine says so: nothing new is bought.
-        let asks = engine.trouble().is_some() && store.suspect(&crate::support::jobs::service()).await.unwrap();
+        let asks = engine.trouble().is_some() && store.is_suspect(&crate::support::jobs::service()).await.unwrap();
         let waits = |job: &Job| asks && matches!(job.stage.kind(), StageKind::Uploaded | StageKind::Probed);
         jobs.iter().all(|job| rests(job, &by_id) || waits(job) || (asks && job.stage.kind() == StageKind::Following))
     }
@@ -434,7 +435,7 @@ impl Sim {
     }
 
     async fn check(&self, store: &SimStore) {
-        let forgotten = store.those(JobSubset::Forgotten, None, usize::MAX).await.unwrap();
+        let forgotten = store.jobs_in(JobSubset::Forgotten, None, usize::MAX).await.unwrap();
         self.check_budget(&[jobs(store).await, forgotten].concat());
         let jobs: BTreeMap<JobKey, Job> = jobs(store).await.into_iter().map(|job| (job.key.clone(), job)).collect();
         let present = self.present.lock().unwrap().clone();

@@ -88,11 +88,8 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
-        (
-            "store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file"
-            | "blocking",
-            _,
-        )
+        (_, "store") if name.starts_with("store/contract") => 1,
+        ("client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file" | "blocking", _)
         | (_, "wire" | "tls" | "backpressure") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,

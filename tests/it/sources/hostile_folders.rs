@@ -3,7 +3,7 @@
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{ALL, Hold, Store};
+use scribed::store::contract::{ALL, ClaimLimit, Claims, Hold};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -161,7 +161,8 @@ fn announce(bed: &Bed, hash: Hash) -> Vec<Hash> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let late = Timestamp(i64::MAX / 2);
-        let claimed = store.claim(&[StageKind::Fetched], ALL, late, late, 1).await.unwrap().pop().unwrap();
+        let claimed =
+            store.claim(&[StageKind::Fetched], ALL, late, late, ClaimLimit::of(1)).await.unwrap().pop().unwrap();
         let announced = claimed.job.placing.clone();
         let mut job = claimed.job;
         job.placing.push(hash);

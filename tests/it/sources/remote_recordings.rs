@@ -10,7 +10,7 @@ use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
 use scribed::domain::remote::{RemoteUrl, identity};
 use scribed::domain::token::Token;
-use scribed::store::contract::Store;
+use scribed::store::contract::{Jobs, Lifecycle};
 use scribed::store::sled;
 use std::fs;
 
@@ -37,7 +37,7 @@ fn order(bed: &Bed, rows: &[(&str, ManifestRow)]) {
             let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(*name) };
             store.admit_row(&key, row, RowSight::Unknown, Timestamp(1), Timestamp(1)).await.unwrap();
         }
-        store.settle().await.unwrap();
+        store.flush().await.unwrap();
     });
 }
 

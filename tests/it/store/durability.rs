@@ -7,7 +7,9 @@ use crate::support::jobs::{START, key, next, stamp};
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Stage, StageKind};
-use scribed::store::contract::{ALL, Bought, Claimed, Filter, HistoryEntry, Hold, Store, StoreError};
+use scribed::store::contract::{
+    ALL, ClaimLimit, Claimed, Claims, Filter, HistoryEntry, Hold, Jobs, KnownPurchase, Queries, Store, StoreError,
+};
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Journal, QueueStore, Rows};
 use scribed::store::sled;
@@ -104,14 +106,14 @@ async fn whole(store: &dyn Store, job: &Job) {
     again.charges.clone_from(&job.charges);
     assert_eq!(*job, again);
     if let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) {
-        let bought = Bought {
+        let bought = KnownPurchase {
             transcription: transcription.clone(),
             round: 0,
             by: Some(job.id),
             origin: job.bought_at.clone(),
             sighted: None,
         };
-        assert_eq!(store.bought(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
+        assert_eq!(store.purchase(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }
 }
 
@@ -136,7 +138,7 @@ async fn history_hears_of_a_step_before_it_is_kept() {
     let hears = Arc::new(HearsFirst(disk.clone()));
     let store = QueueStore::open(Box::new(disk.clone()), hears, Box::new(disk)).unwrap();
     store.admit(&key(1), stamp(1), START, START).await.unwrap();
-    for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, 1).await.unwrap() {
+    for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, ClaimLimit::of(1)).await.unwrap() {
         let silent: Say = Arc::new(|_: &str| ());
         walk(&store, claimed, &silent).await.unwrap();
     }
@@ -178,17 +180,18 @@ async fn work(store: Arc<impl Store>, say: Say, jobs: u64) -> Result<(), StoreEr
             return Ok(());
         }
         store.admit(&key(n), stamp(n), START, START).await?;
-        for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, 2).await? {
+        for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, ClaimLimit::of(2)).await? {
             walk(&*store, claimed, &say).await?;
         }
     }
 }
 
 async fn walk(store: &impl Store, claimed: Claimed, say: &Say) -> Result<(), StoreError> {
-    let Claimed { lease, mut job } = claimed;
+    let Claimed { mut lease, mut job } = claimed;
     while let Some(event) = next(&job, job.id.0) {
         job = job.on(event, START).unwrap();
         store.commit(&lease, &job, Hold::Keep).await?;
+        lease = lease.seeing(&job);
         if matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. } | Stage::Written { .. }) {
             say(&format!("ack {} {} .\n", job.id, reached(&job)));
         }

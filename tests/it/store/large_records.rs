@@ -12,7 +12,7 @@ use scribed::domain::names::{Hash, JobId, SourceName, Timestamp};
 use scribed::domain::path::RelPath;
 use scribed::domain::request_record::RequestRecord;
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Admission, ClaimLimit, Hold, Store};
+use scribed::store::contract::{Admission, ClaimLimit, Claims, Hold, Jobs, Lifecycle, Queries};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ async fn a_lost_part_of_a_record_costs_its_own_job_until_the_list_is_read_again(
     let (a, _) = admitted(&store, "a.wav", &lost).await;
     let file = large_files(state.path()).remove(0);
     let (b, _) = admitted(&store, "b.wav", &kept).await;
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
 
     for damage in [|file: &Path| fs::write(file, "{}").unwrap(), |file: &Path| fs::remove_file(file).unwrap()] {
@@ -116,7 +116,7 @@ async fn large_values_that_no_record_names_are_removed_at_the_next_start() {
         admitted(&store, "a.wav", &row("a.wav", words)).await;
     }
     assert_eq!(large_files(state.path()).len(), 3);
-    store.settle().await.unwrap();
+    store.flush().await.unwrap();
     drop(store);
     let store = sled::open(state.path()).unwrap();
     assert_eq!(large_files(state.path()).len(), 1);
@@ -166,11 +166,11 @@ proptest! {
         runtime.block_on(async {
             let store = sled::open(state.path()).unwrap();
             let (id, _) = admitted(&store, &path, &row).await;
-            let claims = store.claim_within(&[StageKind::Found], &|_| true, NOW, Timestamp(i64::MAX), ClaimLimit { all: 1, backlog: 1 });
+            let claims = store.claim(&[StageKind::Found], &|_| true, NOW, Timestamp(i64::MAX), ClaimLimit::of(1));
             let claimed = claims.await.unwrap().remove(0);
             let job = grown(&claimed.job, &lengths);
             store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
-            store.settle().await.unwrap();
+            store.flush().await.unwrap();
             assert_eq!(store.job(id).await.unwrap().unwrap(), job);
             drop(store);
             let store = sled::open(state.path()).unwrap();

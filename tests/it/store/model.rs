@@ -1,7 +1,7 @@
 //! Any sequence of orders, with the store opened again in between, does to sled what it does to memory;
 //! and what both count and look up is what counting and searching the slow way gives.
 
-use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit, told};
+use crate::store::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit};
 use crate::support::jobs::{at, fault, key, next, order, service, stamp, transcription};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -11,23 +11,61 @@ use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{JobEvent, Skip, StageKind};
-use scribed::store::contract::{ALL, Bought, Claimed, Hold};
+use scribed::store::contract::{ALL, ClaimLimit, Claimed, Hold, KnownPurchase};
 
 #[derive(Debug, Clone)]
 enum Act {
-    Admit { file: u64, size: u64, due: i64 },
-    Claim { kinds: Vec<StageKind>, n: usize, seconds: i64 },
-    Commit { which: usize, what: What, keep: bool },
-    Renew { which: usize, seconds: i64 },
-    Reserve { which: usize, minutes: u64, day: i64 },
-    Twin { order: u64, job: u64 },
-    Sight { order: u64, round: u32 },
-    Hasten { transcription: u64 },
-    Revive { job: u64 },
-    Overrule { job: u64, pays: bool },
-    LookAgain { job: u64 },
+    Admit {
+        file: u64,
+        size: u64,
+        due: i64,
+    },
+    Claim {
+        kinds: Vec<StageKind>,
+        n: usize,
+        seconds: i64,
+    },
+    /// `forgets`: that it has committed, so that its next commit is from a state that has changed.
+    Commit {
+        which: usize,
+        what: What,
+        keep: bool,
+        forgets: bool,
+    },
+    Renew {
+        which: usize,
+        seconds: i64,
+    },
+    Reserve {
+        which: usize,
+        minutes: u64,
+        day: i64,
+    },
+    Twin {
+        order: u64,
+        job: u64,
+    },
+    Sight {
+        order: u64,
+        round: u32,
+    },
+    Hasten {
+        transcription: u64,
+    },
+    Revive {
+        job: u64,
+    },
+    Overrule {
+        job: u64,
+        pays: bool,
+    },
+    LookAgain {
+        job: u64,
+    },
     Trust,
-    Wait { seconds: i64 },
+    Wait {
+        seconds: i64,
+    },
     Reopen,
 }
 
@@ -69,8 +107,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         3 => (0..5u64, 0..3u64, 0..40i64).prop_map(|(file, size, due)| Act::Admit { file, size, due }),
         6 => (kinds, 0..4usize, 1..90i64).prop_map(|(kinds, n, seconds)| Act::Claim { kinds, n, seconds }),
-        12 => (any::<prop::sample::Index>(), what, any::<bool>())
-            .prop_map(|(which, what, keep)| Act::Commit { which: which.index(64), what, keep }),
+        12 => (any::<prop::sample::Index>(), what, any::<bool>(), 0..8).prop_map(|(which, what, keep, forgets)| {
+            Act::Commit { which: which.index(64), what, keep, forgets: forgets == 0 }
+        }),
         1 => (0..64usize, 1..90i64).prop_map(|(which, seconds)| Act::Renew { which, seconds }),
         3 => (0..64usize, 1..20u64, 0..2i64).prop_map(|(which, minutes, day)| Act::Reserve { which, minutes, day }),
         2 => (0..3u64, 1..6u64).prop_map(|(order, job)| Act::Twin { order, job }),
@@ -135,14 +174,15 @@ impl Side {
                 format!("{:?}", self.case.admit(&key(*file), stamp(*size), now, at(self.now + due)).await)
             }
             Act::Claim { kinds, n, seconds } => {
-                let claimed = self.case.claim(kinds, ALL, now, at(self.now + seconds), *n).await.unwrap();
+                let claimed =
+                    self.case.claim(kinds, ALL, now, at(self.now + seconds), ClaimLimit::of(*n)).await.unwrap();
                 let answer = format!("{:?}", claimed.iter().map(|claimed| &claimed.job).collect::<Vec<_>>());
                 self.held.extend(claimed);
                 answer
             }
-            Act::Commit { which, what, keep } => self.commit(*which, *what, *keep).await,
+            Act::Commit { which, what, keep, forgets } => self.commit(*which, *what, (*keep, *forgets)).await,
             Act::Renew { which, seconds } => match self.held.get(*which) {
-                Some(held) => format!("{:?}", self.case.renew(&held.lease, at(self.now + seconds)).await),
+                Some(held) => format!("{:?}", self.case.renew(&[held.lease], at(self.now + seconds)).await),
                 None => String::new(),
             },
             Act::Reserve { which, minutes, day } => match self.held.get(*which) {
@@ -152,13 +192,18 @@ impl Side {
                 }
                 None => String::new(),
             },
-            Act::Twin { order: n, job } => format!("{:?}", self.case.duplicate(&order(*n), JobId(*job)).await),
+            Act::Twin { order: n, job } => format!("{:?}", self.case.claim_purchase(&order(*n), JobId(*job)).await),
             Act::Sight { order: n, round } => {
-                let bought =
-                    Bought { transcription: transcription(*n), round: *round, by: None, origin: None, sighted: None };
-                format!("{:?}", self.case.sight(&order(*n), &bought).await)
+                let bought = KnownPurchase {
+                    transcription: transcription(*n),
+                    round: *round,
+                    by: None,
+                    origin: None,
+                    sighted: None,
+                };
+                format!("{:?}", self.case.record_found(&order(*n), &bought).await)
             }
-            Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),
+            Act::Hasten { transcription: n } => format!("{:?}", self.case.poll_now(&transcription(*n), now).await),
             Act::Overrule { job, pays } => match self.case.job(JobId(*job)).await.unwrap() {
                 Some(job) => {
                     let event = if *pays { JobEvent::PaidAgain } else { JobEvent::Cancelled };
@@ -166,7 +211,7 @@ impl Side {
                 }
                 None => String::new(),
             },
-            Act::LookAgain { job } => format!("{:?}", self.case.look_again(JobId(*job), now).await),
+            Act::LookAgain { job } => format!("{:?}", self.case.wake(JobId(*job), now).await),
             Act::Revive { job } => format!("{:?}", self.case.revive(JobId(*job), now).await),
             Act::Trust => format!("{:?}", self.case.trust(&service()).await),
             Act::Wait { seconds } => {
@@ -175,14 +220,15 @@ impl Side {
             }
             Act::Reopen => {
                 self.held.clear();
-                self.case.settle().await.unwrap();
+                self.case.flush().await.unwrap();
                 self.case.reopen();
                 String::new()
             }
         }
     }
 
-    async fn commit(&mut self, which: usize, what: What, keep: bool) -> String {
+    /// What is refused changes nothing.
+    async fn commit(&mut self, which: usize, what: What, (keep, forgets): (bool, bool)) -> String {
         if self.held.is_empty() {
             return String::new();
         }
@@ -190,9 +236,15 @@ impl Side {
         let Claimed { lease, job } = self.held[index].clone();
         let job = what.done_to(&job, at(self.now));
         let hold = if keep { Hold::Keep } else { Hold::Release };
+        let before = self.case.seen().await;
         let answer = self.case.commit(&lease, &job, hold).await;
+        if answer.is_err() {
+            assert_eq!(self.case.seen().await, before, "{answer:?}");
+        }
         if keep && answer.is_ok() {
-            self.held[index].job = job;
+            if !forgets {
+                self.held[index] = Claimed { lease: lease.seeing(&job), job };
+            }
         } else {
             self.held.remove(index);
         }
@@ -200,7 +252,7 @@ impl Side {
     }
 
     async fn told(&self) -> (Told, Option<Timestamp>) {
-        (told(&**self.case).await, self.case.next_due(&StageKind::ALL, ALL).await.unwrap())
+        self.case.seen().await
     }
 }
 

@@ -8,7 +8,7 @@ use scribed::domain::job::Job;
 use scribed::domain::names::JobId;
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::StageKind;
-use scribed::store::contract::{Bought, HistoryEntry};
+use scribed::store::contract::{HistoryEntry, KnownPurchase};
 use std::path::PathBuf;
 
 fn folder() -> PathBuf {
@@ -74,10 +74,10 @@ fn charges_of_format_1() {
 
 #[test]
 fn a_purchase_of_format_1() {
-    let bought: Bought = serde_json::from_str(&read("bought.json")).unwrap();
+    let bought: KnownPurchase = serde_json::from_str(&read("bought.json")).unwrap();
     assert_eq!(
         bought,
-        Bought {
+        KnownPurchase {
             transcription: crate::support::jobs::transcription(5),
             round: 3,
             by: None,

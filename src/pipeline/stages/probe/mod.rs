@@ -43,7 +43,7 @@ pub async fn run(
 ) -> Result<StageOutcome, Fault> {
     let now = clock.now();
     let medium = MediaFile::of(mount, job);
-    let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
+    let alike = store.may_have_duplicate(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let unread = medium.unread(&job.seen);
     let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(job.seen.size / SLOWEST));
@@ -170,12 +170,12 @@ async fn skip_subtitled(
     if exclude_ours(store, mount, job, subtitles, now).await?.is_none() {
         return Ok(None);
     }
-    if store.suspect(service).await.map_err(fault)? {
+    if store.is_suspect(service).await.map_err(fault)? {
         let until = now.after(now.since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
     if let Some(order) = order
-        && store.bought(order).await.map_err(fault)?.is_some()
+        && store.purchase(order).await.map_err(fault)?.is_some()
     {
         return Ok(None); // it costs nothing, and may well be ours: the write compares them
     }

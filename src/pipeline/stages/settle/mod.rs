@@ -13,12 +13,12 @@ use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
-use crate::store::contract::Store;
+use crate::store::contract::Queries;
 use std::time::Duration;
 
 /// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
 /// at what the file says of its own length.
-pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
+pub async fn run(mount: &Mount, store: &dyn Queries, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
     let medium = MediaFile::of(mount, job);
     if job.is_remote() {
         // Nobody here can look at it; it is what it is.
@@ -42,7 +42,7 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
         other => return file_missing(mount, job, other, now).await,
     };
     // It was admitted in the moment in which it was written, before that was written down.
-    if job.row.is_none() && store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
+    if job.row.is_none() && store.is_output(&job.key).await.map_err(|error| store_fault(&error, now))? {
         return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::OurOutput }));
     }
     match decide_settled(job, stamp, disk, settle, at) {

@@ -143,6 +143,6 @@ async fn record_hashes<N>(
 /// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
 /// written. What a job has paid for itself is written in every case.
 async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
-    let Some(bought) = store.bought(order).await? else { return Ok(false) };
+    let Some(bought) = store.purchase(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }

@@ -17,7 +17,7 @@ pub async fn relocation(
     job: &Job,
     order: &PurchaseKey,
 ) -> Result<Relocation, StoreError> {
-    let first = match store.bought(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
+    let first = match store.purchase(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
         Some(by) => store.job(by).await?,
         None => None,
     };

@@ -96,7 +96,7 @@ pub async fn restore(
         wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });
     }
     // Another release renders otherwise. Written down before it is shown: whoever finds it knows it as ours.
-    if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await? {
+    if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await?.is_done() {
         return Err(NotRestored::Moving);
     }
     publish(context, mount, job, wanted, OwnOutputs::default(), guard).await?;

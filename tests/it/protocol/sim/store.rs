@@ -13,8 +13,9 @@ use scribed::domain::scheduling::SchedulingPolicies;
 use scribed::domain::stage::{JobEvent, StageKind};
 use scribed::domain::token::PurchaseKey;
 use scribed::store::contract::{
-    Admission, Bought, BudgetLine, ClaimLimit, Claimed, DuplicateCheck, Filter, GroupFilter, HistoryEntry, Hold,
-    InLine, JobCounts, JobSubset, Lease, NewestPurchase, Renamed, Store, StoreError, WaitingGroup,
+    Admission, BudgetOrder, Budgets, ClaimLimit, Claimed, Claims, CommandOutcome, Commands, DuplicateCheck, Filter,
+    GroupFilter, HistoryEntry, Hold, JobCounts, JobSubset, Jobs, KnownPurchase, Lease, Lifecycle, NewestPurchase,
+    OrderedClaims, Purchases, Queries, Renamed, StoreError, WaitingGroup,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -98,7 +99,7 @@ fn step(job: &Job) -> &'static str {
 }
 
 #[async_trait::async_trait]
-impl Store for SimStore {
+impl Jobs for SimStore {
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
         self.point("admit").await;
         let admission = self.inner.admit(key, seen, now, due).await?;
@@ -123,8 +124,11 @@ impl Store for SimStore {
         }
         Ok(admission)
     }
+}
 
-    async fn claim_within(
+#[async_trait::async_trait]
+impl Claims for SimStore {
+    async fn claim(
         &self,
         kinds: &[StageKind],
         of: GroupFilter<'_>,
@@ -132,59 +136,32 @@ impl Store for SimStore {
         until: Timestamp,
         room: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.inner.claim_within(kinds, of, now, until, room).await
+        self.inner.claim(kinds, of, now, until, room).await
     }
 
-    async fn claim_in_line(
+    async fn claim_in_budget_order(
         &self,
         of: GroupFilter<'_>,
         now: Timestamp,
         until: Timestamp,
         room: ClaimLimit,
-        line: &BudgetLine<'_>,
-    ) -> Result<InLine, StoreError> {
+        line: &BudgetOrder<'_>,
+    ) -> Result<OrderedClaims, StoreError> {
         let found = match self.unordered {
             true => {
-                let claimed = self.inner.claim_within(&[StageKind::Probed], of, now, until, room).await?;
-                InLine { claimed, waits_for_others: false }
+                let claimed = self.inner.claim(&[StageKind::Probed], of, now, until, room).await?;
+                OrderedClaims { claimed, waits_for_others: false }
             }
-            false => self.inner.claim_in_line(of, now, until, room, line).await?,
+            false => self.inner.claim_in_budget_order(of, now, until, room, line).await?,
         };
         let may_buy = |job: &Job| self.world.may_buy(job.key.tag());
         self.line.claimed(&self.inner, &found.claimed, (now, line.limits), may_buy).await;
         Ok(found)
     }
 
-    async fn goes_without_reserving(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.line.asked(lease.job);
-        self.inner.goes_without_reserving(lease).await
-    }
-
-    async fn arrange(&self, policies: SchedulingPolicies) -> Result<(), StoreError> {
-        self.line.arranged(&policies);
-        self.inner.arrange(policies).await
-    }
-
-    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        self.inner.bump(job, now).await
-    }
-
-    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        self.inner.acknowledge(job, now).await
-    }
-
-    async fn due_after(
-        &self,
-        kinds: &[StageKind],
-        of: GroupFilter<'_>,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.due_after(kinds, of, now).await
-    }
-
-    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
+    async fn renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<JobId>, StoreError> {
         self.point("renew").await;
-        self.inner.renew(lease, until).await
+        self.inner.renew(leases, until).await
     }
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
@@ -211,34 +188,71 @@ impl Store for SimStore {
         result
     }
 
-    async fn duplicate(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
+    async fn set_scheduling(&self, policies: SchedulingPolicies) -> Result<(), StoreError> {
+        self.line.arranged(&policies);
+        self.inner.set_scheduling(policies).await
+    }
+
+    async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.next_due(kinds, of).await
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: GroupFilter<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.due_after(kinds, of, now).await
+    }
+
+    async fn job_awaiting(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError> {
+        self.inner.job_awaiting(transcription).await
+    }
+
+    async fn poll_now(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.poll_now(transcription, now).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Purchases for SimStore {
+    async fn claim_purchase(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
         self.point("twin").await;
-        self.inner.duplicate(order, job).await
+        self.inner.claim_purchase(order, job).await
     }
 
-    async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
-        self.inner.alike(size, job).await
+    async fn may_have_duplicate(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
+        self.inner.may_have_duplicate(size, job).await
     }
 
-    async fn bought(&self, order: &PurchaseKey) -> Result<Option<Bought>, StoreError> {
-        self.inner.bought(order).await
+    async fn purchase(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        self.inner.purchase(order).await
     }
 
-    async fn sight(&self, order: &PurchaseKey, bought: &Bought) -> Result<(), StoreError> {
+    async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        self.inner.has_charge(transcription).await
+    }
+
+    async fn record_found(&self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
         self.point("sight").await;
-        self.inner.sight(order, bought).await
+        self.inner.record_found(order, bought).await
     }
 
-    async fn forget(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
-        self.inner.forget(order, transcription).await
+    async fn forget_purchase(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
+        self.inner.forget_purchase(order, transcription).await
     }
 
-    async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
-        Ok(!self.believed && self.inner.suspect(service).await?)
+    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
+        self.inner.newest_purchase(service).await
     }
 
-    async fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
-        self.inner.has_lost(service).await
+    async fn is_suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        Ok(!self.believed && self.inner.is_suspect(service).await?)
+    }
+
+    async fn may_have_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.may_have_lost(service).await
     }
 
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
@@ -247,120 +261,14 @@ impl Store for SimStore {
         self.inner.trust(service).await
     }
 
-    async fn has_paid(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
-        self.inner.has_paid(transcription).await
-    }
-
-    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
-        self.inner.newest_purchase(service).await
-    }
-
     async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {
         self.point("distrust").await;
         self.inner.distrust(service).await
     }
+}
 
-    async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError> {
-        self.inner.waits_for(transcription).await
-    }
-
-    async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
-        self.inner.hasten(transcription, now).await
-    }
-
-    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<bool, StoreError> {
-        let name = if event == JobEvent::PaidAgain { "paid again" } else { event.name() };
-        // Before it is durable a crash may keep it or not.
-        if let Ok(new) = seen.clone().on(event.clone(), now) {
-            self.world.committed(&new, false);
-        }
-        let done = self.inner.overrule(seen, event, now).await?;
-        if done {
-            self.world.trace(format!("[{}] {} {} {name} by a person", self.life, seen.id, seen.key.path));
-            self.remember(seen.id, false).await;
-        }
-        Ok(done)
-    }
-
-    async fn rename_source(
-        &self,
-        old: &SourceName,
-        new: &SourceName,
-        held: bool,
-        now: Timestamp,
-    ) -> Result<Renamed, StoreError> {
-        self.point("rename").await;
-        self.inner.rename_source(old, new, held, now).await
-    }
-
-    async fn sources(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError> {
-        self.inner.sources().await
-    }
-
-    async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        self.inner.look_again(job, now).await
-    }
-
-    async fn pauses(&self) -> Result<Pauses, StoreError> {
-        self.inner.pauses().await
-    }
-
-    async fn set_pause(&self, whose: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError> {
-        self.inner.set_pause(whose, pause).await
-    }
-
-    async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.next_due(kinds, of).await
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.inner.job(id).await
-    }
-
-    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        self.inner.find(key).await
-    }
-
-    async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
-        self.inner.wrote(key).await
-    }
-
-    async fn waiting(&self) -> Result<Vec<WaitingGroup>, StoreError> {
-        self.inner.waiting().await
-    }
-
-    async fn those(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
-        self.inner.those(those, after, most).await
-    }
-
-    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        self.inner.writer(key).await
-    }
-
-    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
-        self.inner.page(filter).await
-    }
-
-    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
-        self.inner.counts_of(of).await
-    }
-
-    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
-        self.inner.history(job).await
-    }
-
-    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.inner.begin_run(now).await
-    }
-
-    async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError> {
-        self.inner.limit_waits(now, waits).await
-    }
-
-    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.inner.configured_anew(now).await
-    }
-
+#[async_trait::async_trait]
+impl Budgets for SimStore {
     async fn reserve(
         &self,
         lease: &Lease,
@@ -380,15 +288,126 @@ impl Store for SimStore {
         reserved
     }
 
+    async fn skip_reservation(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.line.asked(lease.job);
+        self.inner.skip_reservation(lease).await
+    }
+
     async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError> {
         self.inner.accounts(limits).await
     }
 
-    async fn unclaimed(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
-        self.inner.unclaimed().await
+    async fn unclaimed_costs(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
+        self.inner.unclaimed_costs().await
+    }
+}
+
+#[async_trait::async_trait]
+impl Commands for SimStore {
+    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let name = if event == JobEvent::PaidAgain { "paid again" } else { event.name() };
+        // Before it is durable a crash may keep it or not.
+        if let Ok(new) = seen.clone().on(event.clone(), now) {
+            self.world.committed(&new, false);
+        }
+        let outcome = self.inner.overrule(seen, event, now).await?;
+        if outcome.is_done() {
+            self.world.trace(format!("[{}] {} {} {name} by a person", self.life, seen.id, seen.key.path));
+            self.remember(seen.id, false).await;
+        }
+        Ok(outcome)
     }
 
-    async fn settle(&self) -> Result<(), StoreError> {
-        self.inner.settle().await
+    async fn wake(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        self.inner.wake(job, now).await
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        self.inner.bump(job, now).await
+    }
+
+    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        self.inner.acknowledge(job, now).await
+    }
+
+    async fn rename_source(
+        &self,
+        old: &SourceName,
+        new: &SourceName,
+        held: bool,
+        now: Timestamp,
+    ) -> Result<Renamed, StoreError> {
+        self.point("rename").await;
+        self.inner.rename_source(old, new, held, now).await
+    }
+
+    async fn set_pause(&self, whose: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+        self.inner.set_pause(whose, pause).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Queries for SimStore {
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.inner.job(id).await
+    }
+
+    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.find(key).await
+    }
+
+    async fn is_output(&self, key: &JobKey) -> Result<bool, StoreError> {
+        self.inner.is_output(key).await
+    }
+
+    async fn output_owner(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.output_owner(key).await
+    }
+
+    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
+        self.inner.page(filter).await
+    }
+
+    async fn jobs_in(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        self.inner.jobs_in(those, after, most).await
+    }
+
+    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
+        self.inner.counts_of(of).await
+    }
+
+    async fn counts_by_source(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError> {
+        self.inner.counts_by_source().await
+    }
+
+    async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
+        self.inner.waiting_groups().await
+    }
+
+    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.inner.history(job).await
+    }
+
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        self.inner.pauses().await
+    }
+}
+
+#[async_trait::async_trait]
+impl Lifecycle for SimStore {
+    async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError> {
+        self.inner.limit_waits(now, waits).await
+    }
+
+    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.begin_run(now).await
+    }
+
+    async fn configuration_changed(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.configuration_changed(now).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.inner.flush().await
     }
 }

@@ -1,0 +1,70 @@
+//! Reservations and accounts.
+
+use super::{Queue, QueueStore};
+use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, judge};
+use crate::domain::charge::{Charge, State};
+use crate::domain::names::Timestamp;
+use crate::store::contract::{Budgets, Lease, StoreError};
+
+#[async_trait::async_trait]
+impl Budgets for QueueStore {
+    async fn reserve(
+        &self,
+        lease: &Lease,
+        charge: &Charge,
+        limits: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
+        self.queue().reserve(lease, charge, limits)
+    }
+
+    async fn skip_reservation(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut queue = self.queue();
+        if queue.index.holds(lease) {
+            queue.index.has_asked(lease.job);
+        }
+        Ok(())
+    }
+
+    async fn accounts(&self, limits: &[BudgetLimit]) -> Result<Vec<Account>, StoreError> {
+        let queue = self.queue();
+        Ok(limits.iter().map(|limit| queue.index.spending.account(limit)).collect())
+    }
+
+    async fn unclaimed_costs(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
+        Ok(self.queue().index.spending.unclaimed())
+    }
+}
+
+impl Queue {
+    fn reserve(
+        &mut self,
+        lease: &Lease,
+        charge: &Charge,
+        limits: &[BudgetLimit],
+    ) -> Result<Result<(), BudgetExceeded>, StoreError> {
+        let old = self.guarded(lease)?;
+        self.index.has_asked(lease.job);
+        let mut new = old.clone();
+        new.charges.retain(|charge| charge.state != State::Held);
+        let need = charge.reserved.unwrap_or_default();
+        let before: Vec<u64> = limits.iter().map(|limit| self.index.spending.used(limit)).collect();
+        // What was reserved for this very job is not in its way.
+        self.index.spending.remove(&old);
+        self.index.spending.add(&new);
+        let used = limits.iter().map(|limit| (limit.clone(), self.index.spending.used(limit)));
+        // What takes no more of a limit than the job has of it by now is not refused, whatever others were billed
+        // meanwhile: it was reserved.
+        let more = used.zip(before).filter(|((_, without), with)| without.saturating_add(need) > *with);
+        let judged = judge(more.map(|(used, _)| used), need);
+        self.index.spending.remove(&new);
+        self.index.spending.add(&old);
+        if judged.is_ok() {
+            let run = self.index.spending.run().unwrap_or(charge.at);
+            new.charges.push(Charge { run, state: State::Held, ..charge.clone() });
+        }
+        if new.charges != old.charges {
+            self.replace(Some(&old), &new)?;
+        }
+        Ok(judged)
+    }
+}

@@ -1,0 +1,179 @@
+//! Changes of a job whoever holds it.
+
+use super::{Queue, QueueStore, ROWS_AT_A_TIME, note};
+use crate::crash::{self, Point};
+use crate::domain::job::{Job, JobTag};
+use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::pause::{Pause, PauseScope, Pauses};
+use crate::domain::stage::JobEvent;
+use crate::store::contract::{CommandOutcome, Commands, HistoryEntry, Renamed, StoreError};
+
+/// What the history says of [`Commands::acknowledge`].
+const ACKNOWLEDGED: &str = "a person acknowledged a job";
+
+#[async_trait::async_trait]
+impl Commands for QueueStore {
+    async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let outcome = self.queue().overrule(seen, event, now)?;
+        self.durable(outcome).await
+    }
+
+    async fn wake(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        self.queue().wake(job, now)
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let outcome = self.queue().bump(job, now)?;
+        self.durable(outcome).await
+    }
+
+    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let outcome = self.queue().acknowledge(job, now)?;
+        self.durable(outcome).await
+    }
+
+    async fn rename_source(
+        &self,
+        old: &SourceName,
+        new: &SourceName,
+        held: bool,
+        now: Timestamp,
+    ) -> Result<Renamed, StoreError> {
+        let (mut renamed, mut after) = (Renamed::default(), None);
+        loop {
+            after = self.queue().rename_some((old, new), (held, now), after, &mut renamed)?;
+            if after.is_none() {
+                break;
+            }
+            // Others get their turn.
+            tokio::task::yield_now().await;
+        }
+        self.queue().rename_pause(old, new)?;
+        self.barrier.durable().await?;
+        Ok(renamed)
+    }
+
+    async fn set_pause(&self, scope: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+        let pauses = {
+            let mut queue = self.queue();
+            let mut pauses = queue.rows.pauses()?;
+            match pause {
+                Some(pause) => pauses.give(scope.clone(), pause),
+                None => pauses.take_back(scope),
+            }
+            queue.rows.set_pauses(&pauses)?;
+            pauses
+        };
+        self.barrier.durable().await?;
+        Ok(pauses)
+    }
+}
+
+impl QueueStore {
+    /// What was carried out is durable when this returns.
+    async fn durable(&self, outcome: CommandOutcome) -> Result<CommandOutcome, StoreError> {
+        if outcome.is_done() {
+            self.barrier.durable().await?;
+        }
+        Ok(outcome)
+    }
+}
+
+impl Queue {
+    fn overrule(&mut self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let Some(old) = self.rows.load(seen.id)? else { return Ok(CommandOutcome::NoSuchJob) };
+        if (&old.stage, old.round) != (&seen.stage, seen.round) {
+            return Ok(CommandOutcome::Changed);
+        }
+        let Ok(new) = old.clone().on(event, now) else { return Ok(CommandOutcome::NotApplicable) };
+        self.settle_purchase(&old, &new)?;
+        // First: whoever holds the job may not put back what the person has ended.
+        self.index.release(old.id);
+        self.put(Some(&old), &new)?;
+        self.wake_followers(&new)?;
+        Ok(CommandOutcome::Done)
+    }
+
+    fn wake(&mut self, id: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let Some(job) = self.rows.load(id)? else { return Ok(CommandOutcome::NoSuchJob) };
+        if job.stage.is_end() {
+            return Ok(CommandOutcome::NotApplicable);
+        }
+        if job.is_held() {
+            self.vouch(job, now)?;
+        } else if job.asks_where() {
+            let new = Job { bought_at: None, ..job.clone() };
+            self.put(Some(&job), &new.resting(Some(now), None))?;
+        } else {
+            self.bring_forward(id, now)?;
+        }
+        Ok(CommandOutcome::Done)
+    }
+
+    /// Whoever is just looking at it may not put back that it is held.
+    fn vouch(&mut self, old: Job, now: Timestamp) -> Result<(), StoreError> {
+        self.index.release(old.id);
+        let new = Job { vouched: Some(old.seen), ..old.clone() };
+        self.put(Some(&old), &new.resting(Some(now), None)).map(drop)
+    }
+
+    /// Its holder knows nothing of it, and goes on.
+    fn bump(&mut self, id: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(CommandOutcome::NoSuchJob) };
+        if old.stage.is_end() {
+            return Ok(CommandOutcome::NotApplicable);
+        }
+        let new = Job { bumped: Some(self.index.bump_at(now)), ..old.clone() };
+        self.replace(Some(&old), &new)?;
+        Ok(CommandOutcome::Done)
+    }
+
+    fn acknowledge(&mut self, id: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(CommandOutcome::NoSuchJob) };
+        if !old.may_be_acknowledged() {
+            return Ok(CommandOutcome::NotApplicable);
+        }
+        if old.acknowledged.is_some() {
+            return Ok(CommandOutcome::Done);
+        }
+        let new = Job { acknowledged: Some(now), ..old.clone() };
+        self.note_line(&HistoryEntry { at: now, words: Some(ACKNOWLEDGED.to_owned()), ..note(&new) });
+        self.replace(Some(&old), &new)?;
+        Ok(CommandOutcome::Done)
+    }
+
+    /// Some of those that follow `after`; where the next begin.
+    fn rename_some(
+        &mut self,
+        (old, new): (&SourceName, &SourceName),
+        (held, now): (bool, Timestamp),
+        after: Option<JobId>,
+        renamed: &mut Renamed,
+    ) -> Result<Option<JobId>, StoreError> {
+        let jobs = self.rows.scan(after).take(ROWS_AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+        let last = jobs.last().map(|job| job.id);
+        for job in jobs.into_iter().filter(|job| job.key.source == *old) {
+            if self.index.roll.find(&JobTag::of(new, &job.key.path)).is_some() {
+                renamed.taken += 1;
+            } else if self.index.is_held(job.id) && !held {
+                renamed.held += 1;
+            } else {
+                // First: whoever holds the job may not put the old name back.
+                self.index.release(job.id);
+                self.replace(Some(&job), &job.clone().under(new.clone(), now))?;
+                crash::point(Point::SourceRenaming);
+                renamed.done += 1;
+            }
+        }
+        Ok(last)
+    }
+
+    /// A pause of the source is one of its new name.
+    fn rename_pause(&mut self, old: &SourceName, new: &SourceName) -> Result<(), StoreError> {
+        let mut pauses = self.rows.pauses()?;
+        match pauses.rename(old, new) {
+            true => self.rows.set_pauses(&pauses),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What was bought, and who buys.
+
+use super::{Queue, QueueStore};
+use crate::domain::charge::Sighted;
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, ServiceName, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::PurchaseKey;
+use crate::store::contract::{DuplicateCheck, KnownPurchase, NewestPurchase, Purchases, StoreError};
+
+#[async_trait::async_trait]
+impl Purchases for QueueStore {
+    async fn claim_purchase(&self, order: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError> {
+        let owner = self.queue().index.own(order, job);
+        Ok(if owner == job { DuplicateCheck::Owner } else { DuplicateCheck::Follows(owner) })
+    }
+
+    async fn may_have_duplicate(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
+        let queue = self.queue();
+        let own = queue.rows.load(job)?.is_some_and(|job| job.seen.size == size);
+        Ok(queue.index.of_size(size) > u32::from(own) || queue.rows.has_sightings()?)
+    }
+
+    async fn purchase(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError> {
+        self.queue().rows.bought(order)
+    }
+
+    async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        Ok(self.knows_paid(transcription))
+    }
+
+    async fn record_found(&self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
+        self.queue().record_found(order, bought)
+    }
+
+    async fn forget_purchase(&self, order: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError> {
+        self.queue().forget(order, transcription)?;
+        self.barrier.durable().await
+    }
+
+    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
+        Ok(self.queue().index.spending.newest(service))
+    }
+
+    async fn is_suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.queue().rows.suspect(service)
+    }
+
+    async fn may_have_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.queue().rows.has_lost(service)
+    }
+
+    async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
+        self.barrier.durable().await?;
+        self.queue().rows.set_trusted(service, true)?;
+        self.barrier.durable().await
+    }
+
+    async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {
+        self.queue().rows.set_trusted(service, false)?;
+        self.barrier.durable().await
+    }
+}
+
+impl Queue {
+    /// A purchase is written down for ever, unless it turned out worthless and another is to be made;
+    /// the claim to an order lasts while the job is on its way to buy it.
+    ///
+    /// Comes before the row. Rows survive in order, so whoever finds the row finds the purchase too; the
+    /// other way round a copy of the same content could be bought again. A purchase whose row was lost
+    /// is still true, and one that was forgotten too early is forgotten again.
+    pub(super) fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
+        match &new.stage {
+            Stage::Submitted { order, transcription } => {
+                let known = self.rows.bought(order)?;
+                let first = known.as_ref().filter(|known| known.transcription == *transcription);
+                let by = first.and_then(|known| known.by).or(Some(new.id));
+                let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
+                let sighted = first.and_then(|known| known.sighted);
+                let bought =
+                    KnownPurchase { transcription: transcription.clone(), round: new.round, by, origin, sighted };
+                match known {
+                    // A twin has bought another since this one was given up: that one is the better.
+                    Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
+                    _ => self.rows.put_bought(order, Some(&bought)),
+                }
+            }
+            Stage::Probed { .. } => self.forget_worthless(old),
+            // By a person's order. What is good is shared still, if it comes to the same.
+            Stage::Settled => {
+                self.index.disown(new.id);
+                match old.stage.kind() {
+                    StageKind::Submitted | StageKind::Failed => self.forget_worthless(old),
+                    _ => Ok(()),
+                }
+            }
+            Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
+            _ => {
+                self.index.disown(new.id);
+                Ok(())
+            }
+        }
+    }
+
+    fn forget_worthless(&mut self, old: &Job) -> Result<(), StoreError> {
+        let (Some(order), Some(dead)) = (old.stage.order(), old.stage.transcription()) else { return Ok(()) };
+        self.forget(order, dead)
+    }
+
+    fn forget(&mut self, order: &PurchaseKey, dead: &TranscriptionId) -> Result<(), StoreError> {
+        match self.rows.bought(order)? {
+            Some(bought) if bought.transcription == *dead => self.rows.put_bought(order, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn record_found(&mut self, order: &PurchaseKey, bought: &KnownPurchase) -> Result<(), StoreError> {
+        self.index.spending.sight(bought);
+        match self.rows.bought(order)? {
+            Some(known) if known.round >= bought.round => Ok(()),
+            _ => {
+                // First: whoever finds the purchase has to know that there are such.
+                self.rows.set_sightings()?;
+                self.rows.put_bought(order, Some(bought))
+            }
+        }
+    }
+
+    /// What the service's list said of a job's transcription, where that was found there again.
+    pub(super) fn sighted(&self, job: &Job) -> Result<Option<Sighted>, StoreError> {
+        let Stage::Submitted { order, transcription } = &job.stage else { return Ok(None) };
+        let bought = self.rows.bought(order)?.filter(|bought| bought.transcription == *transcription);
+        Ok(bought.and_then(|bought| bought.sighted))
+    }
+}

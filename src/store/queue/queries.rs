@@ -1,0 +1,149 @@
+//! Reading.
+
+use super::{Queue, QueueStore, ROWS_AT_A_TIME};
+use crate::blocking::blocking;
+use crate::domain::format::Format;
+use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::names::{JobId, SourceName};
+use crate::domain::pause::Pauses;
+use crate::domain::reason::waits_for;
+use crate::domain::stage::StageKind;
+use crate::store::contract::{
+    Filter, GroupFilter, HistoryEntry, JobCounts, JobSubset, Queries, StoreError, WaitingGroup,
+};
+use crate::store::index::job_index::split;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[async_trait::async_trait]
+impl Queries for QueueStore {
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.queue().rows.load(id)
+    }
+
+    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let queue = self.queue();
+        match queue.index.roll.find(&key.tag()) {
+            Some(id) => Ok(queue.rows.load(id)?.filter(|job| !job.stage.is_forgotten())),
+            None => Ok(None),
+        }
+    }
+
+    async fn is_output(&self, key: &JobKey) -> Result<bool, StoreError> {
+        self.queue().is_output(key)
+    }
+
+    async fn output_owner(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.queue().output_owner(key)
+    }
+
+    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
+        let read = |after, most| self.queue().rows_after(&filter.stages, after, most);
+        in_pieces(filter.after, filter.limit, |job| !job.stage.is_forgotten(), read).await
+    }
+
+    async fn jobs_in(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        in_pieces(after, most, |_| true, |after, most| self.queue().subset_after(those, after, most)).await
+    }
+
+    async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
+        Ok(self.queue().index.counts(of))
+    }
+
+    async fn counts_by_source(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError> {
+        Ok(self.queue().index.sources())
+    }
+
+    async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
+        self.queue().waiting_groups()
+    }
+
+    async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError> {
+        let journal = Arc::clone(&self.journal);
+        blocking(move || journal.history(job)).await
+    }
+
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        self.queue().rows.pauses()
+    }
+}
+
+impl Queue {
+    /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
+    /// round under another language is still ours.
+    fn is_output(&self, key: &JobKey) -> Result<bool, StoreError> {
+        let Some(job) = self.output_owner(key)? else { return Ok(false) };
+        let (_, name) = split(key.path.as_bytes());
+        let is_output = |output: &Output| output.name.as_bytes() == name;
+        let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
+        Ok(has_format || job.outputs.iter().any(is_output))
+    }
+
+    fn output_owner(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(None) };
+        let (folder, _) = split(key.path.as_bytes());
+        let beside = |job: &Job| {
+            job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder && !job.stage.is_forgotten()
+        };
+        Ok(self.rows.load(id)?.filter(beside))
+    }
+
+    /// The next rows at these stages, or at any where none is given; at most so many.
+    fn rows_after(&self, stages: &[StageKind], after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        let most = most.min(ROWS_AT_A_TIME);
+        if stages.is_empty() {
+            return self.rows.scan(after).take(most).collect();
+        }
+        self.index.roll.at(stages, after, most).into_iter().map(|id| self.load(id)).collect()
+    }
+
+    fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
+        let each = self.index.waiting().map(|(group, kind, what, waiting)| {
+            let fits = |job: &Job| job.group() == *group && job.stage.kind() == kind && waits_for(job) == what;
+            let known = waiting.one.map(|id| self.load(id)).transpose()?;
+            let one = match known.filter(fits) {
+                Some(one) => Some(one),
+                None => self.first(kind, &fits)?,
+            };
+            Ok(one.map(|one| WaitingGroup { one, jobs: waiting.jobs }))
+        });
+        each.filter_map(Result::transpose).collect()
+    }
+
+    /// The first of a stage of which this is true.
+    fn first(&self, kind: StageKind, wanted: &dyn Fn(&Job) -> bool) -> Result<Option<Job>, StoreError> {
+        let mut jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
+        jobs.find(|job| job.as_ref().map_or(true, wanted)).transpose()
+    }
+
+    fn subset_after(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        let (roll, most) = (&self.index.roll, most.min(ROWS_AT_A_TIME));
+        let ids = match those {
+            JobSubset::Away => roll.away(after, most),
+            JobSubset::WithCost => roll.with_cost(after, most),
+            JobSubset::Incomplete => roll.incomplete(after, most),
+            JobSubset::Forgotten => roll.forgotten(after, most),
+        };
+        ids.into_iter().map(|id| self.load(id)).collect()
+    }
+}
+
+/// Others get their turn between the pieces.
+async fn in_pieces(
+    mut after: Option<JobId>,
+    limit: usize,
+    is_wanted: impl Fn(&Job) -> bool,
+    read: impl Fn(Option<JobId>, usize) -> Result<Vec<Job>, StoreError>,
+) -> Result<Vec<Job>, StoreError> {
+    let mut page = Vec::new();
+    loop {
+        let rows = read(after, limit - page.len())?;
+        let Some(last) = rows.last() else { return Ok(page) };
+        after = Some(last.id);
+        page.extend(rows.into_iter().filter(&is_wanted));
+        if page.len() >= limit {
+            return Ok(page);
+        }
+        tokio::task::yield_now().await;
+    }
+}
