@@ -14,7 +14,7 @@ use notify::Watcher;
 use scribed::config::load::read;
 use scribed::daemon::Daemon;
 use scribed::source::mount::disk::Disk;
-use scribed::source::scan::traverse::{TraverseTarget, TraversedItem, walk};
+use scribed::source::scan::traverse::{TraverseTarget, TraversedItem, traverse};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -133,10 +133,10 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
     let files = count as u64;
     let mut meter = Meter::start()?;
     if phase == "walk" {
-        let (source, disk) = (Arc::new(config.sources[0].clone()), Disk::of(&config.sources[0].folder)?);
+        let (source, disk) = (Arc::new(config.sources[0].clone()), Disk::detect(&config.sources[0].folder)?);
         let (to, mut found) = tokio::sync::mpsc::channel(4);
         let whole = TraverseTarget::Whole { behind: None };
-        let walker = tokio::task::spawn_blocking(move || walk(&source, &disk.into(), &whole, None, &to));
+        let walker = tokio::task::spawn_blocking(move || traverse(&source, &disk.into(), &whole, None, &to));
         let mut seen = 0;
         while let Some(portion) = found.recv().await {
             seen += portion.iter().filter(|seen| matches!(seen, TraversedItem::File(..))).count();
@@ -201,7 +201,7 @@ fn fill(root: &Path, count: usize) -> Result<()> {
 
 async fn scan(house: &Daemon, files: u64, admitted: u64) -> Result<()> {
     let scans = house.scan().await?;
-    assert_eq!((scans[0].1.files, scans[0].1.admitted), (files, admitted), "{:?}", scans[0].1.troubles);
+    assert_eq!((scans[0].1.files, scans[0].1.admitted), (files, admitted), "{:?}", scans[0].1.problems);
     Ok(())
 }
 

@@ -227,7 +227,7 @@ async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
             let round = round(&claimed.job, vec![Output { name, hash: Hash::of(text.as_bytes()), at: None }]);
             if all.len() % 10 == 0 {
                 let JobId(n) = claimed.job.id;
-                results.keep(&TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()), raw).unwrap();
+                results.save(&TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()), raw).unwrap();
             }
             all.push(output);
             async move {
@@ -329,7 +329,7 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let mut job = job.clone();
     let mut at_each = Vec::new();
     for event in way {
-        job = job.on(event, NOW).unwrap();
+        job = job.apply(event, NOW).unwrap();
         at_each.push(job.clone());
     }
     let durable = [StageKind::Submitting, StageKind::Submitted, StageKind::Written];

@@ -482,7 +482,7 @@ fn give_list(access: &Access, to: &impl AsFd, is_folder: bool, has_group: bool) 
     // a mode would be the mask.
     let _ = rustix::fs::fremovexattr(to, ACL);
     let Some(acl) = &access.acl else { return false };
-    rustix::fs::fsetxattr(to, ACL, &acl.fitted(is_folder, has_group).bytes(), XattrFlags::empty()).is_ok()
+    rustix::fs::fsetxattr(to, ACL, &acl.for_new_entry(is_folder, has_group).bytes(), XattrFlags::empty()).is_ok()
 }
 
 #[cfg(test)]

@@ -84,9 +84,9 @@ impl Clock for Steady {
     fn now(&self) -> Timestamp {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (wall, uptime) = (self.clock.now(), self.clock.uptime());
-        let at_least = last.0.after(uptime.since(last.1));
+        let at_least = last.0.saturating_add(uptime.since(last.1));
         // A little behind is a clock that is being disciplined: it is followed, but not backwards.
-        let behind = at_least.since(wall);
+        let behind = at_least.duration_since(wall);
         let now = if behind > SLEWED { at_least } else { wall.max(last.0) };
         *last = (now, uptime);
         now

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 const FIX: &str = ". To fix it, ";
 
 /// What is wrong, and what to do about it where these words say so.
-pub fn without_fix(words: &str) -> (&str, Option<&str>) {
+pub fn split_fix(words: &str) -> (&str, Option<&str>) {
     words.split_once(FIX).map_or((words, None), |(wrong, fix)| (wrong, Some(fix)))
 }
 
 /// An error in words. Where the operating system denied access to `path`, they name it, the user, the owner and the
 /// fix; any other error is told as it is.
-pub fn said(error: &io::Error, path: &Path) -> String {
+pub fn describe_error(error: &io::Error, path: &Path) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied if is_bare(error) => denied(path),
+        io::ErrorKind::PermissionDenied if is_bare(error) => denied_message(path),
         io::ErrorKind::ReadOnlyFilesystem if is_bare(error) => read_only(path),
         _ => error.to_string(),
     }
@@ -33,10 +33,10 @@ fn is_bare(error: &io::Error) -> bool {
 }
 
 /// The same as an error, for those who hand it on. Loses the number of the operating system's error.
-pub fn explained(error: io::Error, path: &Path) -> io::Error {
+pub fn explain_error(error: io::Error, path: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if is_bare(&error) => {
-            io::Error::new(error.kind(), said(&error, path))
+            io::Error::new(error.kind(), describe_error(&error, path))
         }
         _ => error,
     }
@@ -44,27 +44,27 @@ pub fn explained(error: io::Error, path: &Path) -> io::Error {
 
 /// [`explained`] for `map_err`.
 pub fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
-    move |error| explained(error, path)
+    move |error| explain_error(error, path)
 }
 
 /// As [`said`], of what lies in the state directory: all of that belongs to one user.
-pub fn said_state(error: &io::Error, path: &Path) -> String {
+pub fn describe_state_error(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(error) => denied_state(path),
-        _ => said(error, path),
+        _ => describe_error(error, path),
     }
 }
 
 /// [`said_state`] for `map_err`.
-pub fn at_state(path: &Path) -> impl Fn(io::Error) -> io::Error {
+pub fn explain_state_at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(&error) => io::Error::new(error.kind(), denied_state(path)),
-        _ => explained(error, path),
+        _ => explain_error(error, path),
     }
 }
 
 /// "permission denied" with everything that is needed to fix it.
-pub fn denied(path: &Path) -> String {
+pub fn denied_message(path: &Path) -> String {
     let fix = |place: &Path, owner: u32| {
         let (owner, user) = (name_or_uid(owner), name_or_uid(geteuid().as_raw()));
         format!("run scribed as {owner}, or give it the right: setfacl -m u:{user}:rwX {}", place.display())
@@ -170,7 +170,7 @@ fn read_only(path: &Path) -> String {
 /// Why root may not make files below a folder that another user works in: that user could not use them. `None` for
 /// every other user, and where the folder, or the nearest one above it that is there, belongs to root. `command`: what
 /// was typed, for the advice.
-pub fn refused_to_root(folder: &Path, command: &str) -> Option<String> {
+pub fn root_refusal(folder: &Path, command: &str) -> Option<String> {
     if !geteuid().is_root() {
         return None;
     }
@@ -190,7 +190,7 @@ pub fn refused_to_root(folder: &Path, command: &str) -> Option<String> {
 }
 
 /// Gives what root has just made to the owner of the folder that it lies in. What cannot be given stays root's.
-pub fn give_to_owner_of_folder(made: &Path) {
+pub fn chown_to_folder_owner(made: &Path) {
     let owner = made.parent().and_then(|folder| fs::metadata(folder).ok());
     if let Some(owner) = owner.filter(|owner| geteuid().is_root() && owner.uid() != 0) {
         std::os::unix::fs::lchown(made, Some(owner.uid()), Some(owner.gid())).ok();
@@ -199,7 +199,7 @@ pub fn give_to_owner_of_folder(made: &Path) {
 
 /// Gives a file that root has just made to the owner of the folder that it was made in. It is empty and has no second
 /// name: nobody's file was put in its place. What cannot be given stays root's.
-pub fn give_opened_to_owner_of(folder: &Path, made: &fs::File) {
+pub fn chown_file_to_folder_owner(folder: &Path, made: &fs::File) {
     let (Ok(folder), Ok(made_as)) = (fs::metadata(folder), made.metadata()) else { return };
     let is_new = made_as.nlink() == 1 && made_as.len() == 0 && made_as.uid() == 0;
     if geteuid().is_root() && folder.uid() != 0 && is_new {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_missing_right_names_the_file_the_user_the_owner_and_the_fix() {
-        let told = said(&io::Error::from_raw_os_error(13), Path::new("/etc/shadow-of-nobody/key"));
+        let told = describe_error(&io::Error::from_raw_os_error(13), Path::new("/etc/shadow-of-nobody/key"));
         let user = this_user();
         for part in [
             "/etc/shadow-of-nobody/key",
@@ -264,10 +264,10 @@ mod tests {
         ] {
             assert!(told.contains(part), "{told}");
         }
-        let handed_on = explained(io::Error::from_raw_os_error(13), Path::new("/etc/x"));
+        let handed_on = explain_error(io::Error::from_raw_os_error(13), Path::new("/etc/x"));
         assert_eq!(handed_on.kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(said(&handed_on, Path::new("/etc/x")), handed_on.to_string(), "it is explained once");
-        assert!(!said(&io::Error::from_raw_os_error(2), Path::new("/etc/x")).contains("/etc"));
+        assert_eq!(describe_error(&handed_on, Path::new("/etc/x")), handed_on.to_string(), "it is explained once");
+        assert!(!describe_error(&io::Error::from_raw_os_error(2), Path::new("/etc/x")).contains("/etc"));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl PollSchedule {
     /// A job's audio was accepted by a service that had so many others of ours: how long until the first look.
     pub fn accepted(&self, job: JobId, audio: AudioAmount, beside: u64, poll: &Poll) -> Duration {
         let load =
-            Load { audio: Duration::from_millis(audio.millis), beside: u32::try_from(beside).unwrap_or(u32::MAX) };
+            Load { audio: Duration::from_millis(audio.millis), concurrent: u32::try_from(beside).unwrap_or(u32::MAX) };
         let mut known = self.known();
         if known.flights.len() >= MOST {
             known.flights.clear();
@@ -133,7 +133,7 @@ impl PollSchedule {
     /// The moment of a look that is `wait` away. Where many are on their way it comes a little later, so that
     /// looks come together and one page of the list answers them.
     pub fn moment(&self, now: Timestamp, wait: Duration) -> Timestamp {
-        let at = now.after(wait);
+        let at = now.saturating_add(wait);
         if self.known().flights.len() < MANY { at } else { gathered(at, wait) }
     }
 
@@ -144,8 +144,8 @@ impl PollSchedule {
         let flight = known.flights.remove(&job);
         let beside = u32::try_from(known.flights.len()).unwrap_or(u32::MAX);
         let known_load = flight.map(|flight| flight.load).filter(|load| !load.audio.is_zero());
-        let load = known_load.unwrap_or(Load { audio: Duration::from_millis(audio.millis), beside });
-        known.turnaround.learn(load, took);
+        let load = known_load.unwrap_or(Load { audio: Duration::from_millis(audio.millis), concurrent: beside });
+        known.turnaround.record(load, took);
         match flight {
             Some(flight) if calls && flight.hinted > 0 => known.callbacks.came(),
             Some(_) if calls => known.callbacks.did_not_come(job),
@@ -167,14 +167,14 @@ impl PollSchedule {
     pub fn hinted(&self, job: JobId, now: Timestamp) -> Timestamp {
         let mut known = self.known();
         let unknown =
-            Flight { load: Load { audio: Duration::ZERO, beside: 0 }, hinted: 0, last_hint: Timestamp(i64::MIN) };
+            Flight { load: Load { audio: Duration::ZERO, concurrent: 0 }, hinted: 0, last_hint: Timestamp(i64::MIN) };
         let flight = known.flights.entry(job).or_insert(unknown);
         if flight.last_hint > now {
             return flight.last_hint; // the look that is to come is this hint's too
         }
         let growth = Growth::doubling(BETWEEN_HINTED, BETWEEN_HINTED_MOST);
         let spacing = growth.wait(flight.hinted.saturating_sub(1));
-        let at = if flight.hinted == 0 { now } else { now.max(flight.last_hint.after(spacing)) };
+        let at = if flight.hinted == 0 { now } else { now.max(flight.last_hint.saturating_add(spacing)) };
         flight.hinted += 1;
         flight.last_hint = at;
         at
@@ -196,7 +196,7 @@ impl Known {
         let jitter = self.chance.f64();
         // Without its length nothing is known of it.
         let flight = self.flights.get(&job).filter(|flight| !flight.load.audio.is_zero());
-        let looks = flight.map(|flight| self.turnaround.looks(flight.load)).unwrap_or_default();
+        let looks = flight.map(|flight| self.turnaround.poll_ages(flight.load)).unwrap_or_default();
         wait(poll, age, &looks, self.callbacks.work(), jitter)
     }
 }
@@ -297,7 +297,7 @@ mod tests {
         fn looks_come_together(at in 0..1_000_000_000_000_i64, wait in 1..100_000_u64) {
             let wait = Duration::from_millis(wait);
             let together = gathered(Timestamp(at), wait);
-            prop_assert!(together.0 >= at && together.since(Timestamp(at)) <= wait / 2);
+            prop_assert!(together.0 >= at && together.duration_since(Timestamp(at)) <= wait / 2);
             let moments: std::collections::BTreeSet<Timestamp> =
                 (0..wait.as_millis() as i64).map(|later| gathered(Timestamp(at + later), wait)).collect();
             prop_assert!(moments.len() <= 5, "{}", moments.len());

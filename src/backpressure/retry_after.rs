@@ -17,7 +17,8 @@ pub fn obeyed(own: Duration, asked: Option<Duration>) -> Duration {
 pub fn parsed(value: &str, answered: Timestamp) -> Option<Duration> {
     let value = value.trim();
     let digits = !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
-    let wait = if digits { Duration::from_secs(value.parse().ok()?) } else { http_date(value)?.since(answered) };
+    let wait =
+        if digits { Duration::from_secs(value.parse().ok()?) } else { http_date(value)?.duration_since(answered) };
     (wait <= LONGEST_RETRY_AFTER).then_some(wait)
 }
 

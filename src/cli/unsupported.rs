@@ -3,7 +3,7 @@
 use crate::config::model::{Config, Source};
 use crate::config::template::text::Template;
 use crate::daemon::recogniser_languages;
-use crate::domain::missing::named;
+use crate::domain::missing::join_names;
 use crate::domain::names::ServiceName;
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::wire::params::Params;
@@ -21,7 +21,7 @@ impl UnsupportedCheck {
     }
 
     /// Of a request for a file of this source. Of a service elsewhere nothing is known.
-    pub fn of(&self, source: &Source, request: &Params) -> UnsupportedParts {
+    pub fn check_request(&self, source: &Source, request: &Params) -> UnsupportedParts {
         match self.own.contains(&source.service) {
             true => UnsupportedParts::check(request, self.languages),
             false => UnsupportedParts::default(),
@@ -30,7 +30,7 @@ impl UnsupportedCheck {
 
     /// Of what this template requests of every file of this source, whatever the file is.
     pub fn of_template(&self, source: &Source, template: &Template) -> UnsupportedParts {
-        self.of(source, &template.certain(source.language.as_deref()))
+        self.check_request(source, &template.static_params(source.language.as_deref()))
     }
 }
 
@@ -41,7 +41,7 @@ pub fn refusal(foreseen: &UnsupportedParts) -> Option<String> {
 }
 
 /// The same with who requests that: a template, or the source where it has none.
-pub fn failing(source: &Source, template: &str, foreseen: &UnsupportedParts) -> Option<String> {
+pub fn failure_message(source: &Source, template: &str, foreseen: &UnsupportedParts) -> Option<String> {
     let from = match template {
         "" => format!("the source {}", source.name),
         name => format!("[template.{name}]"),
@@ -59,5 +59,5 @@ pub fn without_effect(foreseen: &UnsupportedParts) -> Option<String> {
 /// What the outputs lack; `None` where that is nothing.
 pub fn left_out(foreseen: &UnsupportedParts) -> Option<String> {
     let missing = &foreseen.missing;
-    (!missing.is_empty()).then(|| named(missing))
+    (!missing.is_empty()).then(|| join_names(missing))
 }

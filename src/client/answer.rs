@@ -227,7 +227,7 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
 fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
     let date = |text: &Option<String>| text.as_deref().and_then(timestamps::parse);
     let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
-    (created <= completed).then(|| completed.since(created))
+    (created <= completed).then(|| completed.duration_since(created))
 }
 
 /// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.

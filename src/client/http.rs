@@ -562,7 +562,7 @@ impl HttpClient {
 /// An answer that does not repeat the secret part of the address that is to be called: what a create asked for
 /// is repeated by its record, and by some refusals.
 fn pending_deliveries(answer: ServiceAnswer) -> ServiceAnswer {
-    ServiceAnswer { body: hint::without_seals(answer.body), ..answer }
+    ServiceAnswer { body: hint::redact_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {

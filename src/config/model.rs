@@ -51,7 +51,7 @@ pub struct Config {
     /// The days and months of budgets and of what was spent.
     pub zone: Zone,
     /// The clock by which moments are shown to people.
-    pub shown: Zone,
+    pub display_zone: Zone,
     /// What an hour of billed audio costs at each service, in the user's own money; where that is known.
     pub prices: BTreeMap<ServiceName, f64>,
     /// How services tell us of an end, if they are to.
@@ -143,7 +143,7 @@ pub struct ServiceTerms {
     /// How late its lists may be.
     pub lag: Duration,
     /// Pages of a list that are walked at most, 1 or more.
-    pub walk_limit: u32,
+    pub list_scan_limit: u32,
     /// How long it keeps records.
     pub retention: Duration,
     /// What is sent of a file.
@@ -180,7 +180,7 @@ impl ServiceTerms {
             give_up: Duration::from_secs(6 * 3600),
         },
         lag: Duration::from_secs(120),
-        walk_limit: 500,
+        list_scan_limit: 500,
         retention: Duration::from_secs(30 * 24 * 3600),
         upload: UploadMode::Original,
     };
@@ -208,7 +208,7 @@ pub struct Callback {
 #[derive(Debug, Clone)]
 pub struct ServeConfig {
     /// The clock by which its page shows moments.
-    pub shown: Zone,
+    pub display_zone: Zone,
     /// Where `scribed serve` listens; the embedded one takes any free loopback port.
     pub listen: SocketAddr,
     /// The certificate that `scribed serve` shows; without one it speaks plain HTTP. The embedded one does always.
@@ -293,7 +293,7 @@ pub struct Source {
     /// Stands for both as they are written.
     pub selection_hash: Hash,
     /// Our own folders that lie inside, relative to `folder`.
-    pub own: Vec<PathBuf>,
+    pub own_folders: Vec<PathBuf>,
     /// What is done where a subtitle by someone else is there already.
     pub existing: Existing,
     /// How long a file must have been quiet; `None`: as its disk needs it.
@@ -307,7 +307,7 @@ pub struct Source {
     /// When its jobs may be uploaded and submitted; `None`: at any time.
     pub submit: Option<Windows>,
     /// How it stands among the others.
-    pub standing: SchedulingPolicy,
+    pub scheduling: SchedulingPolicy,
     /// How much of it may be bought.
     pub budget: Allowance,
     /// What templates may know of a file from its path.
@@ -326,14 +326,14 @@ pub struct Source {
     pub name_as: NameTemplate,
     /// The folder in which its outputs go, each below it as its recording lies below `folder`; absolute. `None`:
     /// beside the recordings.
-    pub place: Option<PathBuf>,
+    pub output_folder: Option<PathBuf>,
     /// What it shares with the others.
     pub shared: Arc<SourceDefaults>,
 }
 
 impl Source {
     /// Whether a part of the sound is picked of all its recordings.
-    pub fn picks(&self) -> bool {
+    pub fn has_track_selection(&self) -> bool {
         self.track.is_some() || self.channels.is_some()
     }
 }
@@ -348,7 +348,7 @@ pub struct SourceDefaults {
     /// The days of dates.
     pub zone: Zone,
     /// That of windows and cron lines which name none.
-    pub unnamed: Zone,
+    pub default_zone: Zone,
 }
 
 /// The lists of a source that stands before another one.
@@ -382,7 +382,7 @@ pub struct BucketConfig {
     /// As whom.
     pub access: BucketAccess,
     /// How the service gets at its objects.
-    pub reach: BucketReach,
+    pub transfer_mode: BucketReach,
 }
 
 /// How a service gets at the objects of a bucket.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The text with every secret replaced by stars, byte for byte so that spans stay right. Works on
 /// the text and not on the parsed tree, because a file that does not parse is shown too.
-pub fn blind(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     let mut mask = Mask { text, hidden: vec![false; text.len()] };
     for (at, _) in text.match_indices('=') {
         if is_secret_name(word_before(text, at)) || is_of_keys(text, at) {
@@ -32,7 +32,7 @@ pub fn blind(text: &str) -> String {
 }
 
 /// Whether a value says where a secret is, which is none itself.
-pub fn says_where(value: &str) -> bool {
+pub fn is_secret_location(value: &str) -> bool {
     value.starts_with("env:") || value.starts_with("file:") || value.starts_with("folder:")
 }
 
@@ -54,7 +54,7 @@ impl Mask<'_> {
             match c {
                 '"' | '\'' => {
                     next = string_end(self.text, at);
-                    if !says_where(self.text[at..next].trim_matches(['"', '\''])) {
+                    if !is_secret_location(self.text[at..next].trim_matches(['"', '\''])) {
                         self.hide(at..next);
                     }
                 }
@@ -198,7 +198,7 @@ carol = ["env:C", "hunter2"]
 [state]
 store = "sled:x"
 "#;
-        let seen = blind(text);
+        let seen = redact(text);
         assert_eq!(seen.len(), text.len());
         insta::assert_snapshot!(seen, @r#"
         [service]

@@ -1,7 +1,7 @@
 //! A secret: never in the configuration file, never shown.
 
-use super::redact::says_where;
-use crate::permission::said;
+use super::redact::is_secret_location;
+use crate::permission::describe_error;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -48,7 +48,7 @@ impl Secret {
     ///
     /// # Errors
     /// Where it stands in the configuration itself.
-    pub fn unfetched(written: &str) -> Result<Self, (String, String)> {
+    pub fn empty_for(written: &str) -> Result<Self, (String, String)> {
         stands_elsewhere(written).map(|()| Self(String::new()))
     }
 }
@@ -66,7 +66,7 @@ fn stands_elsewhere(written: &str) -> Result<(), (String, String)> {
             "use \"env:NAME\" or \"file:PATH\", and change the key if others could read this file".to_owned(),
         )
     };
-    says_where(written).then_some(()).ok_or_else(wrong)
+    is_secret_location(written).then_some(()).ok_or_else(wrong)
 }
 
 /// The folder in which systemd puts what `LoadCredential` names; it differs from unit to unit.
@@ -107,7 +107,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
         (format!("cannot read the key file `{shown}`: {why}"), "write one line into it that is the key".to_owned())
     };
     let failed = |error: &std::io::Error| {
-        let (mut what, _) = told(said(error, path));
+        let (mut what, _) = told(describe_error(error, path));
         let fix = match error.kind() {
             ErrorKind::NotFound => {
                 what = format!("the key file `{shown}` does not exist");
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn who_asks_no_service_needs_no_key() {
-        assert_eq!(Secret::unfetched("env:OTHER").unwrap().expose(), "");
-        Secret::unfetched("hunter2").unwrap_err();
+        assert_eq!(Secret::empty_for("env:OTHER").unwrap().expose(), "");
+        Secret::empty_for("hunter2").unwrap_err();
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn what_is_picked_of_the_sound_is_said_in_numbers_or_a_language() {
 fn what_is_taken_out_of_goes_through_here() {
     let bucket = "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n[[source]]\nbucket = \"s3://media\"\n\
                   reach = \"url\"\ns3 = { anonymous = true }\n";
-    let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket().unwrap().reach;
+    let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket().unwrap().transfer_mode;
     assert_eq!(
         [reach(""), reach("track = 1\n"), reach("channels = [1]\n")],
         [BucketReach::Url, BucketReach::Stream, BucketReach::Stream]
@@ -1312,7 +1312,7 @@ fn captures_the_environment_and_the_language_are_named() {
     let source = read(&text).unwrap().sources.remove(0);
     assert_eq!((source.language.as_deref(), source.shared.env["SCRIBED_STATION"].as_str()), (Some("de"), "hunter2"));
     assert!(source.template.uses("media") && !source.template.uses("row"));
-    let capture = source.capture.as_ref().unwrap().of("2024/AB12_en.mp4");
+    let capture = source.capture.as_ref().unwrap().captures("2024/AB12_en.mp4");
     let whole = Vars {
         capture,
         language: source.language.clone(),
@@ -1340,16 +1340,16 @@ fn what_is_said_of_a_recording_comes_over_its_template() {
         "language_config = { languages = [\"en\"], code_switching = true }\ndiarization_config = { number_of_speakers = \"{{ capture.n | default('none') }}\" }\n[[source]]\nfolder = \"b\"\ncapture = '(?P<n>\\d)'\n",
     );
     let mut folder = Overlay::new("a/.scribed.toml");
-    folder.say_language("fr", 2);
-    folder.say_vocabulary(vec!["Ada".into()], 3);
+    folder.set_language("fr", 2);
+    folder.set_vocabulary(vec!["Ada".into()], 3);
     let mut own = Overlay::new("a/talk.toml");
-    own.say_language("de", 1);
+    own.set_language("de", 1);
     let Err(problem) = template.render(&vars(), &[folder.clone()]) else { panic!("the template itself does not fit") };
     assert!(!problem.is_of_overlays());
     let serde_json::Value::Object(two) = serde_json::json!({"diarization_config": {"number_of_speakers": 2}}) else {
         panic!()
     };
-    own.say(two, 4);
+    own.merge_parameters(two, 4);
     let rendered = template.render(&vars(), &[folder.clone(), own]).unwrap();
     assert_eq!(
         String::from_utf8(rendered.canonical()).unwrap(),
@@ -1360,7 +1360,7 @@ fn what_is_said_of_a_recording_comes_over_its_template() {
     else {
         panic!()
     };
-    wrong.say(many, 7);
+    wrong.merge_parameters(many, 7);
     let problem = template.render(&vars(), &[folder, wrong]).unwrap_err();
     assert!(problem.is_of_overlays());
     assert!(

@@ -71,7 +71,7 @@ pub struct Stray {
     /// The hash of the recording that it was made from.
     pub content: Hash,
     /// The job that it was bought for, and that does not have it; else one of the same content.
-    pub whose: Option<ComparedJob>,
+    pub job: Option<ComparedJob>,
     /// Whether the job is the one that it was bought for.
     pub is_own: bool,
 }
@@ -128,7 +128,7 @@ impl Comparison {
     /// Of this service's list, read from `now` on; `lag` is how late it may be, `retention` how long it keeps
     /// records.
     pub fn new(service: ServiceName, now: Timestamp, lag: Duration, retention: Duration) -> Self {
-        let judged = (now.before(retention), now.before(lag));
+        let judged = (now.saturating_sub(retention), now.saturating_sub(lag));
         let (records, by_tag, by_content) = Default::default();
         Self { service, judged, records, by_tag, by_content, without_token: 0, missing: Vec::new() }
     }
@@ -150,7 +150,7 @@ impl Comparison {
 
     /// A job is in the queue.
     pub fn job(&mut self, job: &Job) {
-        let order = job.stage.order();
+        let order = job.stage.purchase_key();
         if order.is_some_and(|order| order.service != self.service) {
             return;
         }
@@ -162,7 +162,7 @@ impl Comparison {
             if let Some(entry) = self.records.get_mut(id) {
                 let gone_on = transcription.is_some()
                     || entry.token.round < job.round
-                    || order.is_some_and(|order| entry.token.order(&self.service) != *order);
+                    || order.is_some_and(|order| entry.token.purchase_key(&self.service) != *order);
                 entry.know(if gone_on { Standing::Earlier } else { Standing::Awaited(ComparedJob::of(job)) });
             }
         }
@@ -229,7 +229,7 @@ impl Comparison {
                 Standing::Alike(whose) => (Some(whose), false),
                 Standing::Awaited(whose) => (Some(whose), true),
             };
-            report.strays.push(Stray { id, created: entry.created, content: entry.token.content, whose, is_own });
+            report.strays.push(Stray { id, created: entry.created, content: entry.token.content, job: whose, is_own });
         }
         report.strays.sort_by(|a, b| a.id.cmp(&b.id));
         report.missing.sort_by_key(|missing| missing.whose.job);
@@ -359,7 +359,7 @@ mod tests {
         };
         comparison.job(&job);
         let report = comparison.close();
-        assert_eq!(report.strays[0].whose.as_ref().map(|whose| whose.job), Some(JobId(7)));
+        assert_eq!(report.strays[0].job.as_ref().map(|whose| whose.job), Some(JobId(7)));
         assert!(!report.strays[0].is_own);
     }
 

@@ -42,7 +42,11 @@ pub async fn facts(
         failed: counts.unhandled_failures,
         incomplete: counts.unhandled_incomplete,
         away: away(handler).await,
-        manifests: handler.running.as_ref().map(|running| untaken(&status::manifests(running))).unwrap_or_default(),
+        manifests: handler
+            .running
+            .as_ref()
+            .map(|running| manifest_problems(&status::manifests(running)))
+            .unwrap_or_default(),
         outages: outages(handler).await?,
         exhausted: exhausted(handler, &waiting).await?,
         paused: paused(&pauses, now),
@@ -59,7 +63,7 @@ pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, Wa
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let mut waiting = BTreeMap::new();
     for WaitingGroup { one, jobs } in handler.store.waiting_groups().await? {
-        let one = handler.told(one).await?;
+        let one = handler.for_display(one).await?;
         let waits = waiting.entry(wait_reason(&one, &pauses, now)).or_insert(WaitingJobs { jobs: 0, one: one.id });
         waits.jobs += jobs;
     }
@@ -67,7 +71,7 @@ pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, Wa
 }
 
 /// What of the sources' lists orders nothing until somebody corrects it. In words.
-pub fn untaken(manifests: &[ManifestStatus]) -> Vec<String> {
+pub fn manifest_problems(manifests: &[ManifestStatus]) -> Vec<String> {
     let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
         (Some(problem), _) => Some(format!("{}: scribed cannot use {}: {problem}", manifest.source, manifest.manifest)),
         (None, 0) => None,
@@ -88,10 +92,10 @@ pub fn untaken(manifests: &[ManifestStatus]) -> Vec<String> {
 /// A daemon knows which folders are away; a command looks.
 async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
     let each = handler.mounts.values().map(|mount| async move {
-        let away = if handler.running.is_some() { mount.away() } else { mount.there_now().await.err() };
+        let away = if handler.running.is_some() { mount.away() } else { mount.check_now().await.err() };
         away.map(|away| AwaySource {
             source: mount.source().name.clone(),
-            is_passing: away.is_passing(),
+            is_passing: away.is_temporary(),
             words: away.to_string(),
         })
     });
@@ -103,7 +107,7 @@ async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     let mut outages = Vec::new();
     for engine in handler.running.iter().flat_map(|running| running.engines.each()) {
         let Some((kind, words, lasted)) = engine.outage_now() else { continue };
-        let counts = handler.store.counts_of(&|group| handler.routing.of(group) == engine.service()).await?;
+        let counts = handler.store.counts_of(&|group| handler.routing.service_of(group) == engine.service()).await?;
         let open = StageKind::ALL.into_iter().any(|kind| !kind.is_end() && counts.of(kind) > 0);
         if open {
             let service = Some(engine.service().clone());
@@ -125,7 +129,7 @@ async fn exhausted(
     let words: Vec<String> = empty
         .map(|account| {
             let (setting, allowed) = (account.limit.setting().replace('`', ""), hours(account.limit.allowed));
-            let until = account.limit.opens().map(|at| format!(" until {}", Zone::UTC.shown(at)));
+            let until = account.limit.resets_at().map(|at| format!(" until {}", Zone::UTC.format_minute(at)));
             format!("{setting} ({allowed}) is used up{}", until.unwrap_or_default())
         })
         .collect();
@@ -139,7 +143,7 @@ async fn exhausted(
 
 fn paused(pauses: &Pauses, now: Timestamp) -> Vec<Option<SourceName>> {
     let all = pauses.all(now).filter(|pause| pause.until.is_none()).map(|_| None);
-    let of_sources = pauses.of_sources(now).filter(|(_, pause)| pause.until.is_none());
+    let of_sources = pauses.active_sources(now).filter(|(_, pause)| pause.until.is_none());
     all.into_iter().chain(of_sources.map(|(source, _)| Some(source.clone()))).collect()
 }
 

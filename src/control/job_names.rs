@@ -46,7 +46,7 @@ fn is_escaped(typed: &str) -> bool {
 /// Every job is looked at: a person waits for that once in a while.
 async fn as_shown(handler: &CommandHandler, typed: &str) -> Result<Vec<Job>, StoreError> {
     let is_it = |job: &Job| {
-        let path = job.key.path.shown();
+        let path = job.key.path.escaped();
         // Whoever types it on a terminal may have copied what it holds as it is.
         let typed = escape::line(typed);
         path == typed

@@ -7,9 +7,9 @@ use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
 use crate::durable_file::Durability;
 use crate::manifests::passes::SourceManifests;
-use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::metadata::stamp::{FileLook, stat};
 use crate::source::mount::disk::Disk;
-use crate::source::place::below;
+use crate::source::place::resolve_below;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Kept {
 pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     let each = lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
-        lists.told().into_iter().map(move |told| (source.clone(), told))
+        lists.summaries().into_iter().map(move |told| (source.clone(), told))
     });
     let all: Vec<Kept> =
         each.map(|(source, told)| Kept { stamp: told.stamp, manifest: ManifestStatus::of(source, told) }).collect();
@@ -37,7 +37,7 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
     if all.is_empty() && !file.exists() {
         return;
     }
-    if let Err(error) = saved_file::put(&file, "json-tmp", &all, Durability::Unsynced) {
+    if let Err(error) = saved_file::save(&file, "json-tmp", &all, Durability::Unsynced) {
         let state = state.display();
         tracing::warn!(%error, "cannot save the state of the manifests in {state}: without a daemon `scribed status` does not show them");
     }
@@ -45,7 +45,7 @@ pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
 
 /// What is known of the lists that are as they were then. Sources that are `away` are not looked at. Blocks on their
 /// disks.
-pub fn known(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
+pub fn load_unchanged(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
     let all: Vec<Kept> = saved_file::load(&config.state.join(NAME)).unwrap_or_default();
     let here = all.into_iter().filter(|kept| !away.contains(&kept.manifest.source));
     here.filter(|kept| is_unchanged(config, kept)).map(|kept| kept.manifest).collect()
@@ -56,7 +56,7 @@ fn is_unchanged(config: &Config, kept: &Kept) -> bool {
     if !source.reads_manifests() {
         return false;
     }
-    let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
-    let found = look(&below(&source.folder, &kept.manifest.manifest), disk);
+    let disk = Disk::detect(&source.folder).unwrap_or(Disk::Remote);
+    let found = stat(&resolve_below(&source.folder, &kept.manifest.manifest), disk);
     matches!(found, Ok(FileLook::File(stamp)) if stamp == kept.stamp)
 }

@@ -3,7 +3,7 @@
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
 use crate::durable_file::Durability;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -28,13 +28,13 @@ pub struct LastPass {
 
 impl LastPass {
     /// The one that this state directory knows of. What cannot be read says nothing.
-    pub fn of(state: &Path) -> Option<Self> {
+    pub fn load(state: &Path) -> Option<Self> {
         saved_file::load(&state.join(NAME))
     }
 
     /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
     pub fn keep(&self, state: &Path) {
-        if let Err(error) = saved_file::put(&state.join(NAME), "json-tmp", self, Durability::Unsynced) {
+        if let Err(error) = saved_file::save(&state.join(NAME), "json-tmp", self, Durability::Unsynced) {
             let state = state.display();
             tracing::warn!(%error, "cannot save the end of this pass in {state}: `scribed status --check` will not see it");
         }
@@ -45,7 +45,7 @@ impl LastPass {
         let path = state.join(NAME);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                let error = at_state(&path)(error);
+                let error = explain_state_at(&path)(error);
                 tracing::warn!(%error, "cannot remove the record of the last pass in {}", state.display());
             }
             _ => {}

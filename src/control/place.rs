@@ -20,7 +20,7 @@ impl MediaAddress {
     /// # Errors
     /// For an empty path, or where that folder is gone.
     pub fn typed(path: &Path) -> io::Result<Self> {
-        if is_in_a_bucket(path) {
+        if is_object_address(path) {
             return Ok(Self(path.to_owned()));
         }
         if let (true, Some(text)) = (is_url(path), path.to_str()) {
@@ -49,14 +49,14 @@ pub fn is_url(path: &Path) -> bool {
 }
 
 /// Whether it is the address of an object.
-pub fn is_in_a_bucket(path: &Path) -> bool {
+pub fn is_object_address(path: &Path) -> bool {
     path.as_os_str().as_bytes().starts_with(b"s3://")
 }
 
 /// As [`RelPath::shown`]: a name cannot forge a line.
 impl fmt::Display for MediaAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).shown())
+        f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).escaped())
     }
 }
 
@@ -69,7 +69,7 @@ impl Serialize for MediaAddress {
 impl<'de> Deserialize<'de> for MediaAddress {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
-        let whole = path.is_absolute() || is_in_a_bucket(&path) || is_url(&path);
+        let whole = path.is_absolute() || is_object_address(&path) || is_url(&path);
         if whole { Ok(Self(path)) } else { Err(serde::de::Error::custom("not an absolute path")) }
     }
 }

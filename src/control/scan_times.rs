@@ -47,19 +47,19 @@ fn said_of_last(last: Option<&LastScan>, runs: bool) -> String {
     match last {
         None => "not scanned yet".to_owned(),
         Some(LastScan { begun, ended: Some(ended), .. }) => {
-            let took = Duration::from_secs(ended.since(*begun).as_secs());
+            let took = Duration::from_secs(ended.duration_since(*begun).as_secs());
             let took =
                 if took.is_zero() { String::new() } else { format!(", in {}", humantime::format_duration(took)) };
-            format!("last scan at {}{took}", Zone::UTC.shown(*begun))
+            format!("last scan at {}{took}", Zone::UTC.format_minute(*begun))
         }
-        Some(LastScan { begun, .. }) if runs => format!("scanning since {}", Zone::UTC.shown(*begun)),
-        Some(LastScan { begun, .. }) => format!("the scan of {} was interrupted", Zone::UTC.shown(*begun)),
+        Some(LastScan { begun, .. }) if runs => format!("scanning since {}", Zone::UTC.format_minute(*begun)),
+        Some(LastScan { begun, .. }) => format!("the scan of {} was interrupted", Zone::UTC.format_minute(*begun)),
     }
 }
 
 fn next(handler: &CommandHandler, mount: &Mount) -> Next {
     let scans = mount.scans();
-    let Some(turn) = scans.turn(handler.clock.wall()) else { return after_a_while(handler, mount) };
+    let Some(turn) = scans.next_scan(handler.clock.wall()) else { return after_a_while(handler, mount) };
     match turn {
         _ if mount.away().is_some() => Next::said("next scan when the folder is back, if it is due by then"),
         ScanTurn::At { slot: NEVER, .. } => Next::said("no further scan: the cron line has no later time"),
@@ -75,10 +75,10 @@ fn next(handler: &CommandHandler, mount: &Mount) -> Next {
 fn at_slot(handler: &CommandHandler, slot: Timestamp, left_out: Option<Timestamp>) -> Next {
     let missed = left_out.map(|slot| {
         let name = MissedSlots::Skip.name();
-        format!("the scan of {} was missed and is skipped (`missed = \"{name}\"`); ", Zone::UTC.shown(slot))
+        format!("the scan of {} was missed and is skipped (`missed = \"{name}\"`); ", Zone::UTC.format_minute(slot))
     });
     let runs = if handler.has_daemon() { "" } else { ", if a daemon runs then" };
-    let words = format!("{}next scan at {}{runs}", missed.unwrap_or_default(), Zone::UTC.shown(slot));
+    let words = format!("{}next scan at {}{runs}", missed.unwrap_or_default(), Zone::UTC.format_minute(slot));
     Next { words, at: Some(slot) }
 }
 
@@ -88,10 +88,10 @@ fn at_the_start(cause: Cause) -> String {
         Cause::First => "first scan when a daemon starts".to_owned(),
         Cause::CutOff => "continues when a daemon starts".to_owned(),
         Cause::Slot(slot) => {
-            format!("next scan when a daemon starts: the scan of {} is still due", Zone::UTC.shown(slot))
+            format!("next scan when a daemon starts: the scan of {} is still due", Zone::UTC.format_minute(slot))
         }
         Cause::Missed(slot) => {
-            let (name, slot) = (MissedSlots::Once.name(), Zone::UTC.shown(slot));
+            let (name, slot) = (MissedSlots::Once.name(), Zone::UTC.format_minute(slot));
             format!("the scan of {slot} was missed; scribed scans once when a daemon starts (`missed = \"{name}\"`)")
         }
     }
@@ -104,6 +104,9 @@ fn after_a_while(handler: &CommandHandler, mount: &Mount) -> Next {
     if mount.away().is_some() {
         return Next::said("next scan when the folder is back");
     }
-    let due = mount.scans().due().map(|due| handler.clock.wall().after(due.since(handler.clock.uptime())));
-    due.map_or(Next::said(""), |at| Next { words: format!("next scan at {}", Zone::UTC.shown(at)), at: Some(at) })
+    let due = mount.scans().due().map(|due| handler.clock.wall().saturating_add(due.since(handler.clock.uptime())));
+    due.map_or(Next::said(""), |at| Next {
+        words: format!("next scan at {}", Zone::UTC.format_minute(at)),
+        at: Some(at),
+    })
 }

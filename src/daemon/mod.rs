@@ -25,7 +25,7 @@ use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
-use crate::permission::{refused_to_root, typed_command};
+use crate::permission::{root_refusal, typed_command};
 use crate::pipeline::budget::{BudgetGate, Measure};
 use crate::pipeline::engine::Handover;
 use crate::pipeline::engine::{Engine, EngineParts};
@@ -54,7 +54,7 @@ use crate::tls::pair::PairError;
 use crate::web::receiver::{self, CallbackListener};
 use ownership::FolderOwnership;
 use reqwest::Url;
-use service_clients::{EmbeddedService, ServiceClients, ways};
+use service_clients::{EmbeddedService, ServiceClients, build_clients};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -71,7 +71,7 @@ mod service_clients;
 mod source_rename;
 
 pub use reload::{ReloadError, Reloaded};
-pub use service_clients::{recogniser, recogniser_languages, service_options, visitors};
+pub use service_clients::{hosted_clients, recogniser, recogniser_languages, service_options};
 pub use source_rename::renamed_sources;
 
 /// Why the house does not open.
@@ -225,7 +225,7 @@ impl Daemon {
         };
         let calls = ear.as_ref().map(|ear| ear.calls.clone());
         let mut embedded = None;
-        let ways = ways(config, &system, calls.as_ref(), &mut embedded, None).await?;
+        let ways = build_clients(config, &system, calls.as_ref(), &mut embedded, None).await?;
         let setup = Setup::new(config, ways, &clock);
         let state = config.state.clone();
         drop(spawn(move || snapshot::sweep(&state)));
@@ -244,8 +244,8 @@ impl Daemon {
         store.begin_run(now).await?;
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
-        blocking(move || unsent.sweep().ok()).await;
-        let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.place.clone()).collect();
+        blocking(move || unsent.remove_leftovers().ok()).await;
+        let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.output_folder.clone()).collect();
         drop(spawn(move || sweep_places(&places)));
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Handover>::default());
         let engines_pass = Arc::clone(&passing);
@@ -291,24 +291,27 @@ impl Daemon {
             let (store, clock) = (&*self.store, &*self.clock);
             if let Some(lists) = lists {
                 let looked =
-                    lists.once(passes::PassContext { store, clock, admitted: &admitted, chosen: None }).await?;
-                if looked.there {
-                    reopen::returned(mount.source(), store, clock).await?;
-                    reopen::subtitled(mount, store, clock).await?;
+                    lists.once(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None }).await?;
+                if looked.is_folder_present {
+                    reopen::resume_waiting_for_folder(mount.source(), store, clock).await?;
+                    reopen::readmit_without_subtitle(mount, store, clock).await?;
                     admitted();
                 }
-                let (files, there) = (looked.rows, looked.there);
-                return Ok((name.clone(), Scanned { files, there, admitted: looked.admitted, ..Scanned::default() }));
+                let (files, there) = (looked.rows, looked.is_folder_present);
+                return Ok((
+                    name.clone(),
+                    Scanned { files, is_folder_present: there, admitted: looked.admitted, ..Scanned::default() },
+                ));
             }
             let scan = FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
-            let scanned = scan.whole().await?;
-            if scanned.there {
-                reopen::returned(mount.source(), store, clock).await?;
-                reopen::subtitled(mount, store, clock).await?;
-                reopen::fixed(mount.source(), store, clock).await?;
+            let scanned = scan.scan_all().await?;
+            if scanned.is_folder_present {
+                reopen::resume_waiting_for_folder(mount.source(), store, clock).await?;
+                reopen::readmit_without_subtitle(mount, store, clock).await?;
+                reopen::resume_waiting_for_fix(mount.source(), store, clock).await?;
                 admitted();
             }
-            for trouble in &scanned.troubles {
+            for trouble in &scanned.problems {
                 tracing::warn!(source = %name, %trouble, "the scan could not read everything");
             }
             sweep(scanned.leftovers.clone()).await;
@@ -327,7 +330,8 @@ impl Daemon {
         let scan = |mount| FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
         let setup = self.setup();
         futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
-        let context = passes::PassContext { store, clock, admitted: &admitted, chosen: setup.budget_gate.allowlist() };
+        let context =
+            passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: setup.budget_gate.allowlist() };
         apply::admit(plan, &setup.mounts, &scan, PlanManifests { lists: &setup.lists, context }).await
     }
 
@@ -348,7 +352,7 @@ impl Daemon {
                 _ = setups.changed() => {}
                 ended = self.watch_all(&setup, since) => return ended,
             }
-            since = self.clock.wall().before(watch_loop::UNTOLD);
+            since = self.clock.wall().saturating_sub(watch_loop::EVENT_LAG);
         }
     }
 
@@ -357,7 +361,7 @@ impl Daemon {
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let lists = setup.lists.iter().map(|lists| {
             let (store, clock) = (&*self.store, &*self.clock);
-            lists.keep(passes::PassContext { store, clock, admitted: &admitted, chosen: None })
+            lists.run(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None })
         });
         let folders = setup.mounts.values().filter(|mount| mount.source().scans_recordings());
         let each = folders.map(|mount| {
@@ -377,7 +381,8 @@ impl Daemon {
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
-        let context = passes::PassContext { store, clock, admitted: &|| {}, chosen: setup.budget_gate.allowlist() };
+        let context =
+            passes::PassContext { store, clock, admitted: &|| {}, plan_allowlist: setup.budget_gate.allowlist() };
         for lists in &setup.lists {
             lists.receipts(context).await?;
         }
@@ -388,7 +393,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The store's.
-    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
+    pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
         let job = setup.budget_gate.told(&*self.store, job, self.clock.now()).await?;
         Ok(windows::told(&setup.mounts, job, self.clock.moment()))
@@ -405,7 +410,7 @@ impl Daemon {
             routing: Arc::clone(&setup.routing),
             clients: setup.clients(),
             budget_gate: Arc::clone(&setup.budget_gate),
-            kept: kept(&setup.config),
+            results: kept(&setup.config),
             writing: self.ground.tools(),
             running: Some(handler::RunningDaemon {
                 engines: self.engines.clone(),
@@ -438,7 +443,7 @@ impl Daemon {
         }
         let settled = self.store.flush().await;
         if let Some(owning) = self.owning {
-            owning.end(&self.setup.borrow().mounts.clone()).await;
+            owning.release_all(&self.setup.borrow().mounts.clone()).await;
         }
         settled
     }
@@ -526,7 +531,7 @@ pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
 ///
 /// # Errors
 /// As [`open_store`].
-pub fn copied_hands(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
+pub fn snapshot_handler(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
     let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
     Ok(Some((hands_on(config, Arc::new(store)), room)))
 }
@@ -537,7 +542,17 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
     let (budget_gate, kept) = (budget_gate(config), kept(config));
     let params = Arc::new(ParamFiles::new(config.state.join("params")));
     let writing = Tools { params, syncs: Arc::default(), writing: Arc::default() };
-    CommandHandler { store, mounts, routing, budget_gate, kept, clock, writing, clients: Vec::new(), running: None }
+    CommandHandler {
+        store,
+        mounts,
+        routing,
+        budget_gate,
+        results: kept,
+        clock,
+        writing,
+        clients: Vec::new(),
+        running: None,
+    }
 }
 
 /// Where the results of each service are kept: ids of two services might be equal.
@@ -581,13 +596,14 @@ fn sweep_places(places: &[PathBuf]) {
         let leftovers = entries.filter(|entry| is_leftover(entry.file_name()));
         let folders: BTreeSet<RootedPath> =
             leftovers.map(|entry| RootedPath::named(place, entry.path()).parent()).collect();
-        folders.iter().for_each(|folder| drop(publish::sweep(folder)));
+        folders.iter().for_each(|folder| drop(publish::remove_leftovers(folder)));
     }
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.
 async fn sweep(folders: BTreeSet<RootedPath>) {
-    let swept = blocking(move || folders.iter().filter_map(|folder| publish::sweep(folder).ok()).sum::<usize>());
+    let swept =
+        blocking(move || folders.iter().filter_map(|folder| publish::remove_leftovers(folder).ok()).sum::<usize>());
     if let removed @ 1.. = swept.await {
         tracing::info!(removed, "scribed removed incomplete temporary files of outputs; it writes the outputs again");
     }
@@ -599,7 +615,7 @@ async fn sweep(folders: BTreeSet<RootedPath>) {
 /// # Errors
 /// [`StoreError::Locked`] where another scribed has it.
 pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
-    if let Some(words) = refused_to_root(&config.state, &typed_command()) {
+    if let Some(words) = root_refusal(&config.state, &typed_command()) {
         return Err(StoreError::Unwritable(words));
     }
     if rebuild {
@@ -629,6 +645,6 @@ fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
     let results = Arc::new(kept(config)(service));
     let leftovers = Arc::clone(&results);
     // Beside the work: there may be many folders. What cannot be removed does no harm.
-    drop(spawn(move || leftovers.sweep().ok()));
+    drop(spawn(move || leftovers.remove_leftovers().ok()));
     results
 }

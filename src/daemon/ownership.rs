@@ -31,9 +31,9 @@ impl Daemon {
     ///
     /// # Errors
     /// Where the state directory cannot be written.
-    pub async fn owning(mut self) -> Result<Self, DaemonError> {
+    pub async fn claim_folders(mut self) -> Result<Self, DaemonError> {
         let setup = self.setup();
-        let installation = match Installation::working(&setup.config.state) {
+        let installation = match Installation::for_work(&setup.config.state) {
             Ok(installation) => Arc::new(installation),
             Err(error) => {
                 let what = format!("cannot save the identity of this installation in {}", setup.config.state.display());
@@ -56,7 +56,7 @@ impl Daemon {
     ///
     /// # Errors
     /// That it is not.
-    pub async fn stands(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+    pub async fn wait_until_replaced(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let Some(FolderOwnership { installation, .. }) = &self.owning else {
             stop.cancelled().await;
             return Ok(());
@@ -67,7 +67,7 @@ impl Daemon {
                 () = stop.cancelled() => return Ok(()),
                 () = self.clock.sleep(STANDS) => {}
             }
-            if !installation.is_still_there() {
+            if !installation.is_state_directory_unchanged() {
                 let state = installation.path.display();
                 return Err(StoreError::Unwritable(format!(
                     "the state directory {state} was deleted or replaced while scribed runs on it: scribed buys \
@@ -79,14 +79,14 @@ impl Daemon {
     }
 
     /// Of a changed configuration, before it is in force.
-    pub(super) fn own_changed(&self, new: &Setup) {
+    pub(super) fn claim_new_folders(&self, new: &Setup) {
         if let Some(owning) = &self.owning {
             own(new, &owning.installation, &self.store);
         }
     }
 
     /// Gives back what a changed configuration has no more. When that is in force: nobody begins anything there.
-    pub(super) async fn give_back(&self, old: &Setup, new: &Setup) {
+    pub(super) async fn release_removed(&self, old: &Setup, new: &Setup) {
         if self.owning.is_none() {
             return;
         }
@@ -101,7 +101,7 @@ impl Daemon {
 
 impl FolderOwnership {
     /// Gives all folders back.
-    pub(super) async fn end(self, mounts: &BTreeMap<SourceName, Arc<Mount>>) {
+    pub(super) async fn release_all(self, mounts: &BTreeMap<SourceName, Arc<Mount>>) {
         self.keeper.abort();
         // One that is in the middle of its last look has ended when this returns.
         self.keeper.await.ok();
@@ -113,7 +113,7 @@ fn own(setup: &Setup, installation: &Arc<Installation>, store: &Arc<dyn Store>) 
     for mount in setup.mounts.values() {
         let service = setup.config.services.get(&mount.source().service);
         let lag = service.map(|service| service.terms().lag).unwrap_or_default();
-        mount.work(installation, store, lag);
+        mount.start_work(installation, store, lag);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A configuration that has changed while everything runs: what can be taken up, and what cannot.
 
-use super::service_clients::ways;
+use super::service_clients::build_clients;
 use super::source_rename::Renames;
 use super::{Daemon, DaemonError, Setup};
 use crate::config::model::{Callback, Config, ServeConfig, WebhookConfig};
@@ -37,7 +37,7 @@ impl Daemon {
     ///
     /// # Errors
     /// See [`ReloadError`]; nothing is changed then.
-    pub async fn take_up(&self, config: &Config) -> Result<Reloaded, ReloadError> {
+    pub async fn apply_config(&self, config: &Config) -> Result<Reloaded, ReloadError> {
         // One after the other.
         let mut embedded = self.embedded.lock().await;
         let old = self.setup();
@@ -48,23 +48,23 @@ impl Daemon {
         }
         let (renames, left) = self.renames_to(config).await?;
         let before = Some((&old.config, &old.ways));
-        let ways = ways(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
+        let ways = build_clients(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
         let setup = Arc::new(Setup::new(config, ways, &self.clock));
-        self.own_changed(&setup);
+        self.claim_new_folders(&setup);
         let engines: Vec<_> = setup.ways.keys().filter_map(|service| self.engine(&setup, service)).collect();
         self.engines.replace(engines);
         // Before the folders are scanned under their new names.
         self.carry_over(&renames).await?;
         self.names_are(&setup, &left);
         self.setup.send_replace(Arc::clone(&setup));
-        self.give_back(&old, &setup).await;
+        self.release_removed(&old, &setup).await;
         self.store.configuration_changed(self.clock.now()).await?;
         self.engines.nudge();
         let mut words = told(&old.config, config, &renames);
         let sources = self.store.counts_by_source().await?;
         let is_gone = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);
         let gone = sources.iter().filter(|(name, _)| is_gone(name));
-        words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.words())));
+        words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.describe())));
         if let Some(receiving) = &self.receiving
             && let Some(CertificateCheck::Refused(why)) = receiving.look(self.clock.now()).await
         {

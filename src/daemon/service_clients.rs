@@ -39,7 +39,7 @@ pub(super) struct EmbeddedService {
 
 /// The ways to all services of a configuration, and the embedded one if any of them is that and it does not run
 /// yet. A way that was there before, and is the same still, stays: it knows how often the service may be asked.
-pub(super) async fn ways(
+pub(super) async fn build_clients(
     config: &Config,
     clock: &Arc<dyn Clock>,
     calls: Option<&Calls>,
@@ -92,7 +92,7 @@ pub(super) fn store(config: &Config) -> PathBuf {
 ///
 /// # Errors
 /// [`DaemonError::Client`].
-pub fn visitors(config: &Config) -> Result<Vec<Arc<dyn Client>>, DaemonError> {
+pub fn hosted_clients(config: &Config) -> Result<Vec<Arc<dyn Client>>, DaemonError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let each = config.hosted_services();
     each.map(|(name, hosted)| Ok(Arc::new(hosted_client(name, hosted, &clock)?) as Arc<dyn Client>)).collect()
@@ -207,7 +207,7 @@ pub fn service_options(
         cors: serve.cors.clone(),
         public_url: None,
         trusted_proxies: Vec::new(),
-        shown: serve.shown,
+        shown: serve.display_zone,
     }
 }
 

@@ -78,7 +78,7 @@ fn mixed_up<'p>(past: &'p [Place], has_jobs: &dyn Fn(&SourceName) -> bool, now: 
 }
 
 fn mixed_up_words([old, new]: [&Place; 2], config: &Config) -> String {
-    let (folder, file) = (new.folder.shown(), config.file.display());
+    let (folder, file) = (new.folder.escaped(), config.file.display());
     let (old, new) = (old.source.as_str(), new.source.as_str());
     format!(
         "in {file} the source {new:?} has the folder that the source {old:?} had ({folder}), and scribed cannot \
@@ -97,7 +97,7 @@ fn folder_of(source: &Source) -> RelPath {
 fn write_down(config: &Config, gone: &[RecordedFolder]) -> io::Result<()> {
     let now =
         config.sources.iter().map(|source| RecordedFolder { source: source.name.clone(), folder: folder_of(source) });
-    source_folders::keep(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
+    source_folders::save(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
 }
 
 /// What a configuration does to the sources that the queue knows.
@@ -135,7 +135,7 @@ async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Resul
         // One that had no jobs at another folder is as good as new.
         true => !stays && !has_jobs(&place.source),
         // An older release wrote nothing down but what it knew folders by.
-        false => !written.is_empty() || FolderMemory::kept_of(&config.state, &place.source).is_none(),
+        false => !written.is_empty() || FolderMemory::load_recorded(&config.state, &place.source).is_none(),
     };
     let new: Vec<Place> =
         now.into_iter().filter(|(place, stays)| is_new(place, *stays)).map(|(place, _)| place).collect();
@@ -149,7 +149,7 @@ async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Resul
 /// A source as it was when a configuration was last taken up.
 fn past_of(config: &Config, written: &[RecordedFolder], name: &SourceName) -> Place {
     let folder = written.iter().find(|past| past.source == *name).map(|past| past.folder.clone());
-    let (kept, marker) = match FolderMemory::kept_of(&config.state, name) {
+    let (kept, marker) = match FolderMemory::load_recorded(&config.state, name) {
         Some((folder, FolderIdentity::Marker(id))) => (Some(folder), Some(id)),
         Some((folder, FolderIdentity::FileSystem(_))) => (Some(folder), None),
         None => (None, None),
@@ -203,7 +203,7 @@ impl Daemon {
     fn prepare_names(&self, config: &Config, renames: &Renames) {
         for (old, new) in renames {
             let Some(source) = config.sources.iter().find(|source| source.name == *new) else { continue };
-            if let Err(error) = FolderMemory::carry_over(&config.state, old, (new, &source.folder)) {
+            if let Err(error) = FolderMemory::rename_source(&config.state, old, (new, &source.folder)) {
                 let words = "cannot read the marker record of a renamed source; scribed creates it again";
                 tracing::warn!(%old, %new, %error, "{words}");
             }

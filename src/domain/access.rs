@@ -71,7 +71,7 @@ impl Acl {
     }
 
     /// The list for a new file or folder, under the rules of [`Access::mode_of`].
-    pub fn fitted(&self, is_folder: bool, has_group: bool) -> Self {
+    pub fn for_new_entry(&self, is_folder: bool, has_group: bool) -> Self {
         let others = self.rights(OTHER).unwrap_or(0);
         let (kept, own) = if is_folder { (0o7, 0o7) } else { (0o6, 0o6) };
         let fit = |(tag, rights, id): &(u16, u16, u32)| {
@@ -106,9 +106,9 @@ mod tests {
         assert_eq!(Acl::parse(&list.bytes()), Some(list.clone()));
         assert_eq!((list.group(), Acl::parse(b""), Acl::parse(&list.bytes()[..9])), (Some(6), None, None));
         let rights = |list: Acl| list.0.iter().map(|(_, rights, _)| *rights).collect::<Vec<_>>();
-        assert_eq!(rights(list.fitted(false, true)), [6, 4, 6, 6, 4]);
-        assert_eq!(rights(list.fitted(false, false)), [6, 4, 4, 6, 4]);
-        assert_eq!(rights(list.fitted(true, true)), [7, 5, 6, 7, 4]);
+        assert_eq!(rights(list.for_new_entry(false, true)), [6, 4, 6, 6, 4]);
+        assert_eq!(rights(list.for_new_entry(false, false)), [6, 4, 4, 6, 4]);
+        assert_eq!(rights(list.for_new_entry(true, true)), [7, 5, 6, 7, 4]);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl BudgetLimit {
     }
 
     /// When there is room again by itself; `None`: never.
-    pub fn opens(&self) -> Option<Timestamp> {
+    pub fn resets_at(&self) -> Option<Timestamp> {
         matches!(self.period, Period::Day | Period::Month).then_some(self.span.until)
     }
 }
@@ -122,13 +122,13 @@ impl Account {
 ///
 /// # Errors
 /// What it does not fit into.
-pub fn fits(accounts: Vec<Account>, need: u64) -> Result<(), BudgetExceeded> {
-    judge(accounts.into_iter().map(|account| (account.limit.clone(), account.used())), need)
+pub fn check_accounts(accounts: Vec<Account>, need: u64) -> Result<(), BudgetExceeded> {
+    check_limits(accounts.into_iter().map(|account| (account.limit.clone(), account.used())), need)
 }
 
 impl Budget {
     /// What a purchase for this source has to fit into, in this day and this month.
-    pub fn wall(&self, source: &SourceName, day: Span, month: Span) -> Vec<BudgetLimit> {
+    pub fn limits_for_source(&self, source: &SourceName, day: Span, month: Span) -> Vec<BudgetLimit> {
         let own = self.by_source.get(source).map(|allowance| (Some(source.clone()), allowance));
         limits([(None, &self.all)].into_iter().chain(own), day, month)
     }
@@ -171,18 +171,18 @@ pub struct BudgetExceeded {
 
 impl BudgetExceeded {
     /// More is needed than is ever allowed.
-    pub fn is_hopeless(&self) -> bool {
+    pub fn exceeds_whole_limit(&self) -> bool {
         self.need > self.limit.allowed
     }
 
     /// Whether nothing but a person's doing makes it fit: neither time nor another run does.
-    pub fn asks(&self) -> bool {
-        self.is_hopeless() || self.limit.period == Period::Total
+    pub fn needs_person(&self) -> bool {
+        self.exceeds_whole_limit() || self.limit.period == Period::Total
     }
 
     /// When it fits by itself; `None`: when a person allows more, or begins another run.
-    pub fn opens(&self) -> Option<Timestamp> {
-        if self.is_hopeless() { None } else { self.limit.opens() }
+    pub fn fits_at(&self) -> Option<Timestamp> {
+        if self.exceeds_whole_limit() { None } else { self.limit.resets_at() }
     }
 }
 
@@ -190,12 +190,12 @@ impl BudgetExceeded {
 ///
 /// # Errors
 /// What it does not fit into.
-pub fn judge(limits: impl IntoIterator<Item = (BudgetLimit, u64)>, need: u64) -> Result<(), BudgetExceeded> {
+pub fn check_limits(limits: impl IntoIterator<Item = (BudgetLimit, u64)>, need: u64) -> Result<(), BudgetExceeded> {
     let over = limits.into_iter().filter_map(|(limit, used)| {
         let left = limit.allowed.saturating_sub(used);
         (need > left).then_some(BudgetExceeded { limit, left, need })
     });
-    let lasts = |over: &BudgetExceeded| (over.is_hopeless(), over.opens().unwrap_or(Timestamp(i64::MAX)));
+    let lasts = |over: &BudgetExceeded| (over.exceeds_whole_limit(), over.fits_at().unwrap_or(Timestamp(i64::MAX)));
     over.max_by_key(lasts).map_or(Ok(()), Err)
 }
 
@@ -211,18 +211,18 @@ mod tests {
     #[test]
     fn of_all_that_is_spent_the_one_that_lasts_longest_is_told() {
         let [day, month] = [limit(Period::Day, 10, 5), limit(Period::Month, 100, 9)];
-        let over = judge([(day.clone(), 5), (month.clone(), 8)], 2).unwrap_err();
-        assert_eq!((over.limit.period, over.left, over.opens()), (Period::Month, 1, Some(Timestamp(100))));
+        let over = check_limits([(day.clone(), 5), (month.clone(), 8)], 2).unwrap_err();
+        assert_eq!((over.limit.period, over.left, over.fits_at()), (Period::Month, 1, Some(Timestamp(100))));
         let run = limit(Period::Run, 0, 3);
-        let over = judge([(run, 2), (month, 8)], 2).unwrap_err();
-        assert_eq!((over.limit.period, over.opens()), (Period::Run, None));
-        let over = judge([(day, 0), (limit(Period::Total, 0, 50), 49)], 6).unwrap_err();
-        assert!(over.is_hopeless() && over.limit.period == Period::Day, "it never fits into a day: {over:?}");
+        let over = check_limits([(run, 2), (month, 8)], 2).unwrap_err();
+        assert_eq!((over.limit.period, over.fits_at()), (Period::Run, None));
+        let over = check_limits([(day, 0), (limit(Period::Total, 0, 50), 49)], 6).unwrap_err();
+        assert!(over.exceeds_whole_limit() && over.limit.period == Period::Day, "it never fits into a day: {over:?}");
     }
 
     #[test]
     fn a_person_is_needed_where_neither_time_nor_another_run_makes_it_fit() {
-        let asks = |period, need| judge([(limit(period, 10, 5), 4)], need).unwrap_err().asks();
+        let asks = |period, need| check_limits([(limit(period, 10, 5), 4)], need).unwrap_err().needs_person();
         assert!(!asks(Period::Day, 2) && !asks(Period::Month, 2) && !asks(Period::Run, 2));
         assert!(asks(Period::Total, 2) && asks(Period::Day, 6) && asks(Period::Run, 6));
     }
@@ -236,7 +236,7 @@ mod tests {
             let mut used = 0_u64;
             for need in needs {
                 let limits = allowed.iter().map(|allowed| (limit(Period::Total, 0, *allowed), used));
-                match judge(limits, need) {
+                match check_limits(limits, need) {
                     Ok(()) => used += need,
                     Err(over) => prop_assert!(used + need > over.limit.allowed, "it would have fitted"),
                 }

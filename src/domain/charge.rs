@@ -117,7 +117,7 @@ impl Charge {
 
 impl Job {
     /// What is put by for its next purchase.
-    pub fn held(&self) -> Option<&Charge> {
+    pub fn reservation(&self) -> Option<&Charge> {
         self.charges.iter().find(|charge| charge.state == State::Held)
     }
 
@@ -134,7 +134,7 @@ impl Job {
 /// The charges of a job that was `old` and is put as `new`. Nothing else but a reservation changes them.
 /// `paid`: whether a job of this queue has paid for the transcription of `new`; `sighted`: what the service's list
 /// says of it.
-pub fn carried(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Vec<Charge> {
+pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Vec<Charge> {
     use Stage as S;
     let mut charges = old.charges.clone();
     if let S::Submitted { transcription, .. } = &old.stage
@@ -194,10 +194,10 @@ fn of<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<I
 
 /// The result says what it cost.
 fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
-    let billed = audio.billed.or_else(|| audio.to_reserve());
+    let billed = audio.billed.or_else(|| audio.reservation_millis());
     // It was bought in a release that wrote nothing down.
     if charges.is_empty()
-        && let Some(order) = old.stage.order()
+        && let Some(order) = old.stage.purchase_key()
     {
         let shared = Charge::shared(old, &order.service);
         charges.push(Charge { state: State::Spent, transcription: Some(id.clone()), ..shared });

@@ -66,13 +66,13 @@ pub fn limited(job: &Job, now: Timestamp, waits: &LongestWaits) -> Option<Job> {
     if let Some(fault) = &mut new.fault {
         fault.at = fault.at.min(now);
     }
-    new.stage = new.stage.not_after(now);
-    new.due = new.due.map(|due| due.min(now.after(longest_wait(job, waits))));
+    new.stage = new.stage.clamp_timestamps(now);
+    new.due = new.due.map(|due| due.min(now.saturating_add(longest_wait(job, waits))));
     (new != *job).then_some(new)
 }
 
 /// Whether any moment of a job lies ahead.
-pub fn is_ahead(job: &Job, now: Timestamp) -> bool {
+pub fn has_future_timestamp(job: &Job, now: Timestamp) -> bool {
     let ahead = |at: Timestamp| at > now;
     job.due.is_some_and(ahead)
         || ahead(job.since)
@@ -145,7 +145,7 @@ mod tests {
         let at = Timestamp(NOW.0.saturating_add(since));
         let job = Job::found(JobId(1), key, Stamp::default(), at, at);
         let fault = kind.map(|kind| Fault::new(kind, "x", at));
-        Job { stage, ..job }.resting(due.map(|due| Timestamp(NOW.0.saturating_add(due))), fault)
+        Job { stage, ..job }.deferred(due.map(|due| Timestamp(NOW.0.saturating_add(due))), fault)
     }
 
     proptest! {
@@ -159,13 +159,13 @@ mod tests {
             prop_assert_eq!(new.due.is_some(), old.due.is_some());
             if let (Some(new), Some(old)) = (new.due, old.due) {
                 prop_assert!(new <= old);
-                prop_assert!(new.since(NOW) <= longest);
+                prop_assert!(new.duration_since(NOW) <= longest);
                 // Never earlier than its kind of wait asks for.
-                prop_assert!(new == old || new == NOW.after(longest));
+                prop_assert!(new == old || new == NOW.saturating_add(longest));
             }
             prop_assert!(new.since <= old.since && new.since <= NOW);
             prop_assert_eq!(limited(&new, NOW, &waits()), None, "it is limited once");
-            if old.due.is_none_or(|due| due <= NOW) && !is_ahead(&old, NOW) {
+            if old.due.is_none_or(|due| due <= NOW) && !has_future_timestamp(&old, NOW) {
                 prop_assert_eq!(&new, &old, "what is not ahead stays as it is");
             }
         }
@@ -194,12 +194,16 @@ mod tests {
             for ahead in [365 * DAY, DAY + 7_200_000] {
                 let old = job(stage.clone(), kind.clone(), Some(ahead), ahead);
                 let new = limited(&old, NOW, &waits()).unwrap();
-                assert_eq!(new.due, Some(Timestamp(NOW.0 + seconds * 1_000).after(SLACK)), "{stage:?} {kind:?}");
+                assert_eq!(
+                    new.due,
+                    Some(Timestamp(NOW.0 + seconds * 1_000).saturating_add(SLACK)),
+                    "{stage:?} {kind:?}"
+                );
                 assert_eq!(new.since, NOW);
             }
         }
         let two_hours = limited(&job(Stage::Found, None, Some(7_200_000), 7_200_000), NOW, &waits()).unwrap();
-        assert_eq!(two_hours.due, Some(NOW.after(waits().settle + SLACK)));
+        assert_eq!(two_hours.due, Some(NOW.saturating_add(waits().settle + SLACK)));
     }
 
     #[test]
@@ -225,6 +229,6 @@ mod tests {
         let stage = Stage::Submitting { order, audio: AudioAmount::default(), upload, intent };
         let old = Job { charges: vec![charge], ..job(stage, None, Some(0), 0) };
         assert_eq!(limited(&old, NOW, &waits()), None, "the clock may be behind now");
-        assert!(!is_ahead(&old, NOW));
+        assert!(!has_future_timestamp(&old, NOW));
     }
 }

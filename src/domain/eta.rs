@@ -42,7 +42,7 @@ const REQUESTS: f64 = 4.0;
 
 impl Throughput {
     /// How long one of this length takes.
-    pub fn of_one(&self, audio: Duration) -> Duration {
+    pub fn duration_of(&self, audio: Duration) -> Duration {
         let more = Duration::try_from_secs_f64(audio.as_secs_f64() * self.each_second.max(0.0));
         self.base.saturating_add(more.unwrap_or(Duration::MAX))
     }
@@ -90,7 +90,7 @@ pub struct EtaInputs<'w> {
     /// Of each service.
     pub paces: &'w BTreeMap<ServiceName, Throughput>,
     /// Whether a source may submit at a moment.
-    pub opening: &'w dyn Fn(&SourceName, Timestamp) -> SubmitOpening,
+    pub submit_opening: &'w dyn Fn(&SourceName, Timestamp) -> SubmitOpening,
     /// Every limit as it is at a moment.
     pub limits: &'w dyn Fn(Timestamp) -> Vec<BudgetLimit>,
     /// What of these limits is used now; in the order of [`EtaInputs::limits`] now.
@@ -146,9 +146,9 @@ impl Flow {
     /// The last one is submitted: it is done when the longest would be.
     fn through(self, batches: &[FileBatch], world: &EtaInputs<'_>) -> Finish {
         let ones = batches.iter().filter(|pile| pile.files > 0);
-        let last = ones.filter_map(|pile| Some(world.paces.get(&pile.service)?.of_one(pile.longest))).max();
+        let last = ones.filter_map(|pile| Some(world.paces.get(&pile.service)?.duration_of(pile.longest))).max();
         let constraint = self.heaviest();
-        Finish { at: Some(self.now.after(last.unwrap_or_default())), constraint }
+        Finish { at: Some(self.now.saturating_add(last.unwrap_or_default())), constraint }
     }
 
     fn heaviest(&self) -> Option<Constraint> {
@@ -157,15 +157,15 @@ impl Flow {
 
     /// What keeps a pile now, and until when.
     fn kept(&self, pile: &FileBatch, world: &EtaInputs<'_>) -> Option<(Constraint, Option<Timestamp>)> {
-        if let SubmitOpening::Shut(until) = (world.opening)(&pile.source, self.now) {
+        if let SubmitOpening::Shut(until) = (world.submit_opening)(&pile.source, self.now) {
             return Some((Constraint::Source(pile.source.clone()), until));
         }
         let spent = self.limits.iter().zip(&self.used).filter(|(limit, used)| {
             let is_its = limit.source.as_ref().is_none_or(|source| *source == pile.source);
             is_its && pile.billed > 0 && **used >= limit.allowed as f64 - 0.5
         });
-        let longest = spent.max_by_key(|(limit, _)| limit.opens().unwrap_or(Timestamp(i64::MAX)));
-        longest.map(|(limit, _)| (Constraint::Budget(limit.setting()), limit.opens()))
+        let longest = spent.max_by_key(|(limit, _)| limit.resets_at().unwrap_or(Timestamp(i64::MAX)));
+        longest.map(|(limit, _)| (Constraint::Budget(limit.setting()), limit.resets_at()))
     }
 
     fn step(&mut self, batches: &[FileBatch], world: &EtaInputs<'_>) -> Step {
@@ -207,10 +207,10 @@ impl Flow {
     ) -> Timestamp {
         let within = |seconds: f64| {
             let span = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-            self.now.after(span.saturating_add(Duration::from_micros(999)))
+            self.now.saturating_add(span.saturating_add(Duration::from_micros(999)))
         };
         let ends = shares.iter().map(|(n, share)| within(self.left[*n] / share));
-        let shuts = shares.iter().filter_map(|(n, _)| match (world.opening)(&batches[*n].source, self.now) {
+        let shuts = shares.iter().filter_map(|(n, _)| match (world.submit_opening)(&batches[*n].source, self.now) {
             SubmitOpening::Open(until) => until,
             SubmitOpening::Shut(_) => None,
         });
@@ -218,9 +218,9 @@ impl Flow {
             let rate = self.rate(batches, shares, limit);
             (rate > 0.0).then(|| within((limit.allowed as f64 - used) / rate))
         });
-        let anew = self.limits.iter().filter_map(BudgetLimit::opens);
+        let anew = self.limits.iter().filter_map(BudgetLimit::resets_at);
         let all = ends.chain(shuts).chain(spent).chain(anew).chain(opens);
-        all.filter(|at| *at > self.now).min().unwrap_or_else(|| self.now.after(Duration::from_millis(1)))
+        all.filter(|at| *at > self.now).min().unwrap_or_else(|| self.now.saturating_add(Duration::from_millis(1)))
     }
 
     /// What a second costs of this limit.
@@ -243,7 +243,7 @@ impl Flow {
     /// What begins anew at a moment has nothing used of it.
     fn come_to(&mut self, now: Timestamp, world: &EtaInputs<'_>) {
         self.now = now;
-        if !self.limits.iter().any(|limit| limit.opens().is_some_and(|opens| opens <= now)) {
+        if !self.limits.iter().any(|limit| limit.resets_at().is_some_and(|opens| opens <= now)) {
             return;
         }
         let limits = (world.limits)(now);
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_open_shares_its_service_and_the_longest_ends_last() {
         let batches = [pile("x", "a", 100, 60), pile("y", "a", 100, 60), pile("z", "b", 10, 60)];
-        let world = EtaInputs { paces: &paces(), opening: &always, limits: &none, used: &[] };
+        let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &none, used: &[] };
         let through = finish(Timestamp(0), &batches, &world);
         // 200 × 12 s, two at a time, and the last one's own 12 s.
         assert_eq!(through.at, Some(Timestamp(1_212_000)));
@@ -324,7 +324,7 @@ mod tests {
     fn a_day_has_its_budget_and_no_more() {
         let batches = [pile("x", "a", 100, 3600)];
         let limits = day(None, 40 * HOUR);
-        let world = EtaInputs { paces: &paces(), opening: &always, limits: &limits, used: &[30 * HOUR] };
+        let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &limits, used: &[30 * HOUR] };
         let through = finish(Timestamp(0), &batches, &world);
         // 10 h today, 40 h tomorrow, 40 h on the day after, 10 h on the last.
         assert_eq!(through.at.unwrap().0.div_euclid(DAY), 3);
@@ -338,7 +338,7 @@ mod tests {
     fn a_total_that_is_spent_is_never_over() {
         let batches = [pile("x", "a", 100, 3600)];
         let total = |_| vec![BudgetLimit { source: None, period: Period::Total, span: Span::EVER, allowed: HOUR }];
-        let world = EtaInputs { paces: &paces(), opening: &always, limits: &total, used: &[0] };
+        let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &total, used: &[0] };
         let through = finish(Timestamp(0), &batches, &world);
         assert_eq!(through, Finish { at: None, constraint: Some(Constraint::Budget("`budget.total`".to_owned())) });
     }
@@ -346,12 +346,12 @@ mod tests {
     #[test]
     fn a_window_is_waited_for() {
         let noon = Timestamp(12 * HOUR as i64);
-        let world = EtaInputs { paces: &paces(), opening: &nights, limits: &none, used: &[] };
+        let world = EtaInputs { paces: &paces(), submit_opening: &nights, limits: &none, used: &[] };
         let through = finish(noon, &[pile("x", "a", 1, 60)], &world);
         assert_eq!(through.at, Some(Timestamp(22 * HOUR as i64 + 6_000 + 12_000)));
         assert_eq!(through.constraint, Some(Constraint::Source(SourceName::new("x"))));
         let paused = |_: &SourceName, _| SubmitOpening::Shut(None);
-        let world = EtaInputs { opening: &paused, ..world };
+        let world = EtaInputs { submit_opening: &paused, ..world };
         assert_eq!(finish(noon, &[pile("x", "a", 1, 60)], &world).at, None);
         assert_eq!(finish(noon, &[pile("x", "a", 0, 60)], &world).at, Some(noon));
     }
@@ -374,7 +374,7 @@ mod tests {
             let limits: &dyn Fn(Timestamp) -> Vec<BudgetLimit> = if allowed.is_some() { &spent } else { &none };
             let opening: &dyn Fn(&SourceName, Timestamp) -> SubmitOpening = if is_night { &nights } else { &always };
             let used = [0_u64];
-            let world = EtaInputs { paces: &paces(), opening, limits, used: &used[..usize::from(allowed.is_some())] };
+            let world = EtaInputs { paces: &paces(), submit_opening: opening, limits, used: &used[..usize::from(allowed.is_some())] };
             let before = finish(Timestamp(begin), &batches, &world).at.unwrap();
             let mut batches = batches;
             let which = which % batches.len();
@@ -393,7 +393,7 @@ mod tests {
 
         #[test]
         fn nothing_is_done_before_now_or_before_a_window_opens(batches in some_piles(), begin in 0..2 * DAY) {
-            let world = EtaInputs { paces: &paces(), opening: &nights, limits: &none, used: &[] };
+            let world = EtaInputs { paces: &paces(), submit_opening: &nights, limits: &none, used: &[] };
             let at = finish(Timestamp(begin), &batches, &world).at.unwrap();
             prop_assert!(at.0 >= begin);
             if batches.iter().any(|pile| pile.files > 0)
@@ -406,7 +406,7 @@ mod tests {
         #[test]
         fn no_day_does_more_than_its_budget(batches in some_piles(), allowed in 1..40_u64, used in 0..60_u64) {
             let limits = day(None, allowed * HOUR);
-            let world = EtaInputs { paces: &paces(), opening: &always, limits: &limits, used: &[used * HOUR] };
+            let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &limits, used: &[used * HOUR] };
             let at = finish(Timestamp(0), &batches, &world).at.unwrap();
             let billed: u64 = batches.iter().map(|pile| pile.billed).sum();
             let today = (allowed * HOUR).saturating_sub(used * HOUR);

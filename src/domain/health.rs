@@ -168,7 +168,7 @@ pub struct Reason {
     /// For people.
     pub words: String,
     /// The command that shows more, or ends it.
-    pub look: Option<String>,
+    pub suggested_command: Option<String>,
 }
 
 /// What is wrong with a queue, the worst first.
@@ -190,18 +190,18 @@ impl Health {
     }
 
     /// Why the exit code of a pass is not 0.
-    pub fn of_exit(&self) -> impl Iterator<Item = &Reason> {
+    pub fn exit_reasons(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.exit > PassExit::Done)
     }
 
     /// Why monitoring is told.
-    pub fn of_level(&self) -> impl Iterator<Item = &Reason> {
+    pub fn level_reasons(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.level > Level::Ok)
     }
 }
 
 /// Judges a queue.
-pub fn judge(facts: &QueueFacts) -> Health {
+pub fn assess(facts: &QueueFacts) -> Health {
     let mut reasons: Vec<Reason> = [failed(facts), incomplete(facts), left_out(facts), stopped(facts), process(facts)]
         .into_iter()
         .flatten()
@@ -218,7 +218,7 @@ pub fn judge(facts: &QueueFacts) -> Health {
 }
 
 fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, look: Option<&str>) -> Reason {
-    Reason { level, exit, kind, words, look: look.map(str::to_owned) }
+    Reason { level, exit, kind, words, suggested_command: look.map(str::to_owned) }
 }
 
 fn failed(facts: &QueueFacts) -> Option<Reason> {
@@ -301,7 +301,7 @@ fn away(away: &AwaySource) -> Reason {
 
 fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Reason> {
     use WaitReason as W;
-    if why.comes_by_itself() {
+    if why.resolves_itself() {
         return None;
     }
     let is_moved = facts.process != Process::Nobody;
@@ -380,7 +380,7 @@ mod tests {
     }
 
     fn judged(facts: &QueueFacts) -> (u8, Level) {
-        let health = judge(facts);
+        let health = assess(facts);
         (health.exit_code(), health.level())
     }
 
@@ -399,8 +399,8 @@ mod tests {
             W::Spool,
             W::Pause,
         ];
-        assert!(all.iter().all(|why| why.comes_by_itself()));
-        assert_eq!(judge(&waiting(&all)), Health::default());
+        assert!(all.iter().all(|why| why.resolves_itself()));
+        assert_eq!(assess(&waiting(&all)), Health::default());
     }
 
     #[test]
@@ -409,12 +409,15 @@ mod tests {
         for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::WindowNever, W::Stuck, W::Disk, W::Folder]
         {
             assert_eq!(judged(&waiting(&[why])), (1, Level::Critical), "{why:?}");
-            assert!(judge(&waiting(&[why])).reasons[0].look.as_deref() == Some("scribed show 7"), "{why:?}");
+            assert!(
+                assess(&waiting(&[why])).reasons[0].suggested_command.as_deref() == Some("scribed show 7"),
+                "{why:?}"
+            );
         }
         for why in [W::Service, W::ServiceRefuses, W::UnknownCreate, W::File, W::Retry, W::PauseWithoutEnd] {
             assert_eq!(judged(&waiting(&[why])), (1, Level::Ok), "{why:?}: who moves the jobs goes on with it");
             let at_rest = QueueFacts { process: Process::Nobody, ..waiting(&[why]) };
-            assert!(judge(&at_rest).level() > Level::Ok, "{why:?}");
+            assert!(assess(&at_rest).level() > Level::Ok, "{why:?}");
         }
         let refused = QueueFacts { process: Process::Nobody, ..waiting(&[W::ServiceRefuses]) };
         assert_eq!(judged(&refused), (1, Level::Critical), "nobody tells more of it");
@@ -441,7 +444,7 @@ mod tests {
     fn a_service_that_a_pass_gave_up_comes_before_everything_else() {
         let facts = QueueFacts { failed: 1, ..outage(OutageKind::Out, 15, true) };
         assert_eq!(judged(&facts), (3, Level::Critical));
-        assert_eq!(judge(&facts).of_exit().count(), 2, "the failed job is told too");
+        assert_eq!(assess(&facts).exit_reasons().count(), 2, "the failed job is told too");
     }
 
     #[test]

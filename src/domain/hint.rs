@@ -83,7 +83,7 @@ const UNTOLD: &[u8] = b"[callback]";
 
 /// A service's answer without the last part of any address that [`AddressSeal::callback`] makes, with whatever key;
 /// otherwise as it came, byte for byte. What was JSON stays JSON.
-pub fn without_seals(answer: Vec<u8>) -> Vec<u8> {
+pub fn redact_seals(answer: Vec<u8>) -> Vec<u8> {
     let (mut told, mut kept) = (Vec::new(), 0);
     for slash in memchr::memchr_iter(b'/', &answer) {
         if let Some(length) = sealed(&answer[slash + 1..]) {
@@ -154,9 +154,9 @@ mod tests {
             let sealed = AddressSeal::new("key").callback(JobId(job), round);
             let quoted = serde_json::to_string(&text).unwrap();
             let answer = |last: &str| format!("{{\"url\":\"https:{slash}{slash}a{slash}{last}\",\"b\":[{quoted},\"{slash}{last}?x\"]}}");
-            let told = without_seals(answer(&sealed).into_bytes());
+            let told = redact_seals(answer(&sealed).into_bytes());
             prop_assert_eq!(String::from_utf8(told).unwrap(), answer("[callback]"));
-            prop_assert_eq!(without_seals(text.clone().into_bytes()), text.into_bytes());
+            prop_assert_eq!(redact_seals(text.clone().into_bytes()), text.into_bytes());
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         for text in
             ["/", "/1.2.", "/1.2", "/1.2.abc", "a/b/1.2.3", &format!("/x.2.{seal}"), &format!("/1.2.{}", &seal[1..])]
         {
-            assert_eq!(without_seals(text.as_bytes().to_vec()), text.as_bytes(), "{text}");
+            assert_eq!(redact_seals(text.as_bytes().to_vec()), text.as_bytes(), "{text}");
         }
     }
 

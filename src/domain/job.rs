@@ -3,7 +3,7 @@
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing::{MissingPart, named};
+use crate::domain::missing::{MissingPart, join_names};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;
@@ -74,10 +74,10 @@ pub struct Output {
 
 impl Output {
     /// For people: its name, and its folder where that is another than the recording's.
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         match &self.at {
             Some(folder) => format!("{folder}/{}", self.name),
-            None => self.name.shown(),
+            None => self.name.escaped(),
         }
     }
 }
@@ -198,7 +198,7 @@ impl Job {
     ///
     /// # Errors
     /// [`IllegalTransition`] where the stage does not know the event; the job is given up with it.
-    pub fn on(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
+    pub fn apply(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         match &event {
             JobEvent::Grew { stamp } => {
                 self.seen = *stamp;
@@ -249,7 +249,7 @@ impl Job {
             }
             JobEvent::Revived => {
                 self.attempts = 0;
-                self.round += u32::from(self.stage.revival_buys());
+                self.round += u32::from(self.stage.retry_buys());
             }
             JobEvent::Reordered { row } => {
                 // What it has bought keeps the tokens of that round.
@@ -271,7 +271,7 @@ impl Job {
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
             JobEvent::Forgotten => {
                 // A token that bought what is worth nothing is never used again.
-                self.round += u32::from(self.stage.revival_buys());
+                self.round += u32::from(self.stage.retry_buys());
                 // The same content costs nothing when it comes back, whatever the template says by then.
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
@@ -281,7 +281,7 @@ impl Job {
             }
             _ => {}
         }
-        self.stage = self.stage.on(event)?;
+        self.stage = self.stage.apply(event)?;
         self.acknowledged = None;
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
@@ -294,8 +294,8 @@ impl Job {
 
     /// The job under the new name of its source. What waits for its folder looks for it now.
     #[must_use]
-    pub fn under(mut self, source: SourceName, now: Timestamp) -> Self {
-        if self.is_missed() {
+    pub fn with_source_name(mut self, source: SourceName, now: Timestamp) -> Self {
+        if self.awaits_file() {
             (self.due, self.fault) = (Some(now), None);
         }
         self.earlier_sources.push(std::mem::replace(&mut self.key.source, source));
@@ -310,7 +310,7 @@ impl Job {
 
     /// Whether this file is still the one that was seen. What a person has cancelled must not be bought
     /// because somebody touched or moved it: only another length is another content then.
-    pub fn is_file(&self, stamp: &Stamp) -> bool {
+    pub fn matches_file(&self, stamp: &Stamp) -> bool {
         match self.stage {
             Stage::Cancelled { .. } => self.seen.size == stamp.size,
             _ => self.seen == *stamp,
@@ -341,13 +341,13 @@ impl Job {
     }
 
     /// Whether it waits for a person to say where what was bought for it is now.
-    pub fn asks_where(&self) -> bool {
+    pub fn awaits_location(&self) -> bool {
         let asks = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Asks);
         asks && self.due.is_none() && matches!(self.stage, Stage::Submitted { .. })
     }
 
     /// Whether it waits for its file, or for the folder that it lies in: seen there, it goes on.
-    pub fn is_missed(&self) -> bool {
+    pub fn awaits_file(&self) -> bool {
         let is_missing = |fault: &Fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited);
         !self.stage.is_end() && self.fault.as_ref().is_some_and(is_missing)
     }
@@ -359,8 +359,8 @@ impl Job {
 
     /// What its outputs lack of what was requested, by name: `diarization, translation fr`. `None`: nothing, or
     /// they are not written.
-    pub fn without(&self) -> Option<String> {
-        (self.is_written() && !self.missing.is_empty()).then(|| named(&self.missing))
+    pub fn missing_names(&self) -> Option<String> {
+        (self.is_written() && !self.missing.is_empty()).then(|| join_names(&self.missing))
     }
 
     /// What its outputs lack because it could not be read. `None`: nothing, or they are not written.
@@ -370,7 +370,7 @@ impl Job {
 
     /// What its outputs lack, for people: `without: diarization; not readable in the service's answer: languages`.
     pub fn shortfall(&self) -> Option<String> {
-        let without = self.without().map(|parts| format!("without: {parts}"));
+        let without = self.missing_names().map(|parts| format!("without: {parts}"));
         let unread = self.unread().map(|parts| format!("not readable in the service's answer: {parts}"));
         let all: Vec<String> = without.into_iter().chain(unread).collect();
         (!all.is_empty()).then(|| all.join("; "))
@@ -386,13 +386,13 @@ impl Job {
     }
 
     /// Whether a person has said that the file as it is now is whole.
-    pub fn is_vouched(&self) -> bool {
+    pub fn is_confirmed_complete(&self) -> bool {
         self.vouched == Some(self.seen)
     }
 
     /// The same job, resting until `due`, for a reason.
     #[must_use]
-    pub fn resting(mut self, due: Option<Timestamp>, fault: Option<Fault>) -> Self {
+    pub fn deferred(mut self, due: Option<Timestamp>, fault: Option<Fault>) -> Self {
         self.due = due;
         self.fault = fault;
         self

@@ -91,7 +91,7 @@ pub struct OutputPlace {
 
 impl ManifestRow {
     /// One that names a recording and says nothing else of it.
-    pub fn bare(manifest: RelPath, number: u64, media: RowMedia) -> Self {
+    pub fn minimal(manifest: RelPath, number: u64, media: RowMedia) -> Self {
         Self {
             manifest,
             number,
@@ -109,8 +109,8 @@ impl ManifestRow {
     }
 
     /// A person's order by the command line: it stands in no list.
-    pub fn ordered(url: RemoteUrl) -> Self {
-        Self::bare(RelPath::new(""), 0, RowMedia::Url(url))
+    pub fn from_command(url: RemoteUrl) -> Self {
+        Self::minimal(RelPath::new(""), 0, RowMedia::Url(url))
     }
 
     /// Whether only the service reads its recording.
@@ -124,7 +124,7 @@ impl ManifestRow {
     }
 
     /// Where it stands, for people: `row 7 of lists/may.csv`.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         match self.is_by_command() {
             true => "the command `scribed add`".to_owned(),
             false => format!("row {} of {}", self.number, self.manifest),
@@ -136,25 +136,25 @@ impl ManifestRow {
         let words = format!(
             "the content of {} was lost with a file of the state directory; scribed does nothing for it until it \
              reads that manifest again (when the manifest changes, or at a restart)",
-            self.place()
+            self.location()
         );
         Fault::new(FaultKind::Asks, words, now)
     }
 
     /// What its job waits for while nothing is there: a person ordered it, and its file may still come.
-    pub fn awaited(&self, now: Timestamp) -> Fault {
-        let words = format!("the file of {} does not exist yet; the job continues when it appears", self.place());
+    pub fn awaiting_file_fault(&self, now: Timestamp) -> Fault {
+        let words = format!("the file of {} does not exist yet; the job continues when it appears", self.location());
         Fault::new(FaultKind::Awaited, words, now)
     }
 
     /// The same for what was seen there; `None` where it need not be waited for.
-    pub fn waits(&self, seen: RowSight, now: Timestamp) -> Option<Fault> {
-        (seen == RowSight::Nothing).then(|| self.awaited(now))
+    pub fn wait_fault(&self, seen: RowSight, now: Timestamp) -> Option<Fault> {
+        (seen == RowSight::Nothing).then(|| self.awaiting_file_fault(now))
     }
 
     /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about
     /// the recording make no other transcription and no other file of it.
-    pub fn orders_as(&self, other: &Self) -> bool {
+    pub fn requests_same_as(&self, other: &Self) -> bool {
         let ordered = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
         ordered(self) == ordered(other)
     }

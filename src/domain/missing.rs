@@ -101,7 +101,7 @@ impl fmt::Display for MissingPart {
 }
 
 /// Their names: `diarization, translation fr`.
-pub fn named(missing: &[MissingPart]) -> String {
+pub fn join_names(missing: &[MissingPart]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -125,6 +125,6 @@ mod tests {
             words: None,
         };
         let missing = [part(Enrichment::Diarization, None), part(Enrichment::Translation, Some("fr"))];
-        assert_eq!(named(&missing), "diarization, translation fr");
+        assert_eq!(join_names(&missing), "diarization, translation fr");
     }
 }

@@ -12,21 +12,21 @@ pub struct Timestamp(pub i64);
 impl Timestamp {
     /// This moment and `span` more; the far end of time instead of an overflow.
     #[must_use]
-    pub fn after(self, span: std::time::Duration) -> Self {
+    pub fn saturating_add(self, span: std::time::Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis))
     }
 
     /// This moment less `span`; the far beginning of time instead of an overflow.
     #[must_use]
-    pub fn before(self, span: std::time::Duration) -> Self {
+    pub fn saturating_sub(self, span: std::time::Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
 
     /// How long from `earlier` to this; zero when `earlier` is later.
     #[must_use]
-    pub fn since(self, earlier: Self) -> std::time::Duration {
+    pub fn duration_since(self, earlier: Self) -> std::time::Duration {
         let millis = self.0.saturating_sub(earlier.0).max(0);
         std::time::Duration::from_millis(millis.unsigned_abs())
     }

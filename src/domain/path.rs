@@ -22,7 +22,7 @@ impl RelPath {
 
     /// For people: what is not UTF-8 becomes U+FFFD, control characters are escaped so that a name
     /// cannot forge a line or move a terminal's cursor.
-    pub fn shown(&self) -> String {
+    pub fn escaped(&self) -> String {
         escape::line(&self.lossy()).into_owned()
     }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for RelPath {
 
 impl fmt::Display for RelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown())
+        f.write_str(&self.escaped())
     }
 }
 
@@ -112,6 +112,6 @@ mod tests {
 
     #[test]
     fn a_name_cannot_forge_a_line() {
-        assert_eq!(RelPath::new("a\nb\x1b[2J.wav").shown(), "a\\nb\\u{1b}[2J.wav");
+        assert_eq!(RelPath::new("a\nb\x1b[2J.wav").escaped(), "a\\nb\\u{1b}[2J.wav");
     }
 }

@@ -8,7 +8,7 @@ pub const LONGEST: usize = 4_096;
 const DEEPEST: usize = 10;
 
 /// Why a pattern is not even tried, in words that stand after "it" or its name.
-pub fn excess(pattern: &str) -> Option<String> {
+pub fn limit_violation(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST {
         return Some(format!("is longer than {LONGEST} bytes"));
     }
@@ -35,10 +35,10 @@ mod tests {
         for pattern in
             ["**/*.{mp4,wav}", "a{b{c,d},e}", r"\{\{\{\{\{\{\{\{\{\{\{\{x", "", "{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}{l}"]
         {
-            assert_eq!(excess(pattern), None, "{pattern}");
+            assert_eq!(limit_violation(pattern), None, "{pattern}");
         }
-        assert!(excess(&"{".repeat(60_000)).unwrap().contains("longer"));
-        assert!(excess(&"{".repeat(2_000)).unwrap().contains("2000 deep"));
-        assert!(excess(&"a".repeat(5_000)).unwrap().contains("4096"));
+        assert!(limit_violation(&"{".repeat(60_000)).unwrap().contains("longer"));
+        assert!(limit_violation(&"{".repeat(2_000)).unwrap().contains("2000 deep"));
+        assert!(limit_violation(&"a".repeat(5_000)).unwrap().contains("4096"));
     }
 }

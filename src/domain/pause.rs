@@ -24,7 +24,7 @@ impl Pause {
     pub fn end_words(self, option: &str, zone: Zone) -> String {
         let resume = format!("`scribed resume{option}`");
         match self.until {
-            Some(end) => format!("{} or {resume}", zone.shown_to_the_second(end)),
+            Some(end) => format!("{} or {resume}", zone.format_second(end)),
             None => resume,
         }
     }
@@ -78,7 +78,7 @@ impl Pauses {
     }
 
     /// Takes orders back: with everything's, those of single sources too.
-    pub fn take_back(&mut self, whose: &PauseScope) {
+    pub fn clear(&mut self, whose: &PauseScope) {
         match whose {
             PauseScope::All => *self = Self::default(),
             PauseScope::Source(source) => drop(self.sources.remove(source)),
@@ -91,13 +91,13 @@ impl Pauses {
     }
 
     /// The order that a source rests by: the one that ends last.
-    pub fn of(&self, source: &SourceName, now: Timestamp) -> Option<Pause> {
+    pub fn for_source(&self, source: &SourceName, now: Timestamp) -> Option<Pause> {
         let own = self.sources.get(source).copied();
         [self.all, own].into_iter().flatten().filter(|pause| pause.holds(now)).max_by_key(Pause::end)
     }
 
     /// The orders to single sources.
-    pub fn of_sources(&self, now: Timestamp) -> impl Iterator<Item = (&SourceName, Pause)> {
+    pub fn active_sources(&self, now: Timestamp) -> impl Iterator<Item = (&SourceName, Pause)> {
         self.sources.iter().map(|(source, pause)| (source, *pause)).filter(move |(_, pause)| pause.holds(now))
     }
 
@@ -122,16 +122,16 @@ mod tests {
         let mut pauses = Pauses::default();
         pauses.give(PauseScope::Source(a.clone()), until(Some(50)));
         pauses.give(PauseScope::All, until(Some(10)));
-        assert_eq!(pauses.of(&a, Timestamp(5)), Some(until(Some(50))));
-        assert_eq!(pauses.of(&b, Timestamp(5)), Some(until(Some(10))));
+        assert_eq!(pauses.for_source(&a, Timestamp(5)), Some(until(Some(50))));
+        assert_eq!(pauses.for_source(&b, Timestamp(5)), Some(until(Some(10))));
         assert_eq!(pauses.next_end(Timestamp(5)), Some(Timestamp(10)));
-        assert_eq!((pauses.of(&b, Timestamp(10)), pauses.all(Timestamp(10))), (None, None));
+        assert_eq!((pauses.for_source(&b, Timestamp(10)), pauses.all(Timestamp(10))), (None, None));
         assert_eq!(pauses.next_end(Timestamp(10)), Some(Timestamp(50)));
         pauses.give(PauseScope::All, until(None));
-        assert_eq!(pauses.of(&a, Timestamp(99)), Some(until(None)));
-        pauses.take_back(&PauseScope::Source(a.clone()));
-        assert!(pauses.of(&a, Timestamp(99)).is_some(), "everything rests still");
-        pauses.take_back(&PauseScope::All);
+        assert_eq!(pauses.for_source(&a, Timestamp(99)), Some(until(None)));
+        pauses.clear(&PauseScope::Source(a.clone()));
+        assert!(pauses.for_source(&a, Timestamp(99)).is_some(), "everything rests still");
+        pauses.clear(&PauseScope::All);
         assert_eq!(pauses, Pauses::default());
     }
 }

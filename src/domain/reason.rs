@@ -17,7 +17,7 @@ pub fn reason(job: &Job) -> String {
 fn words(job: &Job) -> String {
     match (&job.stage, &job.fault) {
         (Stage::Failed { fault, .. }, _) => fault.words.clone(),
-        (Stage::Skipped { why }, _) => why.words().to_owned(),
+        (Stage::Skipped { why }, _) => why.describe().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
         (Stage::Written { .. }, None) if job.is_incomplete() => {
@@ -53,21 +53,21 @@ fn cancelled(from: &Stage) -> String {
 }
 
 /// Whether a job rests because the queue is paused, when it is: it would be uploaded or submitted next.
-pub fn is_paused(job: &Job) -> bool {
+pub fn is_pausable(job: &Job) -> bool {
     matches!(job.stage, Stage::Probed { .. } | Stage::Uploaded { .. })
 }
 
 /// What a job that has not ended waits for, pauses included.
 pub fn wait_reason(job: &Job, pauses: &Pauses, now: Timestamp) -> WaitReason {
-    match pauses.of(&job.key.source, now).filter(|_| is_paused(job)) {
+    match pauses.for_source(&job.key.source, now).filter(|_| is_pausable(job)) {
         Some(Pause { until: Some(_), .. }) => WaitReason::Pause,
         Some(Pause { until: None, .. }) => WaitReason::PauseWithoutEnd,
-        None => waits_for(job),
+        None => job_wait_reason(job),
     }
 }
 
 /// What a job that has not ended waits for, as its row says. Whether it is paused is not in its row.
-pub fn waits_for(job: &Job) -> WaitReason {
+pub fn job_wait_reason(job: &Job) -> WaitReason {
     use crate::domain::fault::FaultKind as F;
     let Some(fault) = &job.fault else {
         return match job.stage {

@@ -64,7 +64,7 @@ impl RemoteUrl {
         let path = self.0.split('?').next().unwrap_or_default();
         let below_host = path.splitn(4, '/').nth(3).unwrap_or_default();
         let last = below_host.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let plain: String = String::from_utf8_lossy(&decoded(last.as_bytes()))
+        let plain: String = String::from_utf8_lossy(&percent_decode(last.as_bytes()))
             .chars()
             .map(|c| if c == '/' || c.is_control() { '_' } else { c })
             .collect();
@@ -90,7 +90,7 @@ pub fn without_signatures(text: &str) -> String {
 
 /// What stands for the content of audio that nobody here has read: never equal to the hash of a file.
 /// `name`: as [`RemoteUrl::name`], or what else names it for ever; `etag` and `size` (bytes) where they are known.
-pub fn identity(name: &str, etag: Option<&str>, size: Option<u64>) -> Hash {
+pub fn surrogate_hash(name: &str, etag: Option<&str>, size: Option<u64>) -> Hash {
     let (etag, size) = (etag.unwrap_or_default(), size.map(|size| size.to_string()).unwrap_or_default());
     let parts = [name, etag, &size];
     // Each with its length: no two of them give the same bytes.
@@ -139,7 +139,7 @@ fn is_signature(key: &str, is_azure: bool) -> bool {
 }
 
 /// `%20` and its like as what they stand for.
-pub fn decoded(bytes: &[u8]) -> Vec<u8> {
+pub fn percent_decode(bytes: &[u8]) -> Vec<u8> {
     let (mut decoded, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
         let hex = (bytes[at] == b'%').then(|| std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()).flatten();
@@ -211,10 +211,10 @@ mod tests {
         /// Whatever is given: no two of them are one content, and none is a file's.
         #[test]
         fn identities_differ(a in ".{0,20}", b in ".{0,20}", size in proptest::option::of(any::<u64>())) {
-            prop_assert_ne!(identity(&a, None, size), Hash::of(a.as_bytes()));
-            prop_assert_eq!(identity(&a, Some(&b), size) == identity(&b, Some(&a), size), a == b);
+            prop_assert_ne!(surrogate_hash(&a, None, size), Hash::of(a.as_bytes()));
+            prop_assert_eq!(surrogate_hash(&a, Some(&b), size) == surrogate_hash(&b, Some(&a), size), a == b);
             if !b.is_empty() {
-                prop_assert_ne!(identity(&format!("{a}{b}"), None, size), identity(&a, Some(&b), size));
+                prop_assert_ne!(surrogate_hash(&format!("{a}{b}"), None, size), surrogate_hash(&a, Some(&b), size));
             }
         }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A sentence with all its moments by this clock: `until 2026-11-22 00:00 (UTC)` is `until 2026-11-22 05:30
 /// (Asia/Kolkata)`. What else stands in it stays, names of files with a date in them too.
-pub fn retold(words: &str, zone: Zone) -> Cow<'_, str> {
+pub fn convert_times(words: &str, zone: Zone) -> Cow<'_, str> {
     let mut told = String::new();
     let mut from = 0;
     for (opens, _) in words.match_indices(" (") {
@@ -38,7 +38,7 @@ impl Moment<'_> {
             return None;
         }
         let at = self.zone.read(self.clock, self.offset)?;
-        Some(if self.has_seconds { zone.shown_to_the_second(at) } else { zone.shown(at) })
+        Some(if self.has_seconds { zone.format_second(at) } else { zone.format_minute(at) })
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn by(zone: &str, words: &str) -> String {
-        retold(words, Zone::parse(zone).unwrap()).into_owned()
+        convert_times(words, Zone::parse(zone).unwrap()).into_owned()
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         #[test]
         fn there_and_back_is_the_same(seconds in 0_i64..2_500_000_000) {
             let at = crate::domain::names::Timestamp(seconds * 1000);
-            let words = format!("at {} or soon after", Zone::UTC.shown_to_the_second(at));
+            let words = format!("at {} or soon after", Zone::UTC.format_second(at));
             for zone in ["Europe/Berlin", "America/St_Johns", "Asia/Kolkata"] {
                 prop_assert_eq!(by("UTC", &by(zone, &words)), words.clone());
             }

@@ -16,8 +16,11 @@ pub struct RouteKey {
 
 impl Job {
     /// The group of this job.
-    pub fn group(&self) -> RouteKey {
-        RouteKey { source: self.key.source.clone(), bound: self.stage.order().map(|order| order.service.clone()) }
+    pub fn route_key(&self) -> RouteKey {
+        RouteKey {
+            source: self.key.source.clone(),
+            bound: self.stage.purchase_key().map(|order| order.service.clone()),
+        }
     }
 }
 
@@ -55,13 +58,13 @@ impl ServiceRouting {
 
     /// The service whose business this group is: the one that it is bound to, else its source's. It need
     /// not be in the configuration any more ([`ServiceRouting::knows`]): then nobody moves it.
-    pub fn of<'h>(&'h self, group: &'h RouteKey) -> &'h ServiceName {
+    pub fn service_of<'h>(&'h self, group: &'h RouteKey) -> &'h ServiceName {
         group.bound.as_ref().or_else(|| self.by_source.get(&group.source)).unwrap_or(&self.keeper)
     }
 
     /// Whether the configuration still has the service of this job.
-    pub fn knows(&self, job: &Job) -> bool {
-        self.services.contains(self.of(&job.group()))
+    pub fn has_service_of(&self, job: &Job) -> bool {
+        self.services.contains(self.service_of(&job.route_key()))
     }
 }
 
@@ -81,10 +84,10 @@ mod tests {
     fn what_was_sent_somewhere_stays_there_and_the_rest_goes_by_its_source() {
         let by_source = BTreeMap::from([(SourceName::new("secret"), name("site"))]);
         let routing = ServiceRouting::new(by_source, name("default"), [name("spare")]);
-        assert_eq!(routing.of(&group("secret", None)), &name("site"));
-        assert_eq!(routing.of(&group("secret", Some("default"))), &name("default"), "it was sent before");
-        assert_eq!(routing.of(&group("removed", None)), &name("default"));
-        assert_eq!(routing.of(&group("removed", Some("sold"))), &name("sold"));
+        assert_eq!(routing.service_of(&group("secret", None)), &name("site"));
+        assert_eq!(routing.service_of(&group("secret", Some("default"))), &name("default"), "it was sent before");
+        assert_eq!(routing.service_of(&group("removed", None)), &name("default"));
+        assert_eq!(routing.service_of(&group("removed", Some("sold"))), &name("sold"));
         let all: Vec<&str> = routing.services().iter().map(ServiceName::as_str).collect();
         assert_eq!(all, ["default", "site", "spare"]);
     }

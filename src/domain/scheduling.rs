@@ -55,7 +55,7 @@ pub struct SchedulingPolicy {
 
 impl SchedulingPolicy {
     /// Where a job of this source comes, for people: `backlog, oldest first, priority 5`.
-    pub fn words(&self, job: &Job) -> String {
+    pub fn describe(&self, job: &Job) -> String {
         let lane = self.lane.name();
         let order = match self.order {
             JobOrder::Oldest => "oldest",
@@ -199,7 +199,7 @@ mod tests {
         let job = Job::found(JobId(1), key, seen, Timestamp(0), Timestamp(0));
         let row = ManifestRow {
             priority,
-            ..ManifestRow::bare(RelPath::new(b"list.csv"), 2, RowMedia::File(RelPath::new(b"a.wav")))
+            ..ManifestRow::minimal(RelPath::new(b"list.csv"), 2, RowMedia::File(RelPath::new(b"a.wav")))
         };
         Job { row: Some(Box::new(row)), bumped: bumped.map(Timestamp), ..job }
     }

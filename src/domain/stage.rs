@@ -113,7 +113,7 @@ pub struct AudioAmount {
 
 impl AudioAmount {
     /// What is put by for it: the duration of every channel, in milliseconds. `None` where nobody knows.
-    pub fn to_reserve(&self) -> Option<u64> {
+    pub fn reservation_millis(&self) -> Option<u64> {
         let amount = self.millis.saturating_mul(u64::from(self.channels));
         (amount > 0).then_some(amount)
     }
@@ -201,12 +201,12 @@ pub enum Skip {
 
 impl Skip {
     /// Whether it ends when a scan takes a file there, just as it was before.
-    pub fn is_lifted_by_a_file(self) -> bool {
+    pub fn ends_when_file_found(self) -> bool {
         matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
     /// For people.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
             Self::Vanished => "the file was removed before it was sent",
@@ -391,7 +391,7 @@ impl Stage {
 
     /// The same stage with no moment of it later than `now`: one that a clock wrote which was ahead.
     #[must_use]
-    pub fn not_after(mut self, now: Timestamp) -> Self {
+    pub fn clamp_timestamps(mut self, now: Timestamp) -> Self {
         let of_upload = |upload: &mut AudioAt| match upload {
             AudioAt::Upload(upload) => upload.at = upload.at.min(now),
             AudioAt::Remote { remote_since } => *remote_since = (*remote_since).min(now),
@@ -408,7 +408,7 @@ impl Stage {
     ///
     /// # Errors
     /// [`IllegalTransition`] for every pair that is not an arrow of the machine.
-    pub fn on(self, event: JobEvent) -> Result<Self, IllegalTransition> {
+    pub fn apply(self, event: JobEvent) -> Result<Self, IllegalTransition> {
         use JobEvent as E;
         use Stage as S;
         let illegal = IllegalTransition { stage: self.kind(), event: event.name() };
@@ -529,7 +529,7 @@ impl Stage {
     }
 
     /// Whether reviving this failed job buys a new round: its transcription is dead or gone.
-    pub fn revival_buys(&self) -> bool {
+    pub fn retry_buys(&self) -> bool {
         matches!(self, Self::Failed { from, fault } if from.kind() == StageKind::Submitted && is_worthless(fault))
     }
 
@@ -539,7 +539,7 @@ impl Stage {
     }
 
     /// What it buys or has bought, from the moment that is settled.
-    pub fn order(&self) -> Option<&PurchaseKey> {
+    pub fn purchase_key(&self) -> Option<&PurchaseKey> {
         match self {
             Self::Uploaded { order, .. }
             | Self::Submitting { order, .. }
@@ -547,7 +547,7 @@ impl Stage {
             | Self::Fetched { order, .. }
             | Self::Following { order, .. }
             | Self::Written { order, .. } => Some(order),
-            Self::Failed { from, .. } | Self::Cancelled { from } => from.order(),
+            Self::Failed { from, .. } | Self::Cancelled { from } => from.purchase_key(),
             Self::Found | Self::Settled | Self::Probed { .. } | Self::Skipped { .. } => None,
         }
     }
@@ -614,8 +614,8 @@ pub enum LeaderState {
 
 impl Stage {
     /// What a follower of a job at this stage, for this order, should do.
-    pub fn lead(&self, order: &PurchaseKey) -> LeaderState {
-        if self.order().is_some_and(|own| own != order) {
+    pub fn leader_state(&self, order: &PurchaseKey) -> LeaderState {
+        if self.purchase_key().is_some_and(|own| own != order) {
             return LeaderState::TakeOver; // its file has become another
         }
         match self {

@@ -49,7 +49,7 @@ impl Token {
     /// As it stands in the metadata where the sound track alone was sent: `2.…`, and behind it how that was
     /// taken out. It is the same token: what was sent is said along with it, and makes no difference to what
     /// is bought.
-    pub fn carrying(&self, cut: Option<ExtractedPart>) -> String {
+    pub fn encode_with_part(&self, cut: Option<ExtractedPart>) -> String {
         match (self.to_string().strip_prefix("1."), cut) {
             (Some(rest), Some(cut)) => format!("2.{rest}.{cut}"),
             _ => self.to_string(),
@@ -58,11 +58,11 @@ impl Token {
 
     /// From what stands in the metadata; `None` for anything that is not exactly a token.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::parse_carrying(text).map(|(token, _)| token)
+        Self::parse_with_part(text).map(|(token, _)| token)
     }
 
     /// As [`Token::parse`], with what it carries.
-    pub fn parse_carrying(text: &str) -> Option<(Self, Option<ExtractedPart>)> {
+    pub fn parse_with_part(text: &str) -> Option<(Self, Option<ExtractedPart>)> {
         let Some(rest) = text.strip_prefix("2.") else { return Some((Self::parse_bare(text)?, None)) };
         let (rest, cut) = rest.rsplit_once('.')?;
         Some((Self::parse_bare(&format!("1.{rest}"))?, Some(ExtractedPart::parse(cut)?)))
@@ -81,7 +81,7 @@ impl Token {
     }
 
     /// What it bought, if it was seen at this service.
-    pub fn order(&self, service: &ServiceName) -> PurchaseKey {
+    pub fn purchase_key(&self, service: &ServiceName) -> PurchaseKey {
         PurchaseKey { service: service.clone(), content: self.content, params: self.params }
     }
 }
@@ -126,11 +126,11 @@ mod tests {
         fn what_was_sent_is_said_along_and_makes_no_other_token(content: [u8; 32], round: u32, track: u32, start_ms: u64) {
             let token = Token { content: Hash(content), params: Hash(content), job: JobTag([7; 16]), round };
             let cut = ExtractedPart { codec: Codec::Opus, track, start_ms };
-            let text = token.carrying(Some(cut));
+            let text = token.encode_with_part(Some(cut));
             prop_assert!(text.starts_with("2.") && text.len() <= Token::MAX_LEN + 50, "{}", text);
-            prop_assert_eq!(Token::parse_carrying(&text), Some((token.clone(), Some(cut))));
+            prop_assert_eq!(Token::parse_with_part(&text), Some((token.clone(), Some(cut))));
             prop_assert_eq!(Token::parse(&text), Some(token.clone()));
-            prop_assert_eq!(token.carrying(None), token.to_string());
+            prop_assert_eq!(token.encode_with_part(None), token.to_string());
         }
 
         #[test]

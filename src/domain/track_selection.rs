@@ -57,7 +57,7 @@ impl TrackSelection {
     }
 
     /// Adds it to parameters that are kept.
-    pub fn put(&self, params: &mut Map<String, Value>) {
+    pub fn insert_into(&self, params: &mut Map<String, Value>) {
         params.insert(KEY.to_owned(), json!(self));
     }
 
@@ -65,7 +65,7 @@ impl TrackSelection {
     ///
     /// # Errors
     /// There is one that this build does not understand: then nothing may be sent.
-    pub fn take(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
+    pub fn take_from(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
         params.remove(KEY).map(serde_json::from_value).transpose()
     }
 }
@@ -105,7 +105,7 @@ impl LanguageCode {
     }
 
     /// Whether a file's word for the language of a track means this one.
-    pub fn is(&self, tag: &str) -> bool {
+    pub fn matches_tag(&self, tag: &str) -> bool {
         Self::parse(tag) == Some(*self)
     }
 }
@@ -201,13 +201,16 @@ mod tests {
     fn a_language_is_the_same_by_each_of_its_codes() {
         let german = LanguageCode::parse("de").unwrap();
         assert_eq!(
-            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.is(tag)),
+            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.matches_tag(tag)),
             [true, true, true, true, false, false, false]
         );
-        assert!(LanguageCode::parse("chi").unwrap().is("zho") && LanguageCode::parse("haw").unwrap().is("haw"));
+        assert!(
+            LanguageCode::parse("chi").unwrap().matches_tag("zho")
+                && LanguageCode::parse("haw").unwrap().matches_tag("haw")
+        );
         assert_eq!(["", "und", "zxx", "german", "xx", "q1"].map(|text| LanguageCode::parse(text).is_none()), [true; 6]);
         for (english, usual) in BIBLIOGRAPHIC {
-            assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.is(usual)), "{english}");
+            assert!(LanguageCode::parse(english).is_some_and(|tongue| tongue.matches_tag(usual)), "{english}");
         }
     }
 
@@ -225,13 +228,13 @@ mod tests {
         let pick =
             TrackSelection::new(TrackChoice::Language(LanguageCode::parse("ger").unwrap()).into(), channels(&[3, 1]))
                 .unwrap();
-        pick.put(&mut params);
+        pick.insert_into(&mut params);
         assert_eq!(json!(params), json!({ "diarization": true, "scribed": { "track": "deu", "channels": [3, 1] } }));
         assert_eq!(pick.to_string(), "the track in `de`, channels 3, 1");
-        assert_eq!(TrackSelection::take(&mut params).unwrap(), Some(pick));
-        assert_eq!((TrackSelection::take(&mut params).unwrap(), params.len()), (None, 1));
+        assert_eq!(TrackSelection::take_from(&mut params).unwrap(), Some(pick));
+        assert_eq!((TrackSelection::take_from(&mut params).unwrap(), params.len()), (None, 1));
         params.insert(KEY.to_owned(), json!({ "track": 1, "mix": true }));
-        assert!(TrackSelection::take(&mut params).is_err(), "what a later build has written is not passed over");
+        assert!(TrackSelection::take_from(&mut params).is_err(), "what a later build has written is not passed over");
         let second = TrackSelection::new(NonZeroU32::new(2).map(TrackChoice::Number), None).unwrap();
         assert_eq!((json!(second), second.to_string()), (json!({ "track": 2 }), "track 2".to_owned()));
         assert_eq!(serde_json::from_value::<TrackSelection>(json!({ "track": 2 })).unwrap(), second);

@@ -25,7 +25,7 @@ pub struct Load {
     /// How much audio.
     pub audio: Duration,
     /// How many of ours were at the service when it was accepted.
-    pub beside: u32,
+    pub concurrent: u32,
 }
 
 /// What was learned of one service.
@@ -61,7 +61,7 @@ struct Fit {
 
 impl Turnaround {
     /// One more has ended, after `took` from its acceptance.
-    pub fn learn(&mut self, load: Load, took: Duration) {
+    pub fn record(&mut self, load: Load, took: Duration) {
         if self.ended.len() == REMEMBERED {
             self.ended.pop_front();
         }
@@ -82,7 +82,7 @@ impl Turnaround {
     }
 
     /// The ages at which one of this load is worth a look, in order; empty before anything is learned.
-    pub fn looks(&self, load: Load) -> Vec<Duration> {
+    pub fn poll_ages(&self, load: Load) -> Vec<Duration> {
         let Some(fit) = &self.fit else { return Vec::new() };
         let usual = fit.usual(load);
         let at = |part: f64| Duration::try_from_secs_f64(usual * quantile(&fit.ratios, part)).unwrap_or(Duration::MAX);
@@ -103,7 +103,7 @@ impl Fit {
         let (each_second, longest) = slope.map_or((median(times.clone()) / typical, typical), |s| (s, f64::INFINITY));
         let rest: Vec<f64> =
             lengths.iter().zip(&times).map(|(audio, took)| took - each_second * audio.min(longest)).collect();
-        let beside: Vec<f64> = ended.iter().map(|(load, _)| f64::from(load.beside)).collect();
+        let beside: Vec<f64> = ended.iter().map(|(load, _)| f64::from(load.concurrent)).collect();
         let each_beside = slope_of_load(&beside, &rest);
         let left = rest.iter().zip(&beside).map(|(rest, beside)| rest - each_beside * beside).collect();
         let base = median(left).max(0.0);
@@ -115,7 +115,7 @@ impl Fit {
 
     fn usual(&self, load: Load) -> f64 {
         let audio = load.audio.as_secs_f64().min(self.longest);
-        (self.base + self.each_second * audio + self.each_beside * f64::from(load.beside)).max(LEAST)
+        (self.base + self.each_second * audio + self.each_beside * f64::from(load.concurrent)).max(LEAST)
     }
 }
 
@@ -150,25 +150,25 @@ mod tests {
     use proptest::prelude::*;
 
     fn load(audio: f64, beside: u32) -> Load {
-        Load { audio: Duration::from_secs_f64(audio), beside }
+        Load { audio: Duration::from_secs_f64(audio), concurrent: beside }
     }
 
     fn learned(ends: impl IntoIterator<Item = (f64, u32, f64)>) -> Turnaround {
         let mut turnaround = Turnaround::default();
         for (audio, beside, took) in ends {
-            turnaround.learn(load(audio, beside), Duration::from_secs_f64(took));
+            turnaround.record(load(audio, beside), Duration::from_secs_f64(took));
         }
         turnaround
     }
 
     fn middle(turnaround: &Turnaround, audio: f64, beside: u32) -> f64 {
-        turnaround.looks(load(audio, beside))[4].as_secs_f64()
+        turnaround.poll_ages(load(audio, beside))[4].as_secs_f64()
     }
 
     #[test]
     fn nothing_is_concluded_from_little() {
-        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH - 1]).looks(load(60.0, 0)), []);
-        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH]).looks(load(60.0, 0)).len(), LOOKS.len());
+        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH - 1]).poll_ages(load(60.0, 0)), []);
+        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH]).poll_ages(load(60.0, 0)).len(), LOOKS.len());
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
     fn a_service_that_became_faster_is_believed_before_long() {
         let mut turnaround = learned([(60.0, 0, 60.0); REMEMBERED]);
         for _ in 0..REMEMBERED * 3 / 4 {
-            turnaround.learn(load(60.0, 0), Duration::from_secs(6));
+            turnaround.record(load(60.0, 0), Duration::from_secs(6));
         }
         assert!(middle(&turnaround, 60.0, 0) < 7.0);
     }
@@ -220,7 +220,7 @@ mod tests {
             audio in 0.0..1e5_f64,
             beside in 0..500_u32,
         ) {
-            let looks = learned(ends).looks(load(audio, beside));
+            let looks = learned(ends).poll_ages(load(audio, beside));
             prop_assert!(looks.is_sorted());
         }
     }

@@ -84,7 +84,7 @@ impl WaitReason {
     }
 
     /// Whether time, other jobs or the next pass bring it, without anybody's doing.
-    pub fn comes_by_itself(self) -> bool {
+    pub fn resolves_itself(self) -> bool {
         match self {
             Self::Settle
             | Self::Transcription

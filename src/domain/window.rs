@@ -39,7 +39,7 @@ impl WindowState {
     }
 
     /// When it is another.
-    pub fn until(self) -> Timestamp {
+    pub fn changes_at(self) -> Timestamp {
         match self {
             Self::Open { until } | Self::Shut { until } => until,
         }
@@ -79,13 +79,15 @@ impl Windows {
 
     /// When so much time has passed in them, from `from` on; `None` if they do not open for that long any
     /// more.
-    pub fn when_passed(&self, from: Timestamp, mut open: Duration) -> Option<Timestamp> {
+    pub fn time_after_open(&self, from: Timestamp, mut open: Duration) -> Option<Timestamp> {
         let mut now = from;
         loop {
             match self.at(now) {
-                WindowState::Open { until } if open <= until.since(now) => return Some(now.after(open)),
+                WindowState::Open { until } if open <= until.duration_since(now) => {
+                    return Some(now.saturating_add(open));
+                }
                 WindowState::Open { until } => {
-                    open = open.saturating_sub(until.since(now));
+                    open = open.saturating_sub(until.duration_since(now));
                     now = until;
                 }
                 WindowState::Shut { until: NEVER } => return None,
@@ -97,8 +99,8 @@ impl Windows {
     /// The latest end of those that are open at this moment.
     fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
         let end = |window: &Window| {
-            let opened = window.from.next(now.before(window.length));
-            (opened <= now).then(|| opened.after(window.length))
+            let opened = window.from.next(now.saturating_sub(window.length));
+            (opened <= now).then(|| opened.saturating_add(window.length))
         };
         self.0.iter().filter_map(end).max()
     }
@@ -174,11 +176,11 @@ mod tests {
     fn time_passes_in_windows_only() {
         let nights = windows("UTC", &[("0 22 * * *", 8)]);
         let from = at("2026-11-21T12:00:00Z");
-        assert_eq!(nights.when_passed(from, hours(3)), Some(at("2026-11-22T01:00:00Z")));
-        assert_eq!(nights.when_passed(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
-        assert_eq!(nights.when_passed(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
+        assert_eq!(nights.time_after_open(from, hours(3)), Some(at("2026-11-22T01:00:00Z")));
+        assert_eq!(nights.time_after_open(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
+        assert_eq!(nights.time_after_open(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
         let gone = windows("UTC", &[("0 0 22 1 1 * 2020", 8)]);
-        assert_eq!((gone.when_passed(from, hours(1)), gone.at(from)), (None, WindowState::Shut { until: NEVER }));
+        assert_eq!((gone.time_after_open(from, hours(1)), gone.at(from)), (None, WindowState::Shut { until: NEVER }));
     }
 
     proptest! {
@@ -193,12 +195,12 @@ mod tests {
             let length = Duration::from_secs(minutes * 60);
             let windows = Windows::new(vec![Window { from: line.clone(), length }]).unwrap();
             let now = Timestamp(seconds * 1000);
-            let slots = std::iter::successors(Some(line.next(now.before(hours(24 * 12)))), |slot| Some(line.next(*slot)));
-            let covered = slots.take_while(|slot| *slot <= now).any(|slot| now < slot.after(length));
+            let slots = std::iter::successors(Some(line.next(now.saturating_sub(hours(24 * 12)))), |slot| Some(line.next(*slot)));
+            let covered = slots.take_while(|slot| *slot <= now).any(|slot| now < slot.saturating_add(length));
             let told = windows.at(now);
             prop_assert_eq!(told.is_open(), covered, "{} {:?}", zone.name(), told);
-            prop_assert!(told.until() > now);
-            prop_assert!(windows.at(Timestamp(told.until().0 - 1)).is_open() == covered);
+            prop_assert!(told.changes_at() > now);
+            prop_assert!(windows.at(Timestamp(told.changes_at().0 - 1)).is_open() == covered);
         }
     }
 }

@@ -60,23 +60,23 @@ impl Zone {
     }
 
     /// For people, to the minute: `2026-11-22 00:00 (Europe/Paris)`.
-    pub fn shown(&self, at: Timestamp) -> String {
+    pub fn format_minute(&self, at: Timestamp) -> String {
         format!("{} ({})", self.written(at, "%Y-%m-%d %H:%M"), self.name())
     }
 
     /// For people, to the second: `2026-11-22 00:00:00 (Europe/Paris)`.
-    pub fn shown_to_the_second(&self, at: Timestamp) -> String {
-        format!("{} ({})", self.unnamed(at), self.name())
+    pub fn format_second(&self, at: Timestamp) -> String {
+        format!("{} ({})", self.format_without_zone(at), self.name())
     }
 
     /// The same without the zone, where it is named beside: `2026-11-22 00:00:00`.
-    pub fn unnamed(&self, at: Timestamp) -> String {
+    pub fn format_without_zone(&self, at: Timestamp) -> String {
         self.written(at, "%Y-%m-%d %H:%M:%S")
     }
 
     /// The moment that [`Zone::shown`] and its like have written so, where an hour comes twice with this offset.
     pub fn read(&self, shown: NaiveDateTime, offset: Option<&str>) -> Option<Timestamp> {
-        let all = match self.moments(shown) {
+        let all = match self.to_timestamps(shown) {
             LocalResult::Single(at) => [Some(at), None],
             LocalResult::Ambiguous(first, again) => [Some(first), Some(again)],
             LocalResult::None => [None, None],
@@ -97,7 +97,7 @@ impl Zone {
 
     /// That of a machine, as its tools find it: by the variable `TZ`, else by where `/etc/localtime` leads, else by what
     /// stands in `/etc/timezone`. UTC where none of them names a zone of the database.
-    pub fn of_machine(tz: Option<&str>, localtime: Option<&str>, timezone: Option<&str>) -> Self {
+    pub fn from_machine(tz: Option<&str>, localtime: Option<&str>, timezone: Option<&str>) -> Self {
         let link = || localtime.and_then(Self::in_database).or(timezone.and_then(Self::in_database));
         let found = match tz.map(|tz| tz.strip_prefix(':').unwrap_or(tz)) {
             None | Some("/etc/localtime") => link(),
@@ -119,13 +119,13 @@ impl Zone {
     }
 
     /// What its clock shows, to the second.
-    pub fn clock(&self, at: Timestamp) -> NaiveDateTime {
+    pub fn local_time(&self, at: Timestamp) -> NaiveDateTime {
         let shown = utc(at).with_timezone(&self.0).naive_local();
         shown.with_nanosecond(0).unwrap_or(shown)
     }
 
     /// When its clock shows this: once, twice or never.
-    pub fn moments(&self, shown: NaiveDateTime) -> LocalResult<Timestamp> {
+    pub fn to_timestamps(&self, shown: NaiveDateTime) -> LocalResult<Timestamp> {
         self.0.from_local_datetime(&shown).map(|at| Timestamp(at.timestamp_millis()))
     }
 
@@ -136,7 +136,7 @@ impl Zone {
         let (mut before, mut after) = (as_utc - 26 * 3600, as_utc + 26 * 3600);
         while after - before > 1 {
             let middle = i64::midpoint(before, after);
-            let passed = self.clock(Timestamp(middle * 1000)) >= shown;
+            let passed = self.local_time(Timestamp(middle * 1000)) >= shown;
             *(if passed { &mut after } else { &mut before }) = middle;
         }
         Timestamp(after * 1000)
@@ -195,22 +195,22 @@ mod tests {
         assert_eq!(paris.month(plain), Span { from: at("2026-10-31T23:00:00Z"), until: at("2026-11-30T23:00:00Z") });
         assert_eq!(Zone::default().day(plain).from, at("2026-11-21T00:00:00Z"));
         assert_eq!(paris.start_of("2026-11-21"), Some(at("2026-11-20T23:00:00Z")));
-        assert_eq!(paris.shown(at("2026-11-21T23:00:00Z")), "2026-11-22 00:00 (Europe/Paris)");
-        assert_eq!(paris.shown_to_the_second(at("2026-07-01T10:00:07Z")), "2026-07-01 12:00:07 (Europe/Paris)");
+        assert_eq!(paris.format_minute(at("2026-11-21T23:00:00Z")), "2026-11-22 00:00 (Europe/Paris)");
+        assert_eq!(paris.format_second(at("2026-07-01T10:00:07Z")), "2026-07-01 12:00:07 (Europe/Paris)");
     }
 
     #[test]
     fn an_hour_that_comes_twice_is_told_with_its_offset() {
         let berlin = Zone::parse("Europe/Berlin").unwrap();
-        assert_eq!(berlin.shown(at("2026-10-25T00:30:00Z")), "2026-10-25 02:30 +02:00 (Europe/Berlin)");
-        assert_eq!(berlin.shown(at("2026-10-25T01:30:00Z")), "2026-10-25 02:30 +01:00 (Europe/Berlin)");
-        assert_eq!(berlin.unnamed(at("2026-10-25T02:30:00Z")), "2026-10-25 03:30:00");
+        assert_eq!(berlin.format_minute(at("2026-10-25T00:30:00Z")), "2026-10-25 02:30 +02:00 (Europe/Berlin)");
+        assert_eq!(berlin.format_minute(at("2026-10-25T01:30:00Z")), "2026-10-25 02:30 +01:00 (Europe/Berlin)");
+        assert_eq!(berlin.format_without_zone(at("2026-10-25T02:30:00Z")), "2026-10-25 03:30:00");
     }
 
     #[test]
     fn the_zone_of_a_machine_is_found_as_its_tools_find_it() {
         let link = Some("/usr/share/zoneinfo/Europe/Berlin");
-        let of = |tz, link, file| Zone::of_machine(tz, link, file).name();
+        let of = |tz, link, file| Zone::from_machine(tz, link, file).name();
         assert_eq!(of(None, link, None), "Europe/Berlin");
         assert_eq!(of(None, Some("../usr/share/zoneinfo/posix/Asia/Tokyo"), None), "Asia/Tokyo");
         assert_eq!(of(None, None, Some("America/New_York\n")), "America/New_York", "/etc/localtime is a copy");

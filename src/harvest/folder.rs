@@ -10,10 +10,10 @@ use crate::harvest::naming::{names, recording};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::group_fsync::Syncs;
 use crate::output::naming::language;
-use crate::output::publish::{Destination, KEPT, Names, OwnOutputs, PendingOutput, PlaceError, place};
+use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
 use crate::output::subtitles::Layout;
-use crate::output::time_offset::in_time;
-use crate::permission::said;
+use crate::output::time_offset::shift_to_recording;
+use crate::permission::describe_error;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
@@ -67,7 +67,7 @@ pub enum PutError {
 
 impl PutError {
     fn of(error: &PlaceError) -> Self {
-        let words = error.to_string().replace(KEPT, "run the same command again to continue");
+        let words = error.to_string().replace(RESULT_KEPT, "run the same command again to continue");
         match error {
             PlaceError::NameTooLong { .. } | PlaceError::NoFreeName { .. } => Self::Record(words),
             _ => Self::Disk(words),
@@ -75,7 +75,7 @@ impl PutError {
     }
 
     fn disk(what: &Path, error: &io::Error) -> Self {
-        Self::Disk(format!("cannot write to {}: {}", what.display(), said(error, what)))
+        Self::Disk(format!("cannot write to {}: {}", what.display(), describe_error(error, what)))
     }
 }
 
@@ -95,7 +95,7 @@ impl HarvestFolder {
     /// See [`PutError`].
     pub fn put(&self, whole: &FullListItem, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
-        let (raw, record) = in_time(Cow::Borrowed(&whole.raw), None)
+        let (raw, record) = shift_to_recording(Cow::Borrowed(&whole.raw), None)
             .map_err(|error| PutError::Record(format!("the result is not in the interface's format: {error}")))?;
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
@@ -103,7 +103,7 @@ impl HarvestFolder {
         let wanted = self.wanted((whole, &raw), record, &formats);
         let folder = RootedPath::new(&self.to, "");
         let to = Destination { folder: &folder, access: None };
-        let placed = place(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
+        let placed = publish_outputs(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
         let mut note = Note { id: whole.id.to_string(), wordless, ..self.note(&whole.id) };
@@ -167,10 +167,10 @@ impl HarvestFolder {
         folder.make_folders(&|_| None).map_err(failed)?;
         let bytes = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
         let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
-        let ours = OwnOutputs { placed: old.into_iter().collect(), ..OwnOutputs::default() };
+        let ours = OwnOutputs { published: old.into_iter().collect(), ..OwnOutputs::default() };
         let wanted = vec![PendingOutput { candidates: std::iter::once(name), bytes }];
         let to = Destination { folder: &folder, access: None };
-        place(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
+        publish_outputs(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }
 }

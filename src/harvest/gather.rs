@@ -90,7 +90,7 @@ impl Harvester<'_> {
     pub async fn run(&self, tell: OnRecord<'_>) -> Result<(), HarvestError> {
         let to = self.folder.to.clone();
         // What a killed one left half-written. What cannot be removed does no harm.
-        blocking(move || publish::sweep(&RootedPath::new(&to, "")).ok()).await;
+        blocking(move || publish::remove_leftovers(&RootedPath::new(&to, "")).ok()).await;
         for _ in 0..RESTARTS {
             if self.once(tell).await? {
                 return Ok(());

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::ffmpeg::{Ffmpeg, answer, command, last_line, on, spawn_error, timed};
+use super::ffmpeg::{Ffmpeg, answer, command, file_command, last_line, spawn_error, timed};
 use super::native::Native;
 use super::sandbox::{self, FfmpegUse};
 use crate::blocking;
@@ -123,7 +123,7 @@ pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     check_regular(&file.metadata()?)?;
     let spare = file.try_clone()?;
     let _permit = sandbox::permit(FfmpegUse::Look).await?;
-    match sandbox::spawn(on("ffprobe", file, &[]).args(ASKED), sandbox::LOOK) {
+    match sandbox::spawn(file_command("ffprobe", file, &[]).args(ASKED), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {
             let native = within(move || Native::of(spare)).await;

@@ -3,7 +3,7 @@
 //! different ones equal.
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
-use super::ffmpeg::{answer, last_line, on, spawn_error, timed};
+use super::ffmpeg::{answer, file_command, last_line, spawn_error, timed};
 use super::sandbox::{self, FfmpegUse};
 use crate::domain::sent_audio::Codec;
 use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice, TrackSelection};
@@ -36,13 +36,13 @@ pub struct Sound {
     /// From 1.
     pub channels: u32,
     /// Those of its channels that are sent, from 1, in this order; none: all as they are.
-    pub only: Vec<u32>,
+    pub channel_numbers: Vec<u32>,
     /// Seconds from the file's first picture or sound to its own first sound, never negative.
     pub start: f64,
     /// Seconds from its first to its last sound, where the file says that.
     pub seconds: Option<f64>,
     /// Seconds of the whole file, where it says that.
-    pub whole: Option<f64>,
+    pub container_seconds: Option<f64>,
     /// That is a guess by the first bytes: it may be a quarter of the truth.
     is_guess: bool,
     /// As ffmpeg names it.
@@ -86,7 +86,7 @@ pub enum ExtractError {
 
 /// What the beginning of a file says: whether there is anything to gain is not asked of those of which that is
 /// plain. In words where there is not.
-pub fn plainly_nothing(head: &[u8]) -> Option<&'static str> {
+pub fn rule_out_by_header(head: &[u8]) -> Option<&'static str> {
     let plainly = match head {
         [b'f', b'L', b'a', b'C', ..] | [b'I', b'D', b'3', ..] | [b'#', b'!', b'A', b'M', b'R', ..] => true,
         [0x0B, 0x77, ..] | [0xFF, 0xE0..=0xFF, ..] => true,
@@ -105,7 +105,7 @@ const SOUND_ONLY: &str = "the file contains only compressed audio";
 ///
 /// # Errors
 /// Those of [`super::decode::probe`].
-pub async fn look(file: File, pick: Option<&TrackSelection>) -> Result<SoundTracks, DecodeError> {
+pub async fn probe_tracks(file: File, pick: Option<&TrackSelection>) -> Result<SoundTracks, DecodeError> {
     let again = reopened(&file)?;
     let json = ask(file, &["-show_entries", STREAMS]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
@@ -131,7 +131,7 @@ const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec
 
 async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
     let _permit = sandbox::permit(FfmpegUse::Look).await?;
-    let mut command = on("ffprobe", file, &[]);
+    let mut command = file_command("ffprobe", file, &[]);
     let spawned = sandbox::spawn(command.args(what).args(["-of", "json"]), sandbox::LOOK);
     let mut child = spawned.map_err(|error| spawn_error("ffprobe", error))?;
     let tail = tokio::spawn(last_line(child.stderr.take()));
@@ -162,7 +162,7 @@ fn found(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> 
         return SoundTracks::Nothing(SOUND_ONLY);
     }
     match sound(track, answer, first) {
-        Some(sound) => SoundTracks::Sound(Sound { only, ..sound }),
+        Some(sound) => SoundTracks::Sound(Sound { channel_numbers: only, ..sound }),
         None => SoundTracks::Nothing("ffprobe cannot determine when the audio track starts"),
     }
 }
@@ -184,7 +184,7 @@ impl Answer {
             return Ok(None);
         }
         let by_language = |tongue: &LanguageCode| {
-            let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.is(tag));
+            let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.matches_tag(tag));
             sounds.iter().find(is_meant)
         };
         let track = match pick.and_then(TrackSelection::track) {
@@ -240,10 +240,10 @@ fn sound(track: &Listed, answer: &Answer, first: Option<f64>) -> Option<Sound> {
     Some(Sound {
         track: track.index,
         channels: track.channels,
-        only: Vec::new(),
+        channel_numbers: Vec::new(),
         start,
         seconds: lasts.filter(|seconds| *seconds > 0.0),
-        whole: seconds(answer.format.duration.as_ref()),
+        container_seconds: seconds(answer.format.duration.as_ref()),
         is_guess: answer.is_format(&GUESSED),
         rate: track.sample_rate.as_deref()?.parse().ok()?,
         bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
@@ -263,14 +263,14 @@ fn is_lossless(codec: &str) -> bool {
 impl Sound {
     /// How many channels are sent.
     pub fn sent(&self) -> u32 {
-        if self.only.is_empty() { self.channels } else { self.only.len() as u32 }
+        if self.channel_numbers.is_empty() { self.channels } else { self.channel_numbers.len() as u32 }
     }
 
     /// The ways to write it, the best first. Single channels are always coded anew.
-    pub fn ways(&self) -> Vec<ExtractionMethod> {
+    pub fn methods(&self) -> Vec<ExtractionMethod> {
         // What FLAC can hold; ffmpeg writes no more than 24 bits.
         let fits = (1..=8).contains(&self.sent()) && (1..=655_350).contains(&self.rate);
-        let copy = Codec::parse(&self.codec).filter(|_| self.only.is_empty());
+        let copy = Codec::parse(&self.codec).filter(|_| self.channel_numbers.is_empty());
         let copy = copy.map(|codec| ExtractionMethod { codec, copied: true });
         let anew = fits.then_some(ExtractionMethod { codec: Codec::Flac, copied: false });
         copy.into_iter().chain(anew).collect()
@@ -279,7 +279,7 @@ impl Sound {
     /// How many bytes it comes to at most, as far as that can be told.
     pub fn estimate(&self, way: ExtractionMethod) -> Option<u64> {
         const FRAMES: u64 = 1 << 20;
-        let seconds = self.seconds.or(self.whole)? * if self.is_guess { 4.0 } else { 1.0 };
+        let seconds = self.seconds.or(self.container_seconds)? * if self.is_guess { 4.0 } else { 1.0 };
         let rate = match (way.copied, self.bit_rate) {
             // A container of its own costs a little for each frame.
             (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
@@ -294,7 +294,7 @@ impl Sound {
     pub fn lasts(&self, measured: f64) -> bool {
         const NEAR: f64 = 0.25;
         let near = |wanted: f64| NEAR + wanted * 0.002;
-        match (self.seconds, self.whole) {
+        match (self.seconds, self.container_seconds) {
             (Some(wanted), _) => (measured - wanted).abs() <= near(wanted),
             (None, Some(whole)) if !self.is_guess => measured > 0.0 && measured <= whole + near(whole),
             (None, _) => measured > 0.0,
@@ -317,7 +317,7 @@ pub async fn extract(
     limit: u64,
 ) -> Result<(), ExtractError> {
     let earlier = format!("{:.6}", -sound.start);
-    let mut ffmpeg = on("ffmpeg", from, &["-itsoffset", &earlier]);
+    let mut ffmpeg = file_command("ffmpeg", from, &["-itsoffset", &earlier]);
     ffmpeg.args(["-map", &format!("0:{}", sound.track), "-map_metadata", "-1", "-map_chapters", "-1"]);
     ffmpeg.args(["-vn", "-sn", "-dn", "-fflags", "+bitexact", "-flags", "+bitexact"]);
     match way.copied {
@@ -329,7 +329,7 @@ pub async fn extract(
     // Its own standard output, but as a file that it can go back in.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
     let _permit = sandbox::permit(FfmpegUse::Read).await?;
-    let processor = sandbox::reading(sound.whole.or(sound.seconds).unwrap_or(0.0));
+    let processor = sandbox::decode_cpu_limit(sound.container_seconds.or(sound.seconds).unwrap_or(0.0));
     let mut child = sandbox::spawn(&mut ffmpeg, processor).map_err(|error| spawn_error("ffmpeg", error))?;
     restrain(&child, limit);
     let tail = tokio::spawn(last_line(child.stderr.take()));
@@ -356,8 +356,10 @@ fn io(error: io::Error) -> ExtractError {
 fn anew(sound: &Sound) -> String {
     const LAYOUTS: [&str; ChannelSelection::MOST] = ["mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1"];
     const GAPS: &str = "aresample=async=1";
-    let Some(layout) = sound.only.len().checked_sub(1).map(|last| LAYOUTS[last]) else { return GAPS.to_owned() };
-    let taken = sound.only.iter().enumerate().map(|(place, channel)| format!("|c{place}=c{}", channel - 1));
+    let Some(layout) = sound.channel_numbers.len().checked_sub(1).map(|last| LAYOUTS[last]) else {
+        return GAPS.to_owned();
+    };
+    let taken = sound.channel_numbers.iter().enumerate().map(|(place, channel)| format!("|c{place}=c{}", channel - 1));
     format!("pan={layout}{},{GAPS}", taken.collect::<String>())
 }
 
@@ -527,8 +529,8 @@ mod tests {
         assert!((sound.start - 1.976_009).abs() < 1e-9 && sound.track == 1, "{sound:?}");
         let [copy, anew] =
             [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| ExtractionMethod { codec, copied });
-        assert_eq!(sound.ways(), [copy, anew]);
-        assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.ways(), []);
+        assert_eq!(sound.methods(), [copy, anew]);
+        assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.methods(), []);
         assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
         // What a container only guesses is a bound.
         let SoundTracks::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
@@ -555,10 +557,10 @@ mod tests {
     fn nobody_is_asked_about_what_plainly_gains_nothing() {
         let ogg = |codec: &[u8]| [&b"OggS"[..], &[0; 24], codec].concat();
         for head in [&b"fLaC"[..], b"ID3\x04", b"\xff\xfb\x90", b"\x0b\x77", b"\0\0\0\x20ftypM4A ", &ogg(b"OpusHead")] {
-            assert!(plainly_nothing(head).is_some(), "{head:?}");
+            assert!(rule_out_by_header(head).is_some(), "{head:?}");
         }
         for head in [&b""[..], b"RIFF", b"\0\0\0\x20ftypisom", b"\x1a\x45\xdf\xa3", &ogg(b"\x80theora"), b"G@\0"] {
-            assert_eq!(plainly_nothing(head), None, "{head:?}");
+            assert_eq!(rule_out_by_header(head), None, "{head:?}");
         }
     }
 }

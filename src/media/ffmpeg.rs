@@ -30,7 +30,7 @@ impl Ffmpeg {
         let mut command = command("ffmpeg", path);
         command.args(["-map", "0:a:0", "-vn", "-sn", "-dn"]);
         command.args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
-        let started = sandbox::spawn(&mut command, sandbox::reading(seconds));
+        let started = sandbox::spawn(&mut command, sandbox::decode_cpu_limit(seconds));
         let mut child = started.map_err(|error| spawn_error("ffmpeg", error))?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         let complaint = tokio::spawn(last_line(child.stderr.take()));
@@ -87,7 +87,7 @@ pub(super) fn command(program: &'static str, path: &Path) -> Command {
 
 /// As [`command`], of a file that is open: what stands at its path by now is not looked at, and its name is
 /// in no list of processes. `before`: options of the input.
-pub(super) fn on(program: &'static str, file: File, before: &[&str]) -> Command {
+pub(super) fn file_command(program: &'static str, file: File, before: &[&str]) -> Command {
     reading(program, Path::new("/proc/self/fd/0"), Stdio::from(file), before)
 }
 

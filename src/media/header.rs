@@ -31,7 +31,7 @@ pub enum Promise {
 ///
 /// # Errors
 /// What the file system says.
-pub fn promise<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
+pub fn check_declared_length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;
     let head = &head[..n];
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(bytes: &[u8]) -> Promise {
-        promise(bytes, bytes.len() as u64).unwrap()
+        check_declared_length(bytes, bytes.len() as u64).unwrap()
     }
 
     fn riff_of(form: &[u8; 4], length: u32, rest: &[u8]) -> Vec<u8> {
@@ -255,7 +255,7 @@ mod tests {
     fn a_bounded_number_of_bytes_is_read() {
         for pattern in [atom(b"free", b""), b"RIFF\x08\0\0\0AVI 1234".to_vec(), vec![0xEC; 8]] {
             let file = Counting(&pattern, std::cell::Cell::default());
-            promise(&file, u64::MAX).unwrap();
+            check_declared_length(&file, u64::MAX).unwrap();
             assert!(file.1.get() < 100_000, "{pattern:?}: {}", file.1.get());
         }
     }

@@ -30,7 +30,7 @@ pub(super) const LOOK: Duration = Duration::from_secs(60);
 
 /// Processor time to read all of a recording of so many seconds: a small computer decodes sound a hundred times
 /// faster than it lasts. Without a length it is that of a day.
-pub(super) fn reading(seconds: f64) -> Duration {
+pub(super) fn decode_cpu_limit(seconds: f64) -> Duration {
     const LEAST: Duration = Duration::from_secs(600);
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let known = Duration::try_from_secs_f64(seconds).ok().filter(|length| !length.is_zero());
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn long_recordings_may_take_long() {
-        assert_eq!(reading(3600.0), Duration::from_secs(4200));
+        assert_eq!(decode_cpu_limit(3600.0), Duration::from_secs(4200));
         for unknown in [0.0, f64::NAN, -1.0, f64::INFINITY] {
-            assert_eq!(reading(unknown), Duration::from_secs(87_000));
+            assert_eq!(decode_cpu_limit(unknown), Duration::from_secs(87_000));
         }
     }
 }

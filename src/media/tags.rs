@@ -1,7 +1,7 @@
 //! What a recording says of itself, for templates that name it.
 
 use super::decode::{DecodeError, INACTIVITY, probe_open};
-use super::ffmpeg::{answer, on, timed};
+use super::ffmpeg::{answer, file_command, timed};
 use super::sandbox::{self, FfmpegUse};
 use crate::beneath::RootedPath;
 use crate::blocking::blocking;
@@ -47,7 +47,7 @@ pub async fn describe(path: &RootedPath) -> Result<MediaTags, DecodeError> {
 /// Of the first audio track. Whatever goes wrong, the file does not say.
 async fn language(file: File) -> Option<String> {
     let _permit = sandbox::permit(FfmpegUse::Look).await.ok()?;
-    let mut command = on("ffprobe", file, &[]);
+    let mut command = file_command("ffprobe", file, &[]);
     command.args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"]);
     let mut child = sandbox::spawn(&mut command, sandbox::LOOK).ok()?;
     // Nobody reads what it complains of: it was asked before.

@@ -103,7 +103,7 @@ fn split_hash(text: &[u8]) -> Option<(&[u8], String)> {
 }
 
 /// Whether a name may be that of a file that was changing places when its process died.
-pub fn is_swapped(name: &OsStr) -> bool {
+pub fn is_swap_name(name: &OsStr) -> bool {
     SwapName::parse(name).is_some()
 }
 
@@ -119,7 +119,7 @@ pub fn replace(
     (new, old): (&Hash, &Hash),
     is_ours: &dyn Fn(&Hash) -> bool,
 ) -> io::Result<Replaced> {
-    if !folder.exchanges() {
+    if !folder.supports_exchange() {
         return over(folder, temporary, name, is_ours);
     }
     let lock = Lock::shared(folder)?;
@@ -142,14 +142,14 @@ pub fn replace(
         Err(error) => return Err(error.into()),
     }
     // What has that name now may be anybody's.
-    temporary.give_up_name();
+    temporary.clear_name();
     crash::point(Point::Replaced);
     if matches!(read_hash(folder, &swap.text()), Ok((hash, _)) if is_ours(&hash)) {
         rustix::fs::unlinkat(folder, swap.text(), AtFlags::empty())?;
         return Ok(Replaced::Done);
     }
     if put_back(folder, &swap)? == Back::AndOursIsLeft {
-        temporary.take_name(swap.text());
+        temporary.set_name(swap.text());
     }
     Ok(Replaced::NotOurs)
 }
@@ -352,7 +352,7 @@ mod tests {
     fn only_what_is_ours_in_the_very_moment_is_replaced() {
         for exchanges in [true, false] {
             let folder = TempDir::new().unwrap();
-            let open = WorkFolder::open(folder.path()).unwrap().exchanging(exchanges);
+            let open = WorkFolder::open(folder.path()).unwrap().with_exchange(exchanges);
             assert_eq!(replaced(&folder, &open, "old"), Replaced::Done);
             assert_eq!(read(&folder, NAME), "new");
             assert_eq!(replaced(&folder, &open, "saved by a person"), Replaced::NotOurs);
@@ -420,7 +420,7 @@ mod tests {
             let swap = SwapName::of(NAME.as_ref(), &Hash::of(b"new"), &Hash::of(b"old")).text();
             fs::write(folder.path().join(&swap), swapped).unwrap();
             fs::write(folder.path().join(NAME), there).unwrap();
-            assert!(is_swapped(&swap));
+            assert!(is_swap_name(&swap));
             {
                 let living = WorkFolder::open(folder.path()).unwrap();
                 let _lock = Lock::shared(&living).unwrap();
@@ -443,7 +443,7 @@ mod tests {
         let long = SwapName::of("x".repeat(250).as_ref(), &new, &old);
         assert_eq!((long.text().len(), long.output()), (LONGEST, None));
         for other in [".0123456789abcdef0123456789abcdef.scribed-tmp", "talk.srt", ".talk.swap.scribed-tmp", ""] {
-            assert!(!is_swapped(other.as_ref()), "{other}");
+            assert!(!is_swap_name(other.as_ref()), "{other}");
         }
     }
 }

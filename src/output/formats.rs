@@ -104,7 +104,7 @@ fn one_line(text: &str) -> String {
 fn srt(result: &Finished) -> String {
     match sent(result, Format::Srt) {
         Some(file) => file.lines().map(|line| comma_in_times(line) + "\n").collect(),
-        None => subtitles::srt(&subtitles::cues(result.transcript, &result.layout)),
+        None => subtitles::srt(&subtitles::lay_out(result.transcript, &result.layout)),
     }
 }
 
@@ -112,7 +112,7 @@ fn vtt(result: &Finished) -> String {
     let note = note(result.made_by);
     match sent(result, Format::Vtt) {
         Some(file) => with_note(&file, &note),
-        None => subtitles::vtt(&subtitles::cues(result.transcript, &result.layout), Some(&note)),
+        None => subtitles::vtt(&subtitles::lay_out(result.transcript, &result.layout), Some(&note)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::access::Access;
 use crate::domain::names::Hash;
-use crate::permission::{denied, said};
+use crate::permission::{denied_message, describe_error};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -36,10 +36,10 @@ impl<I: Iterator<Item = OsString> + Clone + Send + 'static> Names for I {}
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnOutputs {
     /// Written down as placed: by name, with the hash of what was written there.
-    pub placed: Vec<(OsString, Hash)>,
+    pub published: Vec<(OsString, Hash)>,
     /// Written down before it was shown, under whatever name: a killed process may have placed it, as
     /// an older release rendered it.
-    pub placing: Vec<Hash>,
+    pub pending: Vec<Hash>,
     /// What may have come there with the recording; `None`: nothing is looked for.
     pub relocation: Option<Relocation>,
 }
@@ -66,43 +66,43 @@ pub struct Destination<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The disk or the user's quota is full.
-    #[error("no space left to write {}; free some space: {KEPT}", file.display())]
+    #[error("no space left to write {}; free some space: {RESULT_KEPT}", file.display())]
     NoSpace {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error("the file system of {} is read-only; remount it read-write: {KEPT}", file.display())]
+    #[error("the file system of {} is read-only; remount it read-write: {RESULT_KEPT}", file.display())]
     ReadOnly {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// This user may not write there.
-    #[error("cannot write {}: {}; {KEPT}", file.display(), denied(file))]
+    #[error("cannot write {}: {}; {RESULT_KEPT}", file.display(), denied_message(file))]
     NoPermission {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// The folder is not there (any more), or is not a folder.
-    #[error("the folder for {} does not exist any more; mount it or create it again: {KEPT}", file.display())]
+    #[error("the folder for {} does not exist any more; mount it or create it again: {RESULT_KEPT}", file.display())]
     FolderGone {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
     },
     /// The file system takes shorter names only.
-    #[error("the name of {} is too long for its file system; change `name_as` to make it shorter: {KEPT}", file.display())]
+    #[error("the name of {} is too long for its file system; change `name_as` to make it shorter: {RESULT_KEPT}", file.display())]
     NameTooLong {
         /// The output.
         file: PathBuf,
     },
     /// Files that are not ours stand under every name that was tried.
-    #[error("files that scribed did not write have every name for {}; move some of them: {KEPT}", file.display())]
+    #[error("files that scribed did not write have every name for {}; move some of them: {RESULT_KEPT}", file.display())]
     NoFreeName {
         /// The output by its first name.
         file: PathBuf,
     },
     /// Anything else that the system said.
-    #[error("cannot write {}: {}; {KEPT}", file.display(), said(source, file))]
+    #[error("cannot write {}: {}; {RESULT_KEPT}", file.display(), describe_error(source, file))]
     Io {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
@@ -112,7 +112,7 @@ pub enum PlaceError {
 }
 
 /// Every message ends with it: nobody has to fear for what was paid for.
-pub const KEPT: &str = "scribed keeps the result and tries again to write it";
+pub const RESULT_KEPT: &str = "scribed keeps the result and tries again to write it";
 
 /// Writes a job's outputs into a folder and returns them in the order of `wanted`. Blocks.
 ///
@@ -125,7 +125,7 @@ pub const KEPT: &str = "scribed keeps the result and tries again to write it";
 /// On an error nothing half-done is left; outputs that were placed before it stay.
 ///
 /// `is_right` is asked once the folder is open; where it says no, the folder counts as gone.
-pub fn place<N: Names>(
+pub fn publish_outputs<N: Names>(
     to: &Destination<'_>,
     is_right: &dyn Fn() -> bool,
     wanted: Vec<PendingOutput<N>>,
@@ -177,7 +177,7 @@ pub fn place<N: Names>(
 /// Takes only regular files with exactly our temporary name that no living process is writing. What another program
 /// had saved in the moment in which that process replaced it is put back, and never removed.
 /// Blocks.
-pub fn sweep(folder: &RootedPath) -> io::Result<usize> {
+pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     temporary::remove_leftovers(folder)
 }
 
@@ -258,7 +258,7 @@ impl<'a> Place<'a> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Occupant::Other;
         }
-        let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
+        let is_placed = self.ours.published.iter().any(|(placed, _)| placed == name);
         match exchange::read_whole(self.open, name, *lengths.end()) {
             // It is this job's own by what is written down, and is made anew where that is needed.
             Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Occupant::Own,
@@ -449,8 +449,8 @@ impl<'a> Place<'a> {
     }
 
     fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
-        let placed = self.ours.placed.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
-        placed.chain(self.ours.placing.iter().copied())
+        let placed = self.ours.published.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
+        placed.chain(self.ours.pending.iter().copied())
     }
 
     fn error(&self, name: &OsStr, error: io::Error) -> PlaceError {
@@ -481,7 +481,7 @@ mod tests {
         wanted: Vec<PendingOutput<Listed>>,
         ours: &[(OsString, Hash)],
     ) -> Result<Vec<Placed>, PlaceError> {
-        put(folder, &|| true, wanted, &OwnOutputs { placed: ours.to_vec(), ..OwnOutputs::default() })
+        put(folder, &|| true, wanted, &OwnOutputs { published: ours.to_vec(), ..OwnOutputs::default() })
     }
 
     fn put(
@@ -491,7 +491,7 @@ mod tests {
         ours: &OwnOutputs,
     ) -> Result<Vec<Placed>, PlaceError> {
         let to = Destination { folder: &RootedPath::new(folder, ""), access: None };
-        super::place(&to, is_right, wanted, ours, &Syncs::default())
+        super::publish_outputs(&to, is_right, wanted, ours, &Syncs::default())
     }
 
     fn wanted(names: &[&str], bytes: &[u8]) -> PendingOutput<Listed> {
@@ -566,7 +566,7 @@ mod tests {
         fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
         fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
         let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
-        let ours = OwnOutputs { placing, ..OwnOutputs::default() };
+        let ours = OwnOutputs { pending: placing, ..OwnOutputs::default() };
         let placed = put(folder.path(), &|| true, talk(b"new"), &ours).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
@@ -697,7 +697,7 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         fs::create_dir(&full).unwrap();
         fs::write(full.join("talk.srt"), b"somebody's").unwrap();
-        assert_eq!(sweep(&RootedPath::new(folder.path(), "")).unwrap(), 2);
+        assert_eq!(remove_leftovers(&RootedPath::new(folder.path(), "")).unwrap(), 2);
         assert!(!empty.exists() && full.join("talk.srt").is_file());
         assert!(spared.iter().all(|name| folder.path().join(name).exists()));
         assert!(!folder.path().join(leftover).exists());
@@ -712,7 +712,7 @@ mod tests {
         fs::write(top.path().join(&leftover), b"half").unwrap();
         symlink("../elsewhere", top.path().join("root/link")).unwrap();
         for below in ["link", "link/a"] {
-            assert!(sweep(&RootedPath::new(top.path().join("root"), below)).is_err(), "{below}");
+            assert!(remove_leftovers(&RootedPath::new(top.path().join("root"), below)).is_err(), "{below}");
         }
         assert!(top.path().join(leftover).exists());
     }

@@ -20,7 +20,7 @@ pub fn lengths(wanted: &[u8]) -> RangeInclusive<u64> {
 }
 
 /// The name of the recording that a `.json` of ours was written beside; `None` for anything else.
-pub fn recording_of(bytes: &[u8]) -> Option<OsString> {
+pub fn recording_in_json(bytes: &[u8]) -> Option<OsString> {
     Json::of(bytes)?.recording()
 }
 
@@ -143,7 +143,7 @@ impl Relocation {
 
     /// Whether this is a `.json` of another recording that lies beside.
     fn is_of_a_neighbour(&self, there: &[u8]) -> bool {
-        let recording = recording_of(there).filter(|named| *named != self.recording);
+        let recording = recording_in_json(there).filter(|named| *named != self.recording);
         recording.zip(self.folder.as_ref()).is_some_and(|(named, folder)| folder.join(named).is_file())
     }
 }

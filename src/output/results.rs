@@ -7,7 +7,7 @@ use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::durable_file;
-use crate::permission::{at_state, said};
+use crate::permission::{describe_error, explain_state_at};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -51,7 +51,7 @@ pub enum ResultError {
         limit: u64,
     },
     /// The system could not read it.
-    #[error("cannot read the kept result {}: {}", file.display(), said(source, file))]
+    #[error("cannot read the kept result {}: {}", file.display(), describe_error(source, file))]
     Io {
         /// The file.
         file: PathBuf,
@@ -69,9 +69,9 @@ impl Results {
     /// Keeps the service's answer as it came, in place of an older one, whole or not at all. Not synced:
     /// power loss within half a minute may take it, which costs another read, never money; the outputs
     /// made from it are synced. Only the owner may read it: it is what somebody said. Blocks.
-    pub fn keep(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
+    pub fn save(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
         let file = self.file(id);
-        self.write(&file, raw).map_err(at_state(&file))
+        self.write(&file, raw).map_err(explain_state_at(&file))
     }
 
     fn write(&self, file: &Path, raw: &[u8]) -> io::Result<()> {
@@ -119,18 +119,18 @@ impl Results {
         match fs::remove_file(&file) {
             Ok(()) => durable_file::sync(file.parent().unwrap_or(&self.dir)).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(at_state(&file)(error)),
+            Err(error) => Err(explain_state_at(&file)(error)),
         }
     }
 
     /// Removes what a killed process left half-written, and says how many files that were. Looks
     /// into every folder, so it is for the daemon's start and not for each result. Blocks.
-    pub fn sweep(&self) -> io::Result<usize> {
+    pub fn remove_leftovers(&self) -> io::Result<usize> {
         let folders = walkdir::WalkDir::new(&self.dir).min_depth(1).max_depth(1);
         let mut removed = 0;
         for folder in folders.into_iter().filter_map(Result::ok) {
             if folder.file_type().is_dir() {
-                removed += publish::sweep(&RootedPath::new(folder.path(), ""))?;
+                removed += publish::remove_leftovers(&RootedPath::new(folder.path(), ""))?;
             }
         }
         Ok(removed)
@@ -154,7 +154,7 @@ impl ResultError {
             NotFound => Self::NotKept { file },
             InvalidData | InvalidInput | UnexpectedEof => Self::Damaged { file, detail: source.to_string() },
             _ => {
-                let source = at_state(&file)(source);
+                let source = explain_state_at(&file)(source);
                 Self::Io { file, source }
             }
         }
@@ -186,7 +186,7 @@ mod tests {
         let id = id("45463597-20b7-4af7-b3b3-f5fb778203ab");
         assert!(matches!(results.open(&id, LIMIT), Err(ResultError::NotKept { .. })));
         for raw in [&b"{\"a\": 1.10}\n"[..], b"{}"] {
-            results.keep(&id, raw).unwrap();
+            results.save(&id, raw).unwrap();
             assert_eq!(results.open(&id, LIMIT).unwrap(), raw);
         }
         assert_eq!(fs::read_dir(results.file(&id).parent().unwrap()).unwrap().count(), 1);
@@ -199,7 +199,7 @@ mod tests {
         let long = "x".repeat(300);
         let ids = ["../../x", "/etc/passwd", "", ".", "a\0b", "a b", "é", &long];
         for text in ids {
-            results.keep(&id(text), text.as_bytes()).unwrap();
+            results.save(&id(text), text.as_bytes()).unwrap();
             let file = results.file(&id(text));
             assert_eq!(file.parent().unwrap().parent(), Some(dir.path()));
             assert!(file.exists());
@@ -213,7 +213,7 @@ mod tests {
     fn a_result_that_unpacks_too_far_is_refused() {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
-        results.keep(&id("bomb"), &vec![0; 2_000_000]).unwrap();
+        results.save(&id("bomb"), &vec![0; 2_000_000]).unwrap();
         let error = results.open(&id("bomb"), LIMIT).unwrap_err();
         assert!(matches!(error, ResultError::TooLarge { limit: LIMIT, .. }), "{error}");
         assert_eq!(results.open(&id("bomb"), 2_000_000).unwrap().len(), 2_000_000);
@@ -223,7 +223,7 @@ mod tests {
     fn damage_anywhere_is_told() {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
-        results.keep(&id("x"), b"{\"status\": \"done\", \"result\": 12345}").unwrap();
+        results.save(&id("x"), b"{\"status\": \"done\", \"result\": 12345}").unwrap();
         let file = results.file(&id("x"));
         let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {
@@ -242,11 +242,11 @@ mod tests {
     fn a_sweep_removes_what_a_killed_process_left() {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
-        results.keep(&id("x"), b"{}").unwrap();
+        results.save(&id("x"), b"{}").unwrap();
         let file = results.file(&id("x"));
         let leftover = file.with_file_name(format!(".{}.scribed-tmp", "0".repeat(32)));
         fs::write(&leftover, b"half").unwrap();
-        assert_eq!(results.sweep().unwrap(), 1);
+        assert_eq!(results.remove_leftovers().unwrap(), 1);
         assert!(!leftover.exists() && file.exists());
     }
 }

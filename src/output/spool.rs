@@ -1,7 +1,7 @@
 //! The spool: files that are made to be sent and are gone right after. They have no name, so that a killed
 //! process leaves none; and together they take no more than was allowed.
 
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -54,7 +54,7 @@ impl Spool {
     }
 
     /// Asks for room of so many bytes.
-    pub fn room(self: &Arc<Self>, bytes: u64) -> RoomRequest {
+    pub fn reserve(self: &Arc<Self>, bytes: u64) -> RoomRequest {
         if bytes > self.bound {
             return RoomRequest::Never;
         }
@@ -68,7 +68,7 @@ impl Spool {
     }
 
     /// Whether somebody who was told to come later would be told so still.
-    pub fn is_short(&self) -> bool {
+    pub fn has_unmet_request(&self) -> bool {
         let mut used = self.used();
         if used.wanted <= self.bound - used.taken {
             used.wanted = 0;
@@ -82,7 +82,7 @@ impl Spool {
     /// What the file system says.
     pub fn file(&self) -> io::Result<File> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
-        made.and_then(|()| tempfile::tempfile_in(&self.dir)).map_err(at_state(&self.dir))
+        made.and_then(|()| tempfile::tempfile_in(&self.dir)).map_err(explain_state_at(&self.dir))
     }
 
     /// Removes what a killed process left where the file system takes no nameless files, and says how many
@@ -90,7 +90,7 @@ impl Spool {
     ///
     /// # Errors
     /// What the file system says, except that there is no spool.
-    pub fn sweep(&self) -> io::Result<usize> {
+    pub fn remove_leftovers(&self) -> io::Result<usize> {
         let entries = match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             entries => entries?,
@@ -131,7 +131,7 @@ mod tests {
     use tempfile::TempDir;
 
     fn room(spool: &Arc<Spool>, bytes: u64) -> Option<SpoolRoom> {
-        match spool.room(bytes) {
+        match spool.reserve(bytes) {
             RoomRequest::Room(room) => Some(room),
             RoomRequest::Later | RoomRequest::Never => None,
         }
@@ -141,12 +141,12 @@ mod tests {
     fn no_more_is_promised_than_there_is_and_all_of_it_comes_back() {
         let spool = Arc::new(Spool::new("nowhere", 100));
         let mut first = room(&spool, 60).unwrap();
-        assert!(matches!(spool.room(101), RoomRequest::Never));
-        assert!(!spool.is_short(), "what never fits is not waited for");
-        assert!(matches!(spool.room(41), RoomRequest::Later));
-        assert!(spool.is_short());
+        assert!(matches!(spool.reserve(101), RoomRequest::Never));
+        assert!(!spool.has_unmet_request(), "what never fits is not waited for");
+        assert!(matches!(spool.reserve(41), RoomRequest::Later));
+        assert!(spool.has_unmet_request());
         first.shrink(59);
-        assert_eq!((first.bytes(), spool.is_short()), (59, false));
+        assert_eq!((first.bytes(), spool.has_unmet_request()), (59, false));
         let second = room(&spool, 41).unwrap();
         assert!(room(&spool, 1).is_none());
         drop((first, second));
@@ -157,10 +157,10 @@ mod tests {
     fn its_files_have_no_name_and_what_has_one_is_swept() {
         let dir = TempDir::new().unwrap();
         let spool = Spool::new(dir.path().join("spool"), 100);
-        assert_eq!(spool.sweep().unwrap(), 0);
+        assert_eq!(spool.remove_leftovers().unwrap(), 0);
         spool.file().unwrap().write_all(b"sound").unwrap();
         assert_eq!(fs::read_dir(dir.path().join("spool")).unwrap().count(), 0);
         fs::write(dir.path().join("spool/.tmpAbCdEf"), b"").unwrap();
-        assert_eq!(spool.sweep().unwrap(), 1);
+        assert_eq!(spool.remove_leftovers().unwrap(), 1);
     }
 }

@@ -66,7 +66,7 @@ pub struct Cue {
 
 /// Lays a transcript out as cues: in order of time, none overlapping another, none empty. Whatever
 /// times the service sent (not numbers, negative, out of order) the result is valid.
-pub fn cues(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
+pub fn lay_out(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
     let mut captions = Vec::new();
     let mut after = 0.0;
     for utterance in &transcript.utterances {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn srt_of(utterances: Vec<Utterance>) -> String {
-        srt(&cues(&transcript(utterances), &Layout::default()))
+        srt(&lay_out(&transcript(utterances), &Layout::default()))
     }
 
     #[test]
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn markup_arrows_and_line_breaks_cannot_break_a_file() {
         let odd = vec![utterance("a --> b\n\n2\r\n<i>R&D\u{0}", 0.0, 3.0)];
-        let cues = cues(&transcript(odd), &Layout::default());
+        let cues = lay_out(&transcript(odd), &Layout::default());
         insta::assert_snapshot!(srt(&cues), @r"
         1
         00:00:00,000 --> 00:00:03,000
@@ -417,7 +417,7 @@ mod tests {
     fn a_word_longer_than_a_row_is_kept_whole() {
         let long = "x".repeat(50);
         let text = format!("see {long} there");
-        let cues = cues(&transcript(vec![utterance(&text, 0.0, 3.0)]), &Layout::default());
+        let cues = lay_out(&transcript(vec![utterance(&text, 0.0, 3.0)]), &Layout::default());
         let rows: Vec<&String> = cues.iter().flat_map(|cue| &cue.rows).collect();
         assert_eq!(rows, ["see", &long, "there"]);
     }
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn japanese_breaks_between_characters() {
         let text = "これは日本語の字幕です。".repeat(6);
-        let cues = cues(&transcript(vec![utterance(&text, 0.0, 6.0)]), &Layout::default());
+        let cues = lay_out(&transcript(vec![utterance(&text, 0.0, 6.0)]), &Layout::default());
         assert!(cues.iter().flat_map(|cue| &cue.rows).all(|row| row.chars().count() <= 42));
         assert!(cues.iter().all(|cue| cue.rows.iter().all(|row| !row.starts_with('。'))));
     }
@@ -434,13 +434,13 @@ mod tests {
     fn no_lone_word_is_left_for_the_next_cue() {
         let text = "and mister john dashwood had then leisure to consider how much there might be \
                     prudently now";
-        let cues = cues(&transcript(vec![utterance(text, 0.0, 6.0)]), &Layout::default());
+        let cues = lay_out(&transcript(vec![utterance(text, 0.0, 6.0)]), &Layout::default());
         assert!(cues.iter().all(|cue| cue.rows.concat().len() > 30), "{cues:?}");
     }
 
     #[test]
     fn short_cues_are_stretched_as_far_as_there_is_room() {
-        let cues = cues(
+        let cues = lay_out(
             &transcript(vec![utterance("Hi.", 1.0, 1.1), utterance("You.", 1.3, 1.4), utterance("Me.", 9.0, 9.1)]),
             &Layout::default(),
         );
@@ -546,7 +546,7 @@ mod tests {
             utterances in prop::collection::vec(any_utterance(), 0..12),
             layout in any_layout(),
         ) {
-            let cues = cues(&transcript(utterances), &layout);
+            let cues = lay_out(&transcript(utterances), &layout);
             for cue in &cues {
                 prop_assert!(cue.start < cue.end, "{cue:?}");
                 prop_assert!(!cue.rows.is_empty());
@@ -561,7 +561,7 @@ mod tests {
         #[test]
         fn nothing_said_is_lost(text in any_text(), layout in any_layout()) {
             let said = utterance(&text, 1.0, 20.0);
-            let cues = cues(&transcript(vec![said]), &layout);
+            let cues = lay_out(&transcript(vec![said]), &layout);
             let shown = letters(cues.iter().flat_map(|cue| &cue.rows));
             prop_assert_eq!(shown, letters([&text].into_iter()));
         }
@@ -569,7 +569,7 @@ mod tests {
         #[test]
         fn words_stay_in_order(words in prop::collection::vec("[a-z]{1,9}[.,]?", 1..60)) {
             let text = words.join(" ");
-            let cues = cues(&transcript(vec![utterance(&text, 0.0, 30.0)]), &Layout::default());
+            let cues = lay_out(&transcript(vec![utterance(&text, 0.0, 30.0)]), &Layout::default());
             let shown: Vec<&str> =
                 cues.iter().flat_map(|cue| &cue.rows).flat_map(|row| row.split(' ')).collect();
             prop_assert_eq!(shown, words);
@@ -578,14 +578,14 @@ mod tests {
         #[test]
         fn rows_keep_the_limit(text in "([a-zé]{1,12}[,.!?]? ){0,60}", limit in 13..60_usize) {
             let layout = Layout { maximum_characters_per_row: limit, ..Layout::default() };
-            let cues = cues(&transcript(vec![utterance(&text, 0.0, 30.0)]), &layout);
+            let cues = lay_out(&transcript(vec![utterance(&text, 0.0, 30.0)]), &layout);
             let longest = cues.iter().flat_map(|cue| &cue.rows).map(|row| row.chars().count()).max();
             prop_assert!(longest.unwrap_or(0) <= limit);
         }
 
         #[test]
         fn an_srt_reads_back_as_it_was(utterances in prop::collection::vec(any_utterance(), 0..12)) {
-            let mut cues = cues(&transcript(utterances), &Layout::default());
+            let mut cues = lay_out(&transcript(utterances), &Layout::default());
             let read = parse_srt(&srt(&cues));
             for row in cues.iter_mut().flat_map(|cue| &mut cue.rows) {
                 *row = row.replace("-->", "→");
@@ -602,7 +602,7 @@ mod tests {
             utterances in prop::collection::vec(any_utterance(), 0..12),
             note in any::<String>(),
         ) {
-            let cues = cues(&transcript(utterances), &Layout::default());
+            let cues = lay_out(&transcript(utterances), &Layout::default());
             let file = vtt(&cues, Some(&note));
             prop_assert_eq!(file.matches("-->").count(), cues.len());
             prop_assert_eq!(file.split("\n\n").count(), cues.len() + 2);

@@ -91,12 +91,12 @@ impl<'a> Temporary<'a> {
     }
 
     /// Another file has its name now.
-    pub(super) fn give_up_name(&mut self) {
+    pub(super) fn clear_name(&mut self) {
         self.name = None;
     }
 
     /// It has this name again.
-    pub(super) fn take_name(&mut self, name: OsString) {
+    pub(super) fn set_name(&mut self, name: OsString) {
         self.name = Some(name);
     }
 
@@ -164,12 +164,12 @@ impl WorkFolder {
     }
 
     /// Whether it is tried that two files change places.
-    pub(super) fn exchanges(&self) -> bool {
+    pub(super) fn supports_exchange(&self) -> bool {
         self.exchanges
     }
 
     #[cfg(test)]
-    pub(super) fn exchanging(self, exchanges: bool) -> Self {
+    pub(super) fn with_exchange(self, exchanges: bool) -> Self {
         Self { exchanges, ..self }
     }
 
@@ -192,7 +192,7 @@ pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     let mut removed = 0;
     for name in beneath::names(fd.as_fd())? {
         let name = name?;
-        if exchange::is_swapped(&name) {
+        if exchange::is_swap_name(&name) {
             // While somebody is at it, or where it cannot be done, it is for the next sweep.
             let _ = exchange::recover(&fd, &name);
         }

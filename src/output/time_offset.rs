@@ -21,13 +21,13 @@ pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 ///
 /// # Errors
 /// It is not as the interface has it.
-pub fn in_time(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
+pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
     let carried = {
         let as_sent: Record<IgnoredAny, BoundedValue> = serde_json::from_slice(&raw)?;
-        as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_carrying)
+        as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part)
     };
     let late_ms = carried.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
-    let shifted = match later(&raw, late_ms) {
+    let shifted = match shift_times(&raw, late_ms) {
         Cow::Owned(shifted) => Some(shifted),
         Cow::Borrowed(_) => None,
     };
@@ -46,7 +46,7 @@ struct Parts<'a> {
 /// The whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under
 /// `start` and `end` at any depth, and the times of subtitles. What is no JSON object, or has no `result`,
 /// is given back as it is.
-pub fn later(raw: &[u8], late_ms: u64) -> Cow<'_, [u8]> {
+pub fn shift_times(raw: &[u8], late_ms: u64) -> Cow<'_, [u8]> {
     let shifted = std::str::from_utf8(raw).ok().filter(|_| late_ms > 0).and_then(|answer| {
         let Parts { result } = serde_json::from_str(answer).ok()?;
         let result = result?.get();
@@ -174,7 +174,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn shifted(answer: &str, late_ms: u64) -> String {
-        String::from_utf8(later(answer.as_bytes(), late_ms).into_owned()).unwrap()
+        String::from_utf8(shift_times(answer.as_bytes(), late_ms).into_owned()).unwrap()
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
         for answer in ["", "[]", "no json", "{}", r#"{"result": null}"#, "{\"result\": \"\u{e9}\"}"] {
             assert_eq!(shifted(answer, 1_000), answer);
         }
-        assert_eq!(&*later(b"\xff{}", 1_000), b"\xff{}");
+        assert_eq!(&*shift_times(b"\xff{}", 1_000), b"\xff{}");
     }
 
     proptest! {

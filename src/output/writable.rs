@@ -2,7 +2,7 @@
 
 use super::temporary::{Temporary, WorkFolder};
 use crate::beneath::RootedPath;
-use crate::permission::{denied, said};
+use crate::permission::{denied_message, describe_error};
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum Unwritable {
         folder: PathBuf,
     },
     /// This user may not write there.
-    #[error("cannot write outputs: {}", denied(folder))]
+    #[error("cannot write outputs: {}", denied_message(folder))]
     NoPermission {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
@@ -46,7 +46,7 @@ pub enum Unwritable {
         left: Option<(u64, u64)>,
     },
     /// Anything else that the system said.
-    #[error("cannot write outputs to {}: {}", folder.display(), said(source, folder))]
+    #[error("cannot write outputs to {}: {}", folder.display(), describe_error(source, folder))]
     Io {
         /// It, or the folder that it would be made in.
         folder: PathBuf,

@@ -61,7 +61,7 @@ impl LogLimit {
 
 impl Logged {
     fn is_over(&self, now: Timestamp) -> bool {
-        now.since(self.since) >= WINDOW
+        now.duration_since(self.since) >= WINDOW
     }
 }
 

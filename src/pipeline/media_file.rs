@@ -6,13 +6,13 @@ use crate::blocking::blocking;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::{FileLook, hash, look};
+use crate::source::metadata::stamp::{FileLook, hash, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::{Recording, below, recording};
+use crate::source::place::{Recording, recording, resolve_below};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -54,7 +54,9 @@ impl MediaFile {
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
         match mount.storage() {
             Storage::Bucket(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
-            Storage::Folder(_) => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
+            Storage::Folder(_) => {
+                Self::File { path: resolve_below(&mount.source().folder, path), disk: mount.disk_at(path) }
+            }
         }
     }
 
@@ -73,7 +75,7 @@ impl MediaFile {
     pub fn unread(&self, state: &Stamp) -> Option<Hash> {
         match self {
             Self::File { .. } => None,
-            Self::Object { bucket, path } => bucket.is_by_url().then(|| bucket.identity(path, state)),
+            Self::Object { bucket, path } => bucket.is_fetched_by_service().then(|| bucket.surrogate_hash(path, state)),
             Self::Remote(content) => Some(*content),
         }
     }
@@ -81,7 +83,7 @@ impl MediaFile {
     /// What a look at it or a read of it failed with, in words.
     pub fn said(&self, error: &io::Error) -> String {
         match self {
-            Self::File { path, .. } => said(error, &path.full()),
+            Self::File { path, .. } => describe_error(error, &path.full()),
             Self::Object { .. } | Self::Remote(_) => error.to_string(),
         }
     }
@@ -112,7 +114,7 @@ impl MediaFile {
                 let known = known.to_owned();
                 blocking(move || presence(&path, &known)).await
             }
-            Self::Object { bucket, path } => match bucket.look(&path).await {
+            Self::Object { bucket, path } => match bucket.stat(&path).await {
                 Ok(FileLook::Nothing) => Presence::Gone,
                 Ok(_) => Presence::There,
                 Err(error) => Presence::Unknown(format!("cannot check in the bucket: {error}")),
@@ -127,8 +129,8 @@ impl MediaFile {
     /// What the file system or the server says.
     pub async fn look(&self) -> io::Result<FileLook> {
         match self.clone() {
-            Self::File { path, disk } => blocking(move || look(&path, disk)).await,
-            Self::Object { bucket, path } => bucket.look(&path).await,
+            Self::File { path, disk } => blocking(move || stat(&path, disk)).await,
+            Self::Object { bucket, path } => bucket.stat(&path).await,
             Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -140,7 +142,7 @@ impl MediaFile {
     pub async fn hash(&self) -> io::Result<Hash> {
         match self.clone() {
             Self::File { path, .. } => blocking(move || hash(&path)).await,
-            Self::Object { bucket, path } => match bucket.look(&path).await? {
+            Self::Object { bucket, path } => match bucket.stat(&path).await? {
                 FileLook::File(stamp) => bucket.hash(&path, stamp).await,
                 _ => Err(io::ErrorKind::NotFound.into()),
             },
@@ -154,14 +156,14 @@ impl MediaFile {
         match self.clone() {
             Self::File { path, disk } => {
                 blocking(move || {
-                    let looked = look(&path, disk);
+                    let looked = stat(&path, disk);
                     let content = (is_same(&looked) && wants_hash).then(|| hash(&path)).transpose();
                     (looked, content)
                 })
                 .await
             }
             Self::Object { bucket, path } => {
-                let looked = bucket.look(&path).await;
+                let looked = bucket.stat(&path).await;
                 let content = match is_same(&looked) && wants_hash {
                     true => bucket.hash(&path, seen).await.map(Some),
                     false => Ok(None),

@@ -7,7 +7,7 @@ use crate::domain::cron_line::NEVER;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
-use crate::domain::reason::is_paused;
+use crate::domain::reason::is_pausable;
 use crate::domain::window::WindowState;
 use crate::domain::zone::Zone;
 use crate::source::mount::source_mount::Mount;
@@ -30,7 +30,7 @@ pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Clo
 /// Whether something that needs so long may be begun.
 pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
     source.submit.as_ref().is_none_or(|windows| match windows.at(wall) {
-        WindowState::Open { until } => until.since(wall) > needs,
+        WindowState::Open { until } => until.duration_since(wall) > needs,
         WindowState::Shut { .. } => false,
     })
 }
@@ -38,7 +38,7 @@ pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
 /// A job as it is told. One that is not sent because its source is shut has no row that says so.
 pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
     let Some(source) = mounts.get(&job.key.source).map(|mount| mount.source()) else { return job };
-    let Some(windows) = source.submit.as_ref().filter(|_| is_paused(&job)) else { return job };
+    let Some(windows) = source.submit.as_ref().filter(|_| is_pausable(&job)) else { return job };
     let WindowState::Shut { until } = windows.at(at.wall) else { return job };
     // What waits for longer, or for a person, is told as that.
     if job.due.is_none_or(|due| due >= until) {
@@ -49,7 +49,7 @@ pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> 
             "the source's window is closed and never opens again (`submit`: {windows}): change `submit` in \
              jobs.toml"
         ),
-        until => format!("the source's window is closed until {}; `submit`: {windows}", Zone::UTC.shown(until)),
+        until => format!("the source's window is closed until {}; `submit`: {windows}", Zone::UTC.format_minute(until)),
     };
-    job.resting((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
+    job.deferred((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
 }

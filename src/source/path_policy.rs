@@ -10,7 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::place::{full_path, outputs_beside};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -101,8 +101,8 @@ pub struct PathPolicy<'s> {
 impl<'s> PathPolicy<'s> {
     /// As the folders of all sources lie now. Blocks.
     pub fn new(source: &'s Source) -> Self {
-        let known = source.places.known();
-        Self { roots: known.of(&source.roots), source, known, located: RefCell::default() }
+        let known = source.places.current();
+        Self { roots: known.places_of(&source.roots), source, known, located: RefCell::default() }
     }
 
     fn rules(&self) -> PathRules<'_> {
@@ -114,7 +114,7 @@ impl<'s> PathPolicy<'s> {
     /// # Errors
     /// Why it may not.
     pub fn row(&self, row: &ManifestRow) -> Result<(), Denied> {
-        self.row_for(row, self.source.places.is_elsewhere(&self.source.service))
+        self.row_for(row, self.source.places.is_hosted(&self.source.service))
     }
 
     /// The same for a service that is `elsewhere`, or is not.
@@ -124,7 +124,7 @@ impl<'s> PathPolicy<'s> {
         }
         match &row.output {
             // By a person's word at the command line.
-            Some(output) if row.is_by_command() => self.not_own(&full_path(&self.source.folder, &output.folder)),
+            Some(output) if row.is_by_command() => self.check_not_own(&full_path(&self.source.folder, &output.folder)),
             Some(output) => self.outputs(output),
             None => Ok(()),
         }
@@ -136,7 +136,7 @@ impl<'s> PathPolicy<'s> {
     /// Why it may not name it.
     pub fn media(&self, path: &RelPath) -> Result<Allowed, Denied> {
         let path = full_path(&self.source.folder, path);
-        self.is_media(&path)?;
+        self.check_media_extension(&path)?;
         self.file(&path)
     }
 
@@ -144,16 +144,16 @@ impl<'s> PathPolicy<'s> {
     ///
     /// # Errors
     /// Why a row may not name it.
-    pub fn named(&self, path: &RelPath) -> Result<(), Denied> {
-        self.is_media(&full_path(&self.source.folder, path))?;
-        self.placed(path)
+    pub fn check_media_name(&self, path: &RelPath) -> Result<(), Denied> {
+        self.check_media_extension(&full_path(&self.source.folder, path))?;
+        self.check_location(path)
     }
 
     /// The same whatever its ending is. Blocks.
     ///
     /// # Errors
     /// Why a row may not name it.
-    pub fn placed(&self, path: &RelPath) -> Result<(), Denied> {
+    pub fn check_location(&self, path: &RelPath) -> Result<(), Denied> {
         self.located_file(&full_path(&self.source.folder, path)).map(drop)
     }
 
@@ -161,7 +161,7 @@ impl<'s> PathPolicy<'s> {
     ///
     /// # Errors
     /// What to do if it is one all the same.
-    pub fn is_media(&self, path: &Path) -> Result<(), Denied> {
+    pub fn check_media_extension(&self, path: &Path) -> Result<(), Denied> {
         let below = path.strip_prefix(&self.source.folder).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         if self.source.places.is_media(path) || self.source.include.is_match(below) {
             return Ok(());
@@ -227,7 +227,7 @@ impl<'s> PathPolicy<'s> {
     ///
     /// # Errors
     /// That it is.
-    pub fn not_own(&self, folder: &Path) -> Result<(), Denied> {
+    pub fn check_not_own(&self, folder: &Path) -> Result<(), Denied> {
         let real = folder.ancestors().find_map(|above| above.canonicalize().ok().map(|real| (above, real)));
         let real = real.map(|(above, real)| real.join(folder.strip_prefix(above).unwrap_or(Path::new(""))));
         let ids = real.iter().flat_map(|real| real.ancestors()).filter_map(|above| above.symlink_metadata().ok());
@@ -243,7 +243,7 @@ impl<'s> PathPolicy<'s> {
     /// Why it is not written.
     pub fn written(&self, job: &Job) -> Result<(), Denied> {
         let folder = outputs_beside(self.source, job).parent().full();
-        self.not_own(&folder)?;
+        self.check_not_own(&folder)?;
         match self.locate(&folder) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
             Located::Linked { link } => Err(Denied::Held(PathHold::Linked { what: PathUse::Outputs, link })),
@@ -278,7 +278,7 @@ fn look(path: &Path) -> PathEntry {
         Ok(meta) if meta.is_symlink() => PathEntry::Link,
         Ok(_) => PathEntry::Other,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => PathEntry::Nothing,
-        Err(error) => PathEntry::Unknown(said(&error, path)),
+        Err(error) => PathEntry::Unknown(describe_error(&error, path)),
     }
 }
 
@@ -288,7 +288,7 @@ fn id(meta: &Metadata) -> FileId {
 
 impl Denied {
     /// Behind what names the row: "row 3 of list.csv …".
-    pub fn words(&self, source: &Source) -> String {
+    pub fn describe(&self, source: &Source) -> String {
         match self {
             Self::Refused(words) => words.clone(),
             Self::Held(held) => held.words(source),
@@ -297,9 +297,9 @@ impl Denied {
 
     /// What the job of a row, or of a file, waits for.
     pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
-        let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), ManifestRow::place);
+        let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), ManifestRow::location);
         let kind = if self.passes(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
-        Fault::new(kind, format!("{who} {}", self.words(source)), now)
+        Fault::new(kind, format!("{who} {}", self.describe(source)), now)
     }
 
     /// Whether it is over when the disk is as it was, whatever is configured. Nobody lists the folder of a link among
@@ -416,7 +416,7 @@ fn quoted(text: &str) -> String {
 ///
 /// # Errors
 /// Why nothing of it.
-pub fn of_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied> {
+pub fn check_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied> {
     if !source.is_local() {
         return Ok(());
     }
@@ -439,7 +439,7 @@ mod tests {
     fn judged(source: &Source, path: &str) -> String {
         match PathPolicy::new(source).media(&RelPath::new(path)) {
             Ok(allowed) => format!("allowed: {}", allowed.path.display()),
-            Err(denied) => denied.words(source),
+            Err(denied) => denied.describe(source),
         }
     }
 
@@ -451,7 +451,7 @@ mod tests {
         let words = judged(&source("roots = [\"/srv/a/b\"]"), "/srv/a/x.wav");
         assert!(words.contains(r#"to the [[source]] "lists" in jobs.toml: roots = ["/srv/a"]; then"#), "{words}");
         let odd = RelPath::new(&b"/mnt/\xff/deep/a.wav"[..]);
-        let words = PathPolicy::new(&with).media(&odd).unwrap_err().words(&with);
+        let words = PathPolicy::new(&with).media(&odd).unwrap_err().describe(&with);
         assert!(words.contains(r#""/mnt"]"#), "{words}");
     }
 

@@ -6,7 +6,7 @@ use crate::domain::job::Job;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::domain::remote::identity;
+use crate::domain::remote::surrogate_hash;
 use crate::source::metadata::bag;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -31,15 +31,15 @@ pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
 
 /// What is named below a folder, to be resolved there. An absolute name that leads elsewhere is trusted but for its
 /// last component.
-pub fn below(folder: &Path, path: &RelPath) -> RootedPath {
+pub fn resolve_below(folder: &Path, path: &RelPath) -> RootedPath {
     RootedPath::named(folder, Path::new(OsStr::from_bytes(path.as_bytes())))
 }
 
 /// A file that a row names, below the innermost of the roots that it lies under: behind that no link is followed. What
 /// lies under none is as in [`below`]; who may be sent is decided by [`crate::source::path_policy`].
-pub fn named_by_row(source: &Source, path: &RelPath) -> RootedPath {
+pub fn row_file(source: &Source, path: &RelPath) -> RootedPath {
     let whole = full_path(&source.folder, path);
-    rooted(source, &whole).unwrap_or_else(|| below(&source.folder, path))
+    rooted(source, &whole).unwrap_or_else(|| resolve_below(&source.folder, path))
 }
 
 fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
@@ -50,10 +50,10 @@ fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
 /// Where a job's recording lies.
 pub fn recording(source: &Source, job: &Job) -> Recording {
     match job.row.as_deref().map(|row| &row.media) {
-        None if source.is_local() => Recording::File(below(&source.folder, &job.key.path)),
+        None if source.is_local() => Recording::File(resolve_below(&source.folder, &job.key.path)),
         None => Recording::Object(job.key.path.clone()),
-        Some(RowMedia::File(path)) => Recording::File(named_by_row(source, path)),
-        Some(RowMedia::Url(url)) => Recording::Remote(identity(&url.name(), None, None)),
+        Some(RowMedia::File(path)) => Recording::File(row_file(source, path)),
+        Some(RowMedia::Url(url)) => Recording::Remote(surrogate_hash(&url.name(), None, None)),
     }
 }
 
@@ -62,10 +62,10 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
 /// there. Blocks where the recording may lie in a bag.
 pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
     match &job.row {
-        None if !source.is_local() => below(&source.folder, &job.key.path),
-        None if let Some(place) = &source.place => below(place, &job.key.path),
-        None => bag::outside(&below(&source.folder, &job.key.path)),
-        Some(row) if row.output.is_none() => bag::outside(&of_row(source, row)),
+        None if !source.is_local() => resolve_below(&source.folder, &job.key.path),
+        None if let Some(place) = &source.output_folder => resolve_below(place, &job.key.path),
+        None => bag::output_base(&resolve_below(&source.folder, &job.key.path)),
+        Some(row) if row.output.is_none() => bag::output_base(&of_row(source, row)),
         Some(row) => of_row(source, row),
     }
 }
@@ -74,10 +74,10 @@ fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
     let root = source.folder.as_path();
     let (own_folder, name) = match &row.media {
         RowMedia::File(path) => {
-            let path = named_by_row(source, path);
+            let path = row_file(source, path);
             (path.parent(), path.file_name().to_owned())
         }
-        RowMedia::Url(url) => (below(root, &row.manifest).parent(), OsString::from(url.file_name())),
+        RowMedia::Url(url) => (resolve_below(root, &row.manifest).parent(), OsString::from(url.file_name())),
     };
     let Some(output) = &row.output else { return own_folder.join(name) };
     let folder = rooted(source, &full_path(root, &output.folder)).unwrap_or_else(|| folder_below(root, &output.folder));
@@ -120,7 +120,7 @@ pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &Roo
 /// may lie in a bag.
 pub fn may_be_made(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> bool {
     let folder = folder.full();
-    let is_placed = source.place.as_ref().is_some_and(|place| folder.starts_with(place));
+    let is_placed = source.output_folder.as_ref().is_some_and(|place| folder.starts_with(place));
     let is_ours = is_placed || folder.starts_with(&source.folder) && folder != source.folder;
     let in_bag = || recording.and_then(bag::bag_of).is_some_and(|bag| folder.starts_with(bag.full()));
     is_ours || in_bag()
@@ -136,7 +136,7 @@ mod tests {
     fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> ManifestRow {
         let output =
             output.map(|(folder, stem)| OutputPlace { folder: RelPath::new(folder), stem: stem.map(str::to_owned) });
-        ManifestRow { output, ..ManifestRow::bare(RelPath::new("lists/2024.csv"), 2, media) }
+        ManifestRow { output, ..ManifestRow::minimal(RelPath::new("lists/2024.csv"), 2, media) }
     }
 
     #[test]

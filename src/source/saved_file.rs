@@ -1,7 +1,7 @@
 //! Small JSON files of the state directory that are replaced whole.
 
 use crate::durable_file::{Durability, FinishedFile, RenamedFile, StagedFile, folder_of};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -17,8 +17,8 @@ pub fn load<T: DeserializeOwned>(file: &Path) -> Option<T> {
 ///
 /// # Errors
 /// What the file system says; then it is as before, or new and whole.
-pub fn put(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<()> {
-    write(file, ending, kept, durability)?.rename(file).and_then(RenamedFile::sync).map_err(at_state(file))
+pub fn save(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<()> {
+    write(file, ending, kept, durability)?.rename(file).and_then(RenamedFile::sync).map_err(explain_state_at(file))
 }
 
 /// Writes what is to become `file`: always under the same name, the file's with this ending, so that the next process
@@ -28,8 +28,8 @@ pub fn put(file: &Path, ending: &str, kept: &impl Serialize, durability: Durabil
 /// What the file system says.
 pub fn write(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<FinishedFile> {
     let (folder, temporary) = (folder_of(file)?, file.with_extension(ending));
-    fs::create_dir_all(folder).map_err(at_state(folder))?;
-    let mut staged = StagedFile::create_as(&temporary).map_err(at_state(&temporary))?;
+    fs::create_dir_all(folder).map_err(explain_state_at(folder))?;
+    let mut staged = StagedFile::create_as(&temporary).map_err(explain_state_at(&temporary))?;
     staged.write_all(&serde_json::to_vec(kept)?)?;
     staged.finish(durability)
 }

@@ -5,7 +5,7 @@
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::durable_file::{self, Durability};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::store::contract::{HistoryEntry, StoreError};
 use crate::store::index::job_index::id_hash;
 use crate::store::queue;
@@ -56,7 +56,7 @@ impl HistoryFiles {
     /// # Errors
     /// Where it cannot be made.
     pub fn open(dir: PathBuf) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at_state(&dir))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(explain_state_at(&dir))?;
         Ok(Self { dir, month: Mutex::new(None), purchases: Mutex::new(None) })
     }
 
@@ -76,7 +76,8 @@ impl HistoryFiles {
     }
 
     fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(&self.dir).map_err(at_state(&self.dir))?.collect::<io::Result<Vec<_>>>()?;
+        let entries =
+            std::fs::read_dir(&self.dir).map_err(explain_state_at(&self.dir))?.collect::<io::Result<Vec<_>>>()?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
         files.sort(); // a month's name sorts as the month does
@@ -117,7 +118,7 @@ impl HistoryFiles {
             }
         })?;
         let written = durable_file::replace(&self.dir.join(PURCHASES), kept.as_bytes(), Durability::ContentSynced);
-        written.map_err(at_state(&self.dir))?;
+        written.map_err(explain_state_at(&self.dir))?;
         *open = None;
         Ok(())
     }
@@ -126,7 +127,7 @@ impl HistoryFiles {
         let path = self.dir.join(PURCHASES);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            file => file.map_err(at_state(&path))?,
+            file => file.map_err(explain_state_at(&path))?,
         };
         let mut reader = BufReader::with_capacity(256 * 1024, file);
         let mut line = Vec::new();
@@ -150,7 +151,7 @@ impl HistoryFiles {
     /// Where it cannot be read.
     pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<HistoryEntry>> {
         let Some(path) = self.newest_file(now)? else { return Ok(Vec::new()) };
-        let mut file = File::open(&path).map_err(at_state(&path))?;
+        let mut file = File::open(&path).map_err(explain_state_at(&path))?;
         let len = file.seek(SeekFrom::End(0))?;
         let begin = len.saturating_sub(TAIL).max(self.compared(&path)).min(len);
         file.seek(SeekFrom::Start(begin))?;
@@ -171,7 +172,7 @@ impl HistoryFiles {
         let Some(path) = self.newest_file(now)? else { return Ok(()) };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let compared = self.dir.join(COMPARED);
-        std::fs::write(&compared, format!("{} {name}\n", path.metadata()?.len())).map_err(at_state(&compared))
+        std::fs::write(&compared, format!("{} {name}\n", path.metadata()?.len())).map_err(explain_state_at(&compared))
     }
 
     /// Bytes of this file that were compared.
@@ -188,7 +189,7 @@ impl HistoryFiles {
             let since_1970 = path.metadata().and_then(|meta| meta.modified()).ok()?.duration_since(UNIX_EPOCH).ok()?;
             Some(Timestamp(i64::try_from(since_1970.as_millis()).ok()?))
         };
-        let is_past = |at: &Timestamp| now.is_none_or(|now| *at <= now.after(AN_HOUR));
+        let is_past = |at: &Timestamp| now.is_none_or(|now| *at <= now.saturating_add(AN_HOUR));
         let files = self.files()?.into_iter().filter_map(|path| Some((written(&path).filter(is_past)?, path)));
         Ok(files.max().map(|(_, path)| path))
     }
@@ -244,7 +245,7 @@ fn month_of(at: Timestamp) -> String {
 /// Opens for appending; ends a line that was torn by a crash.
 fn whole_lines(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
-    let mut file = file.map_err(at_state(path))?;
+    let mut file = file.map_err(explain_state_at(path))?;
     if file.seek(SeekFrom::End(0))? > 0 {
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];
@@ -258,7 +259,7 @@ fn whole_lines(path: &Path) -> io::Result<File> {
 
 /// In the memory of one line. What does not parse was torn, and is passed over.
 fn read_file(path: &Path, job: JobId, notes: &mut Vec<HistoryEntry>) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(at_state(path))?);
+    let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(explain_state_at(path))?);
     let mark = format!("\"job\":{job},");
     let mut line = Vec::new();
     loop {

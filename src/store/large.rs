@@ -6,7 +6,7 @@
 
 use crate::domain::names::Hash;
 use crate::durable_file::{self, Durability};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ impl LargeValues {
         if self.synced().contains(&hash) {
             return Ok(hash);
         }
-        self.write(&hash, value).map_err(at_state(&self.dir))?;
+        self.write(&hash, value).map_err(explain_state_at(&self.dir))?;
         let mut synced = self.synced();
         if synced.len() >= REMEMBERED {
             synced.clear();
@@ -72,7 +72,7 @@ impl LargeValues {
     pub fn load(&self, hash: &Hash) -> io::Result<Vec<u8>> {
         let mut value = Vec::new();
         let path = self.path(hash);
-        File::open(&path).map_err(at_state(&path))?.take(LONGEST).read_to_end(&mut value)?;
+        File::open(&path).map_err(explain_state_at(&path))?.take(LONGEST).read_to_end(&mut value)?;
         if Hash::of(&value) == *hash {
             return Ok(value);
         }

@@ -4,7 +4,7 @@ use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use crate::domain::track_selection::TrackSelection;
 use crate::durable_file::{self, Durability, StagedFile};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs;
@@ -48,7 +48,7 @@ impl ParamFiles {
         if self.known(&hash).is_some() {
             return Ok(hash);
         }
-        self.write(&hash, canonical).map_err(at_state(&self.dir))?;
+        self.write(&hash, canonical).map_err(explain_state_at(&self.dir))?;
         self.remember(hash, parse(&hash, canonical)?);
         Ok(hash)
     }
@@ -80,7 +80,7 @@ impl ParamFiles {
             return Ok(params);
         }
         let path = self.path(hash);
-        let params = parse(hash, &fs::read(&path).map_err(at_state(&path))?)?;
+        let params = parse(hash, &fs::read(&path).map_err(explain_state_at(&path))?)?;
         Ok(self.remember(*hash, params))
     }
 
@@ -90,7 +90,7 @@ impl ParamFiles {
     /// As [`ParamFiles::load`], and `InvalidData` for a pick that a later build has written.
     pub fn order(&self, hash: &Hash) -> io::Result<(StoredParams, Option<TrackSelection>)> {
         let mut params = (*self.load(hash)?).clone();
-        let pick = TrackSelection::take(&mut params)?;
+        let pick = TrackSelection::take_from(&mut params)?;
         Ok((params, pick))
     }
 

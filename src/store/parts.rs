@@ -117,7 +117,7 @@ pub fn job(divided: SplitRecord, large: &LargeValues) -> Result<Job, String> {
         return Ok(job);
     }
     let fault = Fault::new(FaultKind::Asks, words(&job, &lost), job.since);
-    Ok(job.resting(None, Some(fault)))
+    Ok(job.deferred(None, Some(fault)))
 }
 
 fn words(job: &Job, lost: &[String]) -> String {

@@ -2,7 +2,7 @@
 //! reads and writes its settings before it takes that one: of two that make a queue at the same moment
 //! one could call the other's half of it damaged.
 
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -36,7 +36,7 @@ impl ProcessLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let path = state.join(NAME);
-        let mut held = lock(options.open(&path).map_err(at_state(&path)).map_err(LockError::Io)?)?;
+        let mut held = lock(options.open(&path).map_err(explain_state_at(&path)).map_err(LockError::Io)?)?;
         // For people. On a full disk nobody is told, and the lock holds all the same.
         let _ = held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id()));
         Ok(Self { held })
@@ -52,7 +52,7 @@ impl ProcessLock {
         match File::open(&path) {
             Ok(file) => lock(file).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(LockError::Io(at_state(&path)(error))),
+            Err(error) => Err(LockError::Io(explain_state_at(&path)(error))),
         }
     }
 }

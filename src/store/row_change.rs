@@ -24,13 +24,13 @@ pub fn compare(old: &Job, row: &ManifestRow, seen: RowSight, now: Timestamp, due
     let was_taken_out = matches!(old.stage, Stage::Skipped { why: Skip::Unlisted });
     match old.row.as_deref().filter(|_| !was_taken_out) {
         Some(known) if known == row => RowChange::Same,
-        Some(known) if known.orders_as(row) && !is_answered(old, known, row) => {
+        Some(known) if known.requests_same_as(row) && !is_answered(old, known, row) => {
             RowChange::Noted(Box::new(Job { row: Some(Box::new(row.clone())), ..old.clone() }))
         }
         _ => {
             let old = Job { seen: seen.stamp().unwrap_or(old.seen), ..old.clone() };
-            match old.on(JobEvent::Reordered { row: Box::new(row.clone()) }, now) {
-                Ok(new) => RowChange::Reordered(Box::new(new.resting(Some(due), row.waits(seen, now)))),
+            match old.apply(JobEvent::Reordered { row: Box::new(row.clone()) }, now) {
+                Ok(new) => RowChange::Reordered(Box::new(new.deferred(Some(due), row.wait_fault(seen, now)))),
                 Err(_) => RowChange::Later,
             }
         }
@@ -62,7 +62,7 @@ mod tests {
     fn row() -> ManifestRow {
         ManifestRow {
             languages: vec!["en".to_owned()],
-            ..ManifestRow::bare(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new("talk.wav")))
+            ..ManifestRow::minimal(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new("talk.wav")))
         }
     }
 
@@ -88,12 +88,12 @@ mod tests {
             panic!("another language is another order")
         };
         assert_eq!((new.stage.kind(), new.round, new.due), (StageKind::Found, 1, Some(Timestamp(9))));
-        assert!(new.is_vouched() && new.made_from.is_none() && new.fault.is_none());
+        assert!(new.is_confirmed_complete() && new.made_from.is_none() && new.fault.is_none());
         let edited = ManifestRow { languages: vec!["de".to_owned()], ..row() };
         let RowChange::Reordered(waits) = super::compare(&done, &edited, RowSight::Nothing, NOW, Timestamp(9)) else {
             panic!("another language is another order")
         };
-        assert!(waits.is_missed(), "what is known not to be there need not be looked for at once");
+        assert!(waits.awaits_file(), "what is known not to be there need not be looked for at once");
         let Stage::Written { order, transcription, .. } = written() else { unreachable!() };
         let running = job(Stage::Submitted { order, transcription });
         assert_eq!(compare(&running, ManifestRow { languages: Vec::new(), ..row() }), RowChange::Later);
@@ -105,7 +105,7 @@ mod tests {
         let RowChange::Reordered(new) = compare(&taken_out, &row(), RowSight::Nothing, NOW, Timestamp(9)) else {
             panic!("the row is there again")
         };
-        assert!(new.stage.kind() == StageKind::Found && new.is_missed());
+        assert!(new.stage.kind() == StageKind::Found && new.awaits_file());
         let empty = job(Stage::Skipped { why: Skip::Empty });
         assert_eq!(compare(&empty, &row(), RowSight::Unknown, NOW, NOW), RowChange::Same);
     }

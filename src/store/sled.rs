@@ -24,7 +24,7 @@ use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::durable_file;
-use crate::permission::{at_state, without_fix};
+use crate::permission::{explain_state_at, split_fix};
 use crate::store::contract::{KnownPurchase, StoreError};
 use crate::store::decode::in_order;
 use crate::store::index::job_index::order_hash;
@@ -144,12 +144,14 @@ pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, SnapshotFolder)>, Sto
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     make_private(to)?;
-    for entry in std::fs::read_dir(from).map_err(at_state(from))? {
+    for entry in std::fs::read_dir(from).map_err(explain_state_at(from))? {
         let entry = entry?;
         let place = to.join(entry.file_name());
         match entry.file_type()? {
             kind if kind.is_dir() => copy_files(&entry.path(), &place)?,
-            kind if kind.is_file() => drop(std::fs::copy(entry.path(), place).map_err(at_state(&entry.path()))?),
+            kind if kind.is_file() => {
+                std::fs::copy(entry.path(), place).map_err(explain_state_at(&entry.path()))?;
+            }
             _ => {}
         }
     }
@@ -233,7 +235,7 @@ fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Time
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
-    let file = File::open(queue.join("db")).map_err(at_state(&queue.join("db")))?;
+    let file = File::open(queue.join("db")).map_err(explain_state_at(&queue.join("db")))?;
     greet(&db)?;
     if trust == Trust::Repaired {
         forget_trust(&db)?;
@@ -315,7 +317,7 @@ fn sync(path: &Path) -> io::Result<()> {
     match durable_file::sync(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(at_state(path)(error)),
+        Err(error) => Err(explain_state_at(path)(error)),
     }
 }
 
@@ -414,13 +416,13 @@ fn is_worlds(kind: io::ErrorKind) -> bool {
 }
 
 fn unwritable(path: &Path, error: io::Error) -> StoreError {
-    let error = at_state(path)(error);
+    let error = explain_state_at(path)(error);
     let fix = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Free space on that disk",
         io::ErrorKind::ReadOnlyFilesystem => "Remount that disk read-write",
         _ => "Check that disk and the system log",
     };
-    let is_explained = error.raw_os_error().is_none() && without_fix(&error.to_string()).1.is_some();
+    let is_explained = error.raw_os_error().is_none() && split_fix(&error.to_string()).1.is_some();
     let (dir, fix) = (path.display(), if is_explained { "Fix this" } else { fix });
     StoreError::Unwritable(format!(
         "cannot write the queue in {dir}: {error}. {fix}, then start scribed again. No confirmed change is lost."
@@ -996,7 +998,7 @@ mod tests {
     async fn buy(store: &QueueStore, name: &[u8], id: &str) {
         let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
         let order = PurchaseKey { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
-        let until = NOW.after(Duration::from_secs(60));
+        let until = NOW.saturating_add(Duration::from_secs(60));
         let claimed = store.claim(&[StageKind::Found], ALL, NOW, until, ClaimLimit::of(9)).await.unwrap();
         let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();
         let charge = crate::domain::charge::Charge {
@@ -1017,13 +1019,13 @@ mod tests {
         let upload = AudioAt::Remote { remote_since: NOW };
         let token = Token::new(&order, job.key.tag(), 0);
         let intent = Intent { token, origin: "o".into(), key: "k".into(), service_date: None, sent_at: NOW };
-        job = job.on(JobEvent::Settled, NOW).unwrap();
-        job = job.on(JobEvent::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
-        job = job.on(JobEvent::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
-        job = job.on(JobEvent::Intended { intent }, NOW).unwrap();
+        job = job.apply(JobEvent::Settled, NOW).unwrap();
+        job = job.apply(JobEvent::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
+        job = job.apply(JobEvent::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
+        job = job.apply(JobEvent::Intended { intent }, NOW).unwrap();
         store.commit(&lease, &job, Hold::Keep).await.unwrap();
         let intended = job.clone();
-        job = job.on(JobEvent::Created { transcription }, NOW).unwrap();
+        job = job.apply(JobEvent::Created { transcription }, NOW).unwrap();
         store.commit(&lease.seeing(&intended), &job, Hold::Release).await.unwrap();
     }
 
@@ -1077,7 +1079,7 @@ mod tests {
         runtime.block_on(async {
             let store = open(dir.path()).unwrap();
             buy(&store, b"a", "t-1").await;
-            let later = NOW.after(Duration::from_secs(61));
+            let later = NOW.saturating_add(Duration::from_secs(61));
             store.admit(&key(b"later"), stamp(1), later, later).await.unwrap();
         });
         std::fs::remove_dir_all(dir.path().join("queue")).unwrap();
@@ -1094,7 +1096,7 @@ mod tests {
     #[test]
     fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
         let (dir, runtime) = trusted_with_one_job();
-        let at = NOW.after(Duration::from_secs(600));
+        let at = NOW.saturating_add(Duration::from_secs(600));
         let note = HistoryEntry {
             at,
             job: JobId(1),

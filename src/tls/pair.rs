@@ -2,7 +2,7 @@
 
 use super::validity::{self, Validity};
 use crate::domain::names::Hash;
-use crate::permission::said;
+use crate::permission::describe_error;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -38,7 +38,7 @@ pub struct Pair {
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
     /// A file is missing or closed to this user.
-    #[error("cannot read {}: {}", path.display(), said(error, path))]
+    #[error("cannot read {}: {}", path.display(), describe_error(error, path))]
     Unreadable {
         /// The file.
         path: PathBuf,

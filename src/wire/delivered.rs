@@ -580,7 +580,7 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::missing::named;
+    use crate::domain::missing::join_names;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -659,24 +659,24 @@ mod tests {
         for success in [true, false] {
             let results = json!([done("EN"), bad, done("de"), empty]);
             let told = of(json!({ "success": success, "is_empty": false, "error": null, "results": results }));
-            assert_eq!(named(&told), "translation fr, translation it");
+            assert_eq!(join_names(&told), "translation fr, translation it");
             assert_eq!(told[0].words.as_deref(), Some("no model"));
         }
         let left_out = of(json!({ "success": true, "is_empty": false, "results": [done("en")] }));
-        assert_eq!(named(&left_out), "translation fr, translation de, translation it");
-        assert_eq!(named(&of(failed("quota"))), "translation en, translation fr, translation de, translation it");
+        assert_eq!(join_names(&left_out), "translation fr, translation de, translation it");
+        assert_eq!(join_names(&of(failed("quota"))), "translation en, translation fr, translation de, translation it");
         assert!(of(failed("quota")).iter().all(|part| part.words.as_deref() == Some("quota")));
-        assert_eq!(named(&of(Value::Null)), "translation en, translation fr, translation de, translation it");
+        assert_eq!(join_names(&of(Value::Null)), "translation en, translation fr, translation de, translation it");
         let nameless = json!({ "full_transcript": "x" });
         let in_order = json!([nameless, nameless, { "error": "late" }, nameless]);
-        assert_eq!(named(&of(json!({ "success": true, "results": in_order }))), "translation de");
+        assert_eq!(join_names(&of(json!({ "success": true, "results": in_order }))), "translation de");
         let silence = json!({ "full_transcript": "", "utterances": [] });
         let of_silence =
             |envelope: Value| missing(&request, &json!({ "transcription": silence, "translation": envelope }));
         assert_eq!(of_silence(json!({ "success": true, "is_empty": true, "results": [] })), []);
         assert_eq!(of_silence(json!({ "success": true, "results": [empty, done("en")] })), []);
         let no_targets = json!({ "translation": true });
-        assert_eq!(named(&missing(&no_targets, &json!({ "translation": failed("x") }))), "translation");
+        assert_eq!(join_names(&missing(&no_targets, &json!({ "translation": failed("x") }))), "translation");
     }
 
     #[test]
@@ -688,11 +688,11 @@ mod tests {
         };
         assert_eq!((by(json!(0)), by(json!("A"))), (vec![], vec![]));
         for speaker in [Value::Null, json!("speaker_not_activated")] {
-            assert_eq!(named(&by(speaker)), "diarization");
+            assert_eq!(join_names(&by(speaker)), "diarization");
         }
         assert_eq!(missing(&request, &json!({ "transcription": { "utterances": [] } })), [], "nobody speaks");
         let envelope = json!({ "transcription": said(), "diarization": failed("no") });
-        assert_eq!(named(&missing(&request, &envelope)), "diarization");
+        assert_eq!(join_names(&missing(&request, &envelope)), "diarization");
     }
 
     #[test]
@@ -710,7 +710,7 @@ mod tests {
         }
         for result in [json!({}), json!({ "transcription": inner(json!([failed("x")])) }), json!({ "sentences": null })]
         {
-            assert_eq!(named(&missing(&request, &result)), "sentences", "{result}");
+            assert_eq!(join_names(&missing(&request, &result)), "sentences", "{result}");
         }
     }
 
@@ -732,7 +732,7 @@ mod tests {
         let request = json!({ "custom_vocabulary": true, "custom_spelling": true, "punctuation_enhanced": true });
         assert_eq!(missing(&request, &json!({ "transcription": said() })), []);
         let result = json!({ "custom_vocabulary": failed("unknown word"), "custom_spelling": null });
-        assert_eq!(named(&missing(&request, &result)), "custom_vocabulary");
+        assert_eq!(join_names(&missing(&request, &result)), "custom_vocabulary");
     }
 
     #[test]

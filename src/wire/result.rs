@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for BillVisitor {
             }
         }
         let audio = head.audio();
-        Ok(ResultBill(audio.billed.or_else(|| audio.to_reserve())))
+        Ok(ResultBill(audio.billed.or_else(|| audio.reservation_millis())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ResultBill, A::Error> {

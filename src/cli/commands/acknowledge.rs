@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::{BatchResult, for_each_selected};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, Selection};
 use crate::domain::reason::reason;
@@ -22,7 +22,7 @@ pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, Comman
     let way = QueueAccess::find(&config).await?;
     let mut work = Work { context, each: BatchResult::default() };
     for typed in &args.jobs {
-        let put = way.put(ControlRequest::Acknowledge { job: wanted(typed)? }).await?;
+        let put = way.try_request(ControlRequest::Acknowledge { job: parse_job_selector(typed)? }).await?;
         work.count(typed, put)?;
     }
     for selection in selections {
@@ -30,7 +30,7 @@ pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, Comman
         for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
     }
     let done = work.each.done;
-    context.say(&format!("{done} acknowledged: `once` and `status --check` ignore them until they change"))?;
+    context.print_line(&format!("{done} acknowledged: `once` and `status --check` ignore them until they change"))?;
     Ok(work.each.exit_code())
 }
 
@@ -52,12 +52,12 @@ impl Work<'_> {
         match put {
             Ok(ControlAnswer::Acknowledged(job)) => {
                 self.each.done += 1;
-                self.context.emit(&row(&job))?;
+                self.context.print_json(&row(&job))?;
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                Ok(self.context.say(&format!("job {id}: {source}/{path}: {}", reason(&job)))?)
+                Ok(self.context.print_line(&format!("job {id}: {source}/{path}: {}", reason(&job)))?)
             }
-            Ok(_) => Err(strange()),
-            Err(refusal) => self.each.refused(self.context, asked, refusal),
+            Ok(_) => Err(protocol_mismatch()),
+            Err(refusal) => self.each.record_refusal(self.context, asked, refusal),
         }
     }
 }

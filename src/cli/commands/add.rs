@@ -5,9 +5,9 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, place, source, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_media_address, protocol_mismatch, source};
 use crate::config::model::Config;
-use crate::control::place::{is_in_a_bucket, is_url};
+use crate::control::place::{is_object_address, is_url};
 use crate::control::transport::protocol::{Added, CommandRefusal, ControlAnswer, ControlRequest, UrlOrder};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::reason::reason;
@@ -36,7 +36,7 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
     for typed in &args.paths {
         let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };
         let put = match request(&config, args, typed)? {
-            Ok(request) => way.put(request).await?,
+            Ok(request) => way.try_request(request).await?,
             Err(why) => Err(CommandRefusal::Usage(format!("{}: {why}", shown.display()))),
         };
         match put {
@@ -44,8 +44,8 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
                 each.done += 1;
                 tell(context, &added)?;
             }
-            Ok(_) => return Err(strange()),
-            Err(refusal) => each.refused(context, &shown, refusal)?,
+            Ok(_) => return Err(protocol_mismatch()),
+            Err(refusal) => each.record_refusal(context, &shown, refusal)?,
         }
     }
     Ok(each.exit_code())
@@ -54,10 +54,10 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
 /// What is asked for; within, why an address is none.
 fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<ControlRequest, String>, CommandError> {
     if !is_address(typed) {
-        return Ok(Ok(ControlRequest::Add { path: place(typed)? }));
+        return Ok(Ok(ControlRequest::Add { path: parse_media_address(typed)? }));
     }
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
-    let outputs = args.outputs.as_deref().map(place).transpose()?;
+    let outputs = args.outputs.as_deref().map(parse_media_address).transpose()?;
     if let Some(place) = outputs.as_ref().filter(|place| !place.path().is_absolute()) {
         return Err(CommandError::Usage(format!(
             "{place} is not a folder on this machine, so it cannot be used for outputs"
@@ -74,7 +74,7 @@ fn is_address(typed: &Path) -> bool {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     };
-    is_url(typed) || (!is_in_a_bucket(typed) && typed.to_str().is_some_and(has_scheme))
+    is_url(typed) || (!is_object_address(typed) && typed.to_str().is_some_and(has_scheme))
 }
 
 /// As it may be shown where it was not even taken for an address: without query, user and password.
@@ -91,21 +91,23 @@ fn tell(context: &Context, added: &Added) -> io::Result<()> {
     let job = &added.job;
     let mut object = row(job);
     object["known"] = added.known.into();
-    context.emit(&object)?;
+    context.print_json(&object)?;
     let (id, source, path, kind) = (job.id, &job.key.source, &job.key.path, job.stage.kind());
     let is_elsewhere = job.row.as_deref().is_some_and(ManifestRow::is_remote);
     if !added.known && is_elsewhere {
-        return context.say(&format!("job {id}: {path} was added to the source {source}; the service will fetch it"));
+        return context
+            .print_line(&format!("job {id}: {path} was added to the source {source}; the service will fetch it"));
     }
     if !added.known {
-        return context.say(&format!("job {id}: {source}/{path} was added; scribed sends it when it has settled"));
+        return context
+            .print_line(&format!("job {id}: {source}/{path} was added; scribed sends it when it has settled"));
     }
     let name = if is_elsewhere { path.to_string() } else { format!("{source}/{path}") };
     let fix = match kind {
         StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` continues it"),
         _ => String::new(),
     };
-    context.say(&format!("job {id}: {name} was added before and is {}: {}{fix}", kind.name(), reason(job)))
+    context.print_line(&format!("job {id}: {name} was added before and is {}: {}{fix}", kind.name(), reason(job)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::reason::reason;
 
@@ -17,16 +17,18 @@ pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError>
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
     let mut each = BatchResult::default();
     for typed in args.jobs.iter().rev() {
-        match way.put(ControlRequest::Bump { job: wanted(typed)? }).await? {
+        match way.try_request(ControlRequest::Bump { job: parse_job_selector(typed)? }).await? {
             Ok(ControlAnswer::Bumped(job)) => {
                 each.done += 1;
-                context.emit(&row(&job))?;
+                context.print_json(&row(&job))?;
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                context
-                    .say(&format!("job {id}: {source}/{path} is now processed before all others: {}", reason(&job)))?;
+                context.print_line(&format!(
+                    "job {id}: {source}/{path} is now processed before all others: {}",
+                    reason(&job)
+                ))?;
             }
-            Ok(_) => return Err(strange()),
-            Err(refusal) => each.refused(context, typed, refusal)?,
+            Ok(_) => return Err(protocol_mismatch()),
+            Err(refusal) => each.record_refusal(context, typed, refusal)?,
         }
     }
     Ok(each.exit_code())

@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
 use crate::cli::runtime::service_session::ServiceSession;
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Deleted};
@@ -30,25 +30,31 @@ async fn delete(context: &Context, args: &CancelArgs) -> Result<u8, CommandError
         return each(context, args, &QueueAccess::Daemon(caller)).await;
     }
     let config = context.config()?;
-    let visit = ServiceSession::to(&config, None).await?;
-    let ran = match visit.way(&config).await {
+    let visit = ServiceSession::connect(&config, None).await?;
+    let ran = match visit.queue_access(&config).await {
         Ok(way) => each(context, args, &way).await,
         Err(failure) => Err(failure),
     };
-    visit.leave().await?;
+    visit.close().await?;
     ran
 }
 
 async fn each(context: &Context, args: &CancelArgs, way: &QueueAccess) -> Result<u8, CommandError> {
     let mut each = BatchResult::default();
     for typed in &args.jobs {
-        let job = wanted(typed)?;
+        let job = parse_job_selector(typed)?;
         let request = if args.delete { ControlRequest::Delete { job } } else { ControlRequest::Cancel { job } };
-        match way.put(request).await? {
+        match way.try_request(request).await? {
             Ok(ControlAnswer::Cancelled(job)) => {
                 each.done += 1;
-                context.emit(&row(&job))?;
-                context.say(&format!("job {}: {}/{}: {}", job.id, job.key.source, job.key.path, reason(&job)))?;
+                context.print_json(&row(&job))?;
+                context.print_line(&format!(
+                    "job {}: {}/{}: {}",
+                    job.id,
+                    job.key.source,
+                    job.key.path,
+                    reason(&job)
+                ))?;
             }
             Ok(ControlAnswer::Deleted(deleted)) => {
                 let Deleted { job, is_gone, words } = *deleted;
@@ -56,11 +62,11 @@ async fn each(context: &Context, args: &CancelArgs, way: &QueueAccess) -> Result
                 let mut object = row(&job);
                 object["deleted"] = is_gone.into();
                 object["words"] = words.as_str().into();
-                context.emit(&object)?;
-                context.say(&format!("job {}: {}/{}: {words}", job.id, job.key.source, job.key.path))?;
+                context.print_json(&object)?;
+                context.print_line(&format!("job {}: {}/{}: {words}", job.id, job.key.source, job.key.path))?;
             }
-            Ok(_) => return Err(strange()),
-            Err(refusal) => each.refused(context, typed, refusal)?,
+            Ok(_) => return Err(protocol_mismatch()),
+            Err(refusal) => each.record_refusal(context, typed, refusal)?,
         }
     }
     Ok(each.exit_code())

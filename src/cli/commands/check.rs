@@ -1,6 +1,6 @@
 //! `scribed check`: whether everything is there and works, and how to fix what does not.
 
-use crate::cli::commands::check_disk::{own_folder, own_folders, room, writable};
+use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
 use crate::cli::commands::check_manifests;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
@@ -11,11 +11,11 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::model::{Config, ServiceConfig, Source, UploadMode};
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, DaemonStatus, RemovedSource};
-use crate::daemon::{Daemon, DaemonError, mounts_of, recogniser, renamed_sources, visitors, webhook_address};
+use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recogniser, renamed_sources, webhook_address};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
-use crate::permission::{denied, this_user, without_fix};
+use crate::permission::{denied_message, split_fix, this_user};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health;
 use crate::source::bucket::bucket_view::Bucket;
@@ -48,12 +48,12 @@ impl CheckResult {
         let all = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
         let (is_good, is_warning) = (self.grade != Grade::Bad, self.grade == Grade::Warning);
         let row = json!({"what": self.what, "good": is_good, "warning": is_warning, "words": all, "fix": self.fix});
-        context.emit(&row)?;
+        context.print_json(&row)?;
         let sign = self.grade.sign();
         let mut lines = self.words.split('\n');
-        context.say(&format!("{sign:<4} {:<14} {}", self.what, lines.next().unwrap_or_default()))?;
-        lines.try_for_each(|line| context.say(&format!("     {line}")))?;
-        self.fix.iter().try_for_each(|fix| context.say(&format!("     fix: {fix}")))
+        context.print_line(&format!("{sign:<4} {:<14} {}", self.what, lines.next().unwrap_or_default()))?;
+        lines.try_for_each(|line| context.print_line(&format!("     {line}")))?;
+        self.fix.iter().try_for_each(|fix| context.print_line(&format!("     fix: {fix}")))
     }
 }
 
@@ -114,7 +114,8 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
     // Whoever has it can call us: it is for the person before the screen, and in no --json.
     if let Ok(Some(address)) = webhook_address(&config) {
-        context.say(&format!("set this address as the webhook at the service, and keep it secret: {address}"))?;
+        context
+            .print_line(&format!("set this address as the webhook at the service, and keep it secret: {address}"))?;
     }
     Ok(if results.iter().all(|result| result.grade != Grade::Bad) { 0 } else { UNFINISHED })
 }
@@ -129,7 +130,7 @@ fn warning(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
 
 /// An error that says what to do at its end knows better than the fix that is given here.
 fn bad(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
-    let (words, own) = without_fix(&words);
+    let (words, own) = split_fix(&words);
     let fix = own.map_or_else(|| fix.into(), str::to_owned);
     CheckResult { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix: Some(fix) }
 }
@@ -173,18 +174,18 @@ async fn folder(mount: &Mount) -> CheckResult {
         return bad(&name, words, "create or mount the folder");
     }
     if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
-        return bad(&name, denied(&source.folder), FOLDER_FIX);
+        return bad(&name, denied_message(&source.folder), FOLDER_FIX);
     }
-    if let Err(away) = mount.there_now().await {
+    if let Err(away) = mount.check_now().await {
         return bad(&name, format!("not available: {away}"), AWAY_FIX);
     }
-    if let Some(place) = &source.place {
+    if let Some(place) = &source.output_folder {
         return placed(&name, place, source.folder.display().to_string());
     }
     if let Err(why) = writable(&source.folder) {
         return unwritable(&name, why);
     }
-    good(&name, &format!("{folder} can be read and written{}", room(&source.folder)))
+    good(&name, &format!("{folder} can be read and written{}", free_space(&source.folder)))
 }
 
 /// Folders that a source's rows may name and that are not there.
@@ -197,7 +198,7 @@ fn roots(source: &Source) -> Option<CheckResult> {
 
 async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
     let address = mount.source().folder.display();
-    if let Err(away) = mount.there_now().await {
+    if let Err(away) = mount.check_now().await {
         return bad(name, format!("not available: {away}"), AWAY_FIX);
     }
     match bucket.may_write().await {
@@ -213,7 +214,7 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
 /// The folder of outputs: there, or about to be made.
 fn placed(name: &str, place: &Path, folder: String) -> CheckResult {
     let parent = place.parent().unwrap_or(place);
-    let room = room(place);
+    let room = free_space(place);
     match (place.is_dir(), parent.is_dir(), writable(place)) {
         (true, _, Ok(())) => good(name, &format!("{folder} can be read, and {} can be written{room}", place.display())),
         (false, true, Ok(())) => {
@@ -304,7 +305,7 @@ fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(Strin
 /// Whether sound can be taken out of files, where that is asked for.
 fn extraction(config: &Config) -> Option<CheckResult> {
     let of_all = config.services.values().any(|service| service.terms().upload == UploadMode::Audio);
-    let picked = config.sources.iter().find(|source| source.picks());
+    let picked = config.sources.iter().find(|source| source.has_track_selection());
     if !of_all && picked.is_none() {
         return None;
     }
@@ -368,7 +369,7 @@ async fn other_sources(config: &Config, store: &dyn Queries) -> Vec<CheckResult>
 fn removed(removed: &RemovedSource) -> CheckResult {
     bad(
         &format!("source {}", removed.source),
-        removed.words(),
+        removed.describe(),
         "add a [[source]] with its folder again, or cancel its jobs",
     )
 }
@@ -384,7 +385,7 @@ async fn deaf(config: &Config, error: &DaemonError) -> Vec<CheckResult> {
 /// The services elsewhere, beside whoever has the queue.
 async fn elsewhere(config: &Config) -> Vec<CheckResult> {
     let mut results = Vec::new();
-    match visitors(config) {
+    match hosted_clients(config) {
         Ok(clients) => {
             for client in clients {
                 results.push(service(config, &*client).await);
@@ -397,7 +398,7 @@ async fn elsewhere(config: &Config) -> Vec<CheckResult> {
 }
 
 async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
-    let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
+    let (state, who, since) = (config.state.display(), daemon.describe(), Zone::UTC.format_second(daemon.since));
     let mut results = vec![good("state", &format!("{state} is in use by {who}, running since {since}"))];
     results.extend(removed_beside(config).await);
     results.extend(elsewhere(config).await);
@@ -490,7 +491,7 @@ fn callbacks(config: &Config) -> Option<CheckResult> {
 
 fn clocks(client: &dyn Client) -> Option<CheckResult> {
     let (theirs, ours) = (client.last_date()?, SystemClock.now());
-    let apart = theirs.since(ours).max(ours.since(theirs));
+    let apart = theirs.duration_since(ours).max(ours.duration_since(theirs));
     let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
     Some(if apart > CLOCK_APART {
         bad(

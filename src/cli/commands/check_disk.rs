@@ -6,7 +6,7 @@ use crate::output::writable::{free, try_folder};
 use std::path::Path;
 
 /// A folder that can be written: how much is free there, in words that stand behind a sentence.
-pub fn room(folder: &Path) -> String {
+pub fn free_space(folder: &Path) -> String {
     free(folder).map_or_else(String::new, |free| format!(", {} free", shown(free)))
 }
 
@@ -26,7 +26,7 @@ pub fn own_folders(config: &Config, serves: bool) -> Vec<(&'static str, std::pat
     let spool = config.state.join("spool");
     let spools =
         config.services.values().any(|service| service.terms().upload == crate::config::model::UploadMode::Audio)
-            || config.sources.iter().any(|source| source.picks());
+            || config.sources.iter().any(|source| source.has_track_selection());
     let mut all = vec![("state", config.state.clone(), None)];
     if spools {
         all.push(("spool", spool, Some(config.spool)));
@@ -56,7 +56,7 @@ pub fn own_folder(folder: &Path, most: Option<u64>) -> (bool, String) {
             // It works until the disk is full; then jobs wait.
             (true, words)
         }
-        _ => (true, format!("{place} can be written{}", room(folder))),
+        _ => (true, format!("{place} can be written{}", free_space(folder))),
     }
 }
 

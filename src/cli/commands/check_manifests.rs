@@ -5,7 +5,7 @@ use crate::config::model::Source;
 use crate::domain::escape;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::manifests::format::find::{find, taken_words};
+use crate::manifests::format::find::{find, owned_by_other_message};
 use crate::manifests::format::text::Encoding;
 use crate::manifests::passes::rows::{ReadRow, items};
 use crate::source::metadata::stamp::FileLook;
@@ -29,25 +29,25 @@ pub struct ManifestReport {
 /// Reads every list of a source. Nothing is changed, and nothing is taken in.
 pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
     let Some(manifests) = mount.source().manifests().cloned() else { return Vec::new() };
-    if mount.there_now().await.is_err() {
+    if mount.check_now().await.is_err() {
         return Vec::new();
     }
     let mount = Arc::clone(mount);
     blocking(move || {
         let source = mount.source();
         let found = find(source, mount.disk_at(&RelPath::new("")));
-        let is_none = found.manifests.is_empty() && found.taken.is_empty() && found.troubles.is_empty();
+        let is_none = found.manifests.is_empty() && found.owned_by_others.is_empty() && found.problems.is_empty();
         let pattern = manifests.pattern.glob().glob();
         let none = || {
             let words = format!("no manifest matches {pattern} in {} yet", source.folder.display());
             ManifestReport { what: format!("source {}", source.name), is_good: true, words }
         };
-        let troubles = found.troubles.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
+        let troubles = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
         let read = found.manifests.iter().map(|(manifest, stamp)| report(&mount, manifest, *stamp));
-        let taken = found.taken.iter().map(|(manifest, _, earlier)| {
+        let taken = found.owned_by_others.iter().map(|(manifest, _, earlier)| {
             bad(
                 named(source, manifest),
-                format!("scribed does not use it for the source {}: {}", source.name, taken_words(earlier)),
+                format!("scribed does not use it for the source {}: {}", source.name, owned_by_other_message(earlier)),
             )
         });
         let all = troubles.chain(read).chain(taken).collect::<Vec<_>>();
@@ -78,17 +78,17 @@ struct Count {
 impl Count {
     fn add(&mut self, item: &ReadRow, source: &Source) {
         self.rows += 1;
-        let told = match (&item.order, &item.denied) {
+        let told = match (&item.row, &item.denied) {
             (Err(wrong), _) => {
                 self.wrong += 1;
                 wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
             }
             (Ok(row), Some(denied)) => {
                 self.held += 1;
-                format!("row {} {}", row.number, denied.words(source))
+                format!("row {} {}", row.number, denied.describe(source))
             }
             (Ok(_), None) => {
-                self.awaited += u64::from(matches!(item.looked, Some(Ok(FileLook::Nothing))));
+                self.awaited += u64::from(matches!(item.file_look, Some(Ok(FileLook::Nothing))));
                 return;
             }
         };

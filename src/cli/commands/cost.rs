@@ -5,7 +5,7 @@ use crate::cli::commands::status::tell_budget;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{By, ControlAnswer, ControlRequest, CostLine, CostQuery, CostSum};
 use crate::domain::names::{ServiceName, Timestamp};
@@ -33,8 +33,8 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
     let mut list = List::new(context, &config, args)?;
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     loop {
-        let ControlAnswer::Cost(piece) = way.ask(ControlRequest::Cost(query.clone())).await? else {
-            return Err(strange());
+        let ControlAnswer::Cost(piece) = way.request(ControlRequest::Cost(query.clone())).await? else {
+            return Err(protocol_mismatch());
         };
         for line in piece.lines {
             rows.entry(line.key.clone()).or_default().take(line, &config.prices);
@@ -50,10 +50,10 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
             rows.iter().try_for_each(|(key, row)| list.put(key, row))?;
             list.end()?;
             if !args.csv {
-                let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else {
-                    return Err(strange());
+                let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+                    return Err(protocol_mismatch());
                 };
-                status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
+                status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
             }
             return Ok(0);
         }
@@ -129,12 +129,12 @@ impl<'a> List<'a> {
             let record = [key.to_owned()].into_iter().chain(of_job).chain(numbers(row));
             return table.row(record);
         }
-        self.context.emit(&object(self.by, key, row))?;
+        self.context.print_json(&object(self.by, key, row))?;
         if self.lines == 1 {
-            self.context.say(&line(self.by.name(), ["spent", "reserved", "price"].map(str::to_owned), ""))?;
+            self.context.print_line(&line(self.by.name(), ["spent", "reserved", "price"].map(str::to_owned), ""))?;
         }
         let name = row.job.as_ref().map_or_else(|| key.to_owned(), |(source, path)| format!("{key} {source}/{path}"));
-        self.context.say(&self.shown(&name, row))
+        self.context.print_line(&self.shown(&name, row))
     }
 
     fn shown(&self, name: &str, row: &Row) -> String {
@@ -159,12 +159,12 @@ impl<'a> List<'a> {
             return table.flush();
         }
         if self.lines == 0 {
-            return self.context.say("nothing was bought");
+            return self.context.print_line("nothing was bought");
         }
-        self.context.say(&self.shown("total", &self.total))?;
+        self.context.print_line(&self.shown("total", &self.total))?;
         if self.total.sum.unknown > 0 {
             let words = "of unknown cost: the length is not known, or an older release did not record the cost";
-            self.context.say(words)?;
+            self.context.print_line(words)?;
         }
         Ok(())
     }

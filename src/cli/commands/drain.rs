@@ -4,11 +4,11 @@ use crate::cli::args::DrainArgs;
 use crate::cli::render::progress::{show_words, spinner};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, house, strange};
-use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::queue_access::{QueueAccess, open_daemon, protocol_mismatch};
+use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, QueueStatus};
-use crate::control::transport::socket::is_answered;
+use crate::control::transport::socket::has_listener;
 use crate::domain::pause::PauseScope;
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{PassPatience, Until};
@@ -24,11 +24,11 @@ const LOOK: Duration = Duration::from_secs(1);
 /// # Errors
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError> {
-    let stop = on_signal()?;
+    let stop = shutdown_token()?;
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let ControlAnswer::Paused(_) = way.ask(ControlRequest::Pause { whose: PauseScope::All, millis: None }).await?
+    let ControlAnswer::Paused(_) = way.request(ControlRequest::Pause { whose: PauseScope::All, millis: None }).await?
     else {
-        return Err(strange());
+        return Err(protocol_mismatch());
     };
     let watched = match way.has_daemon() {
         true => watched(context, &way, args.patience, &stop).await?,
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError
         Some(left) => left,
         None => worked(context, args.patience, &stop).await?,
     };
-    context.emit(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
+    context.print_json(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
     tell(context, left, stop.is_cancelled())?;
     Ok(if left == Left::default() { 0 } else { UNFINISHED })
 }
@@ -62,9 +62,9 @@ impl Left {
 }
 
 async fn left(way: &QueueAccess) -> Result<Left, CommandError> {
-    match way.ask(ControlRequest::Status).await? {
+    match way.request(ControlRequest::Status).await? {
         ControlAnswer::Status(status) => Ok(Left::of(&status)),
-        _ => Err(strange()),
+        _ => Err(protocol_mismatch()),
     }
 }
 
@@ -79,7 +79,7 @@ async fn watched(
     let state = context.config_without_secrets()?.state;
     loop {
         let left = match left(way).await {
-            Err(_) if !is_answered(&state).unwrap_or(true) => {
+            Err(_) if !has_listener(&state).unwrap_or(true) => {
                 shown.finish_and_clear();
                 return Ok(None);
             }
@@ -100,7 +100,7 @@ async fn watched(
 /// Nobody else does it: a pass that looks for no files.
 async fn worked(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, CommandError> {
     let config = context.config()?;
-    let house = house(&config, false).await?;
+    let house = open_daemon(&config, false).await?;
     let shown = spinner(context);
     show_words(&shown, "scribed waits for what was submitted and writes it");
     let stop = stop.child_token();
@@ -124,16 +124,18 @@ async fn worked(context: &Context, patience: Duration, stop: &CancellationToken)
 fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
     match left {
         Left { moving: 0, asks: 0 } => {
-            context.say("drained: the service has no job left, and all results are written")?;
+            context.print_line("drained: the service has no job left, and all results are written")?;
         }
-        Left { moving: 0, asks } => context.say(&format!(
+        Left { moving: 0, asks } => context.print_line(&format!(
             "drained, except {asks} that are stuck or wait for a person: `scribed jobs` lists them, `scribed \
              retry` or `scribed cancel` ends them"
         ))?,
-        Left { moving, .. } if stopped => context.say(&format!("stopped waiting; {moving} have not ended yet"))?,
+        Left { moving, .. } if stopped => {
+            context.print_line(&format!("stopped waiting; {moving} have not ended yet"))?
+        }
         Left { moving, .. } => {
-            context.say(&format!("{moving} have not ended yet; `scribed jobs` shows the reasons"))?;
+            context.print_line(&format!("{moving} have not ended yet; `scribed jobs` shows the reasons"))?;
         }
     }
-    context.say("scribed uploads and submits nothing new until `scribed resume`")
+    context.print_line("scribed uploads and submits nothing new until `scribed resume`")
 }

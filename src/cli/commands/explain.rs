@@ -1,12 +1,12 @@
 //! `scribed explain`: why a file is where it is, what happens next, when, and what a person can do.
 
 use crate::cli::args::ExplainArgs;
-use crate::cli::commands::show::tell_more;
+use crate::cli::commands::show::print_details;
 use crate::cli::commands::status::scan;
 use crate::cli::render::job_json::row;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, place, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, parse_media_address, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::explain::next_step::{NextStep, fact};
@@ -29,26 +29,26 @@ use std::path::Path;
 pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let way = QueueAccess::find(&config).await?;
-    let explained = explain(&way, place(&args.path)?).await?;
+    let explained = explain(&way, parse_media_address(&args.path)?).await?;
     let explained = match by_name(&config, &way, &explained, &args.path).await? {
         Some(place) => explain(&way, place).await?,
         None => explained,
     };
     let next = match &explained.job {
         Some(job) if explained.next.is_empty() => {
-            NextStep::of(job, &explained.facts, SystemClock.now(), context.zone())
+            NextStep::for_job(job, &explained.facts, SystemClock.now(), context.zone())
         }
         _ => NextStep::new(explained.next.clone(), scanned_at(&explained)),
     };
-    context.emit(&object(&explained, &next))?;
+    context.print_json(&object(&explained, &next))?;
     tell(context, &explained, &next)?;
     Ok(0)
 }
 
 async fn explain(way: &QueueAccess, path: MediaAddress) -> Result<Box<Explained>, CommandError> {
-    match way.ask(ControlRequest::Explain { path }).await? {
+    match way.request(ControlRequest::Explain { path }).await? {
         ControlAnswer::Explained(explained) => Ok(explained),
-        _ => Err(strange()),
+        _ => Err(protocol_mismatch()),
     }
 }
 
@@ -60,11 +60,12 @@ async fn by_name(
     typed: &Path,
 ) -> Result<Option<MediaAddress>, CommandError> {
     let is_nothing = matches!(there.verdict, PathRole::Outside | PathRole::Missing) && there.job.is_none();
-    let Some(job) = Some(wanted(typed)?).filter(|wanted| is_nothing && !matches!(wanted, JobSelector::Number(_)))
+    let Some(job) =
+        Some(parse_job_selector(typed)?).filter(|wanted| is_nothing && !matches!(wanted, JobSelector::Number(_)))
     else {
         return Ok(None);
     };
-    let Ok(ControlAnswer::Shown(shown)) = way.put(ControlRequest::Show { job }).await? else { return Ok(None) };
+    let Ok(ControlAnswer::Shown(shown)) = way.try_request(ControlRequest::Show { job }).await? else { return Ok(None) };
     let JobKey { source, path } = shown.job.key;
     let below = Path::new(OsStr::from_bytes(path.as_bytes()));
     let folder = config.sources.iter().find(|known| known.name == source).map(|source| source.folder.as_path());
@@ -74,22 +75,22 @@ async fn by_name(
 
 /// All of it for people, and nothing twice.
 fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
-    context.say(&explained.path.to_string())?;
+    context.print_line(&explained.path.to_string())?;
     if let Some(job) = &explained.job {
-        context.say(&format!("  job      {}: {}/{}", job.id, job.key.source, job.key.path))?;
-        context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
+        context.print_line(&format!("  job      {}: {}/{}", job.id, job.key.source, job.key.path))?;
+        context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
     }
     let reasons = reasons(explained);
     list(context, "why", &reasons)?;
-    context.say(&format!("  next     {}", next.after(|why| reasons.iter().any(|said| said.contains(why)))))?;
+    context.print_line(&format!("  next     {}", next.after(|why| reasons.iter().any(|said| said.contains(why)))))?;
     list(context, "you can", &options(explained))?;
     match (&explained.job, &explained.source) {
-        (Some(job), _) => tell_more(context, job, None)?,
-        (None, Some(source)) => context.say(&format!("  source   {source}"))?,
+        (Some(job), _) => print_details(context, job, None)?,
+        (None, Some(source)) => context.print_line(&format!("  source   {source}"))?,
         (None, None) => {}
     }
     match &explained.scan {
-        Some(scan) => context.say(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule)),
+        Some(scan) => context.print_line(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule)),
         None => Ok(()),
     }
 }
@@ -97,7 +98,7 @@ fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result
 fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<()> {
     for (number, line) in lines.iter().enumerate() {
         let name = if number == 0 { name } else { "" };
-        context.say(&format!("  {name:<8} {}", line.as_ref()))?;
+        context.print_line(&format!("  {name:<8} {}", line.as_ref()))?;
     }
     Ok(())
 }
@@ -110,7 +111,7 @@ fn scanned_at(explained: &Explained) -> Option<Timestamp> {
 fn object(explained: &Explained, next: &NextStep) -> Value {
     json!({
         "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
-        "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
+        "next": next.text, "source": explained.source, "job": explained.job.as_deref().map(row),
         "where": place_of(explained), "why": all_reasons(explained), "when": next.at.map(timestamps::format),
         "can": all_options(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
         "scan": explained.scan.as_ref().map(scan),

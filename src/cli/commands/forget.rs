@@ -5,7 +5,7 @@ use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::control::transport::protocol::{
     CommandRefusal, ControlAnswer, ControlRequest, ForgetPiece, ForgetQuery, Forgettable,
 };
@@ -24,16 +24,16 @@ pub async fn run(context: &Context, args: &ForgetArgs) -> Result<u8, CommandErro
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
     let way = QueueAccess::find(&config).await?;
-    way.names_are_clear(&config).await?;
+    way.check_no_renames(&config).await?;
     let mut told = Told { context, dry_run: args.dry_run, forgotten: 0, kept: 0, unseen: BTreeMap::new() };
     let mut each = BatchResult::default();
     for typed in &args.jobs {
-        match told.ask(&way, Forgettable::One(wanted(typed)?)).await? {
+        match told.ask(&way, Forgettable::One(parse_job_selector(typed)?)).await? {
             Ok(piece) => {
                 each.done += piece.forgotten.len() as u64;
                 each.declined += piece.kept.len() as u64;
             }
-            Err(refusal) => each.refused(context, typed, refusal)?,
+            Err(refusal) => each.record_refusal(context, typed, refusal)?,
         }
     }
     if args.vanished {
@@ -76,9 +76,9 @@ impl Told<'_> {
         which: Forgettable,
     ) -> Result<Result<ForgetPiece, CommandRefusal>, CommandError> {
         let request = ControlRequest::Forget(ForgetQuery { which, dry_run: self.dry_run });
-        let piece = match way.put(request).await? {
+        let piece = match way.try_request(request).await? {
             Ok(ControlAnswer::Forgotten(piece)) => piece,
-            Ok(_) => return Err(strange()),
+            Ok(_) => return Err(protocol_mismatch()),
             Err(refusal) => return Ok(Err(refusal)),
         };
         for job in &piece.forgotten {
@@ -91,8 +91,8 @@ impl Told<'_> {
         }
         for (source, why) in &piece.unseen {
             if self.unseen.insert(source.clone(), why.clone()).is_none() {
-                self.context.emit(&json!({ "source": source, "error": why }))?;
-                self.context.say(&format!("nothing of the source {source} is removed: {why}"))?;
+                self.context.print_json(&json!({ "source": source, "error": why }))?;
+                self.context.print_line(&format!("nothing of the source {source} is removed: {why}"))?;
             }
         }
         Ok(Ok(piece))
@@ -102,9 +102,9 @@ impl Told<'_> {
         let mut object = row(job);
         object["result"] = what.into();
         object["why"] = why.into();
-        self.context.emit(&object)?;
+        self.context.print_json(&object)?;
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        self.context.say(&format!("job {}: {}/{}: {what}{why}", job.id, job.key.source, job.key.path))
+        self.context.print_line(&format!("job {}: {}/{}: {what}{why}", job.id, job.key.source, job.key.path))
     }
 
     fn sum(&self) -> io::Result<()> {
@@ -112,7 +112,7 @@ impl Told<'_> {
         let jobs = if *forgotten == 1 { "job" } else { "jobs" };
         let known = "their purchases stay on record";
         let kept = if *kept > 0 { format!("; {kept} stay in the queue (see above)") } else { String::new() };
-        self.context.say(&match self.dry_run {
+        self.context.print_line(&match self.dry_run {
             true => format!("{forgotten} {jobs} would be removed, {known}{kept}; nothing was changed (--dry-run)"),
             false => format!("{forgotten} {jobs} removed; {known}{kept}"),
         })

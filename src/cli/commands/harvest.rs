@@ -18,10 +18,10 @@ use std::sync::Arc;
 /// # Errors
 /// See [`CommandError`]; what was written stays.
 pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandError> {
-    let visit = ServiceSession::to(&context.config()?, args.service.as_deref()).await?;
+    let visit = ServiceSession::connect(&context.config()?, args.service.as_deref()).await?;
     let mut sum = Sum::default();
     let gathered = all(context, args, &visit, &mut sum).await;
-    let left = visit.leave().await;
+    let left = visit.close().await;
     sum.tell(context, args)?;
     gathered?;
     left?;
@@ -116,7 +116,7 @@ impl Sum {
             RecordOutcome::Written(names) => {
                 self.written += 1;
                 object["outputs"] = json!(names);
-                context.say(&format!("{shown}  {}", names.join("  ")))?;
+                context.print_line(&format!("{shown}  {}", names.join("  ")))?;
                 "written"
             }
             RecordOutcome::There => {
@@ -130,19 +130,19 @@ impl Sum {
             RecordOutcome::Failed(words) => {
                 self.failed += 1;
                 object["error"] = json!(words);
-                context.say(&format!("{shown}  not written: {words}"))?;
+                context.print_line(&format!("{shown}  not written: {words}"))?;
                 "failed"
             }
         };
         object["became"] = json!(state);
-        context.emit(&object)
+        context.print_json(&object)
     }
 
     fn tell(&self, context: &Context, args: &HarvestArgs) -> io::Result<()> {
         let Self { written, there, open, failed } = self;
-        context.emit(&json!({"written": written, "there": there, "not_ended": open, "failed": failed}))?;
+        context.print_json(&json!({"written": written, "there": there, "not_ended": open, "failed": failed}))?;
         let to = args.to.display();
-        context.say(&format!(
+        context.print_line(&format!(
             "{written} written to {to}, {there} were there already, {open} not ended yet, {failed} failed"
         ))
     }

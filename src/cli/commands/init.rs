@@ -4,7 +4,7 @@ use crate::cli::args::Init;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::starter::{example, starter};
-use crate::permission::{give_to_owner_of_folder, said};
+use crate::permission::{chown_to_folder_owner, describe_error};
 use serde_json::json;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -31,9 +31,9 @@ pub fn run(context: &Context, args: &Init) -> Result<u8, CommandError> {
 
 /// A whole configuration names folders and services that are not here: nothing is made for it.
 fn tell_full(context: &Context, path: &Path) -> Result<u8, CommandError> {
-    context.emit(&json!({ "written": path }))?;
-    context.say(&format!("wrote {}: every setting with its default", path.display()))?;
-    context.say("next: edit the sources and the service, remove what you do not need, then `scribed check`")?;
+    context.print_json(&json!({ "written": path }))?;
+    context.print_line(&format!("wrote {}: every setting with its default", path.display()))?;
+    context.print_line("next: edit the sources and the service, remove what you do not need, then `scribed check`")?;
     Ok(0)
 }
 
@@ -42,12 +42,12 @@ fn make_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
     let (inbox, manual) = (beside(INBOX), beside(EXAMPLE));
     let made = made_or_there(DirBuilder::new().create(&inbox), &inbox)?;
     let has_manual = made_or_there(write_new(&manual, example()), &manual)?;
-    context.emit(&json!({ "written": path, "folder": inbox, "example": manual }))?;
+    context.print_json(&json!({ "written": path, "folder": inbox, "example": manual }))?;
     let words = |is_new: bool| if is_new { "created" } else { "exists already and was not changed" };
-    context.say(&format!("wrote {}", path.display()))?;
-    context.say(&format!("  {:<18} {}: put recordings here", inbox.display(), words(made)))?;
-    context.say(&format!("  {:<18} {}: every setting with its default", manual.display(), words(has_manual)))?;
-    context.say("next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation")?;
+    context.print_line(&format!("wrote {}", path.display()))?;
+    context.print_line(&format!("  {:<18} {}: put recordings here", inbox.display(), words(made)))?;
+    context.print_line(&format!("  {:<18} {}: every setting with its default", manual.display(), words(has_manual)))?;
+    context.print_line("next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation")?;
     Ok(0)
 }
 
@@ -59,7 +59,7 @@ fn refused(error: &io::Error, path: &Path) -> CommandError {
             let folder = path.parent().unwrap_or(Path::new("")).display();
             format!("cannot write {shown}: the folder {folder} does not exist. Create it: mkdir -p {folder}")
         }
-        _ => format!("cannot write {shown}: {}", said(error, path)),
+        _ => format!("cannot write {shown}: {}", describe_error(error, path)),
     })
 }
 
@@ -67,7 +67,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    give_to_owner_of_folder(path);
+    chown_to_folder_owner(path);
     Ok(())
 }
 
@@ -75,10 +75,12 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 fn made_or_there(made: io::Result<()>, path: &Path) -> Result<bool, CommandError> {
     match made {
         Ok(()) => {
-            give_to_owner_of_folder(path);
+            chown_to_folder_owner(path);
             Ok(true)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(CommandError::Usage(format!("cannot create {}: {}", path.display(), said(&error, path)))),
+        Err(error) => {
+            Err(CommandError::Usage(format!("cannot create {}: {}", path.display(), describe_error(&error, path))))
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::render::terminal;
 use crate::cli::render::terminal::Table;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, source, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Selection};
 use crate::domain::job::Job;
@@ -43,8 +43,8 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     let mut list = List::new(context, args.csv, is_screen)?;
     let mut totals = Totals::default();
     loop {
-        let ControlAnswer::Jobs(page) = way.ask(ControlRequest::Jobs(selection.clone())).await? else {
-            return Err(strange());
+        let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+            return Err(protocol_mismatch());
         };
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
         list.put(&page.jobs[..room])?;
@@ -64,7 +64,9 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
 
 /// The queue counts by stage all the time: nobody waits for a million of them.
 async fn counted(way: &QueueAccess, selection: &Selection) -> Result<BTreeMap<StageKind, u64>, CommandError> {
-    let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
+    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+        return Err(protocol_mismatch());
+    };
     let is_wanted = |kind: &StageKind| selection.stages.is_empty() || selection.stages.contains(kind);
     Ok(status.jobs.into_iter().filter(|(kind, _)| is_wanted(kind)).collect())
 }
@@ -86,15 +88,15 @@ impl Totals {
         let all: u64 = self.by_stage.values().sum();
         if let more @ 1.. = all.saturating_sub(self.shown) {
             let words = "--all lists them; --failed, --stage and --source select";
-            context.say(&format!("… and {} more; {words}", HumanCount(more)))?;
+            context.print_line(&format!("… and {} more; {words}", HumanCount(more)))?;
         }
         let present = self.by_stage.iter().filter(|(_, count)| **count > 0);
         let each: Vec<String> =
             present.map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.name())).collect();
         let jobs = if all == 1 { "job" } else { "jobs" };
         match each.as_slice() {
-            [] => context.say("no jobs"),
-            each => context.say(&format!("{} {jobs}: {}", HumanCount(all), each.join(", "))),
+            [] => context.print_line("no jobs"),
+            each => context.print_line(&format!("{} {jobs}: {}", HumanCount(all), each.join(", "))),
         }
     }
 }
@@ -105,7 +107,9 @@ async fn source_of(config: &Config, way: &QueueAccess, name: &str) -> Result<Sou
         Err(unknown) => unknown,
         known => return known,
     };
-    let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
+    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+        return Err(protocol_mismatch());
+    };
     let removed = status.removed.into_iter().map(|removed| removed.source).find(|removed| removed.as_str() == name);
     removed.ok_or(unknown)
 }
@@ -129,17 +133,17 @@ impl<'a> List<'a> {
     fn put(&mut self, jobs: &[Job]) -> io::Result<()> {
         match self {
             Self::Lines(context) => jobs.iter().try_for_each(|job| {
-                context.emit(&row(job))?;
-                context.say(&line(job, 0, 0))
+                context.print_json(&row(job))?;
+                context.print_line(&line(job, 0, 0))
             }),
             Self::Screen { context, has_heading } => {
                 let widths = jobs.iter().map(|job| terminal::width(&recording(job)));
                 let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or_default();
                 if !*has_heading && !jobs.is_empty() {
                     *has_heading = true;
-                    context.say(&format!("{:>6}  {:<10}  {:<width$}  reason", "job", "stage", "recording"))?;
+                    context.print_line(&format!("{:>6}  {:<10}  {:<width$}  reason", "job", "stage", "recording"))?;
                 }
-                jobs.iter().try_for_each(|job| context.say(&line(job, 6, width)))
+                jobs.iter().try_for_each(|job| context.print_line(&line(job, 6, width)))
             }
             Self::Table(table) => {
                 jobs.iter().try_for_each(|job| table.row(csv_row(job)))?;

@@ -105,16 +105,17 @@ fn find(wanted: &str) -> Result<&'static Page, CommandError> {
 
 fn print(context: &Context, page: &Page) -> Result<(), CommandError> {
     if context.common.json {
-        return Ok(context.emit(&json!({ "topic": page.topic(), "title": page.title(), "text": page.text }))?);
+        return Ok(context.print_json(&json!({ "topic": page.topic(), "title": page.title(), "text": page.text }))?);
     }
-    Ok(terminal::of_ourselves(page.readable().as_bytes())?)
+    Ok(terminal::write_raw(page.readable().as_bytes())?)
 }
 
 fn list(context: &Context) -> Result<(), CommandError> {
     for page in PAGES {
-        context.emit(&json!({ "topic": page.topic(), "title": page.title() }))?;
-        context.say(&format!("{:<20} {}", page.topic(), page.title()))?;
+        context.print_json(&json!({ "topic": page.topic(), "title": page.title() }))?;
+        context.print_line(&format!("{:<20} {}", page.topic(), page.title()))?;
     }
-    Ok(context
-        .say("`scribed manual TOPIC` prints a page; `scribed init --full` writes every setting with its default")?)
+    Ok(context.print_line(
+        "`scribed manual TOPIC` prints a page; `scribed init --full` writes every setting with its default",
+    )?)
 }

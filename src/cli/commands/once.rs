@@ -2,12 +2,12 @@
 
 use crate::blocking::{blocking, joined};
 use crate::cli::args::OnceArgs;
-use crate::cli::commands::pause::tell_pauses;
+use crate::cli::commands::pause::print_pauses;
 use crate::cli::render::progress::PassProgress;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::house;
-use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::queue_access::open_daemon;
+use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::commands::reload::LatestHandler;
@@ -18,7 +18,7 @@ use crate::control::plan::format;
 use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
-use crate::domain::health::{AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, judge};
+use crate::domain::health::{AwaySource, Health, Outage, OutageKind, Process, QueueFacts, Reason, WaitingJobs, assess};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::reason::wait_reason;
@@ -46,12 +46,12 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let (started, began) = (Instant::now(), SystemClock.now());
-    let stop = on_signal()?;
+    let stop = shutdown_token()?;
     let chosen = match args.plan.clone() {
         Some(file) => Some(chosen(file, config.clone()).await?),
         None => None,
     };
-    let house = house(&config, args.rebuild).await?;
+    let house = open_daemon(&config, args.rebuild).await?;
     if let Some(chosen) = chosen {
         house.setup().budget_gate.restrict_to(chosen);
     }
@@ -67,7 +67,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     let missing = house.engines.missing();
     let excess = house.setup().budget_gate.excess().all();
     let pauses = house.store.pauses().await?;
-    let health = judge(&facts);
+    let health = assess(&facts);
     if passed.is_ok() {
         // While the queue is still this process's.
         let outages = facts.outages.clone();
@@ -88,9 +88,9 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     };
     report(context, &told, doubles, started.elapsed())?;
     if excess.files > 0 {
-        context.say(&format!("  billed beyond the reserved amount: {}", excess.words()))?;
+        context.print_line(&format!("  billed beyond the reserved amount: {}", excess.words()))?;
     }
-    tell_pauses(context, &pauses)?;
+    print_pauses(context, &pauses)?;
     tell_exit(context, &health)?;
     Ok(health.exit_code())
 }
@@ -171,7 +171,7 @@ async fn pass(
         ended
     };
     let look = || standing(&house.engines, &*house.store, scanning.load(Ordering::Relaxed));
-    let show = context.progress.follow(look, over.cancelled());
+    let show = context.progress.update_until(look, over.cancelled());
     let found_all = async {
         tokio::select! {
             found = scan => found,
@@ -179,7 +179,7 @@ async fn pass(
         }
     };
     let stands = async {
-        let stood = house.stands(&over).await;
+        let stood = house.wait_until_replaced(&over).await;
         if stood.is_err() {
             stop.cancel();
         }
@@ -205,14 +205,14 @@ async fn find(house: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, O
 
 /// A folder that is back meanwhile was away during the scan all the same.
 fn away(house: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
-    let gone = scans.iter().filter(|(_, scanned)| !scanned.there);
+    let gone = scans.iter().filter(|(_, scanned)| !scanned.is_folder_present);
     gone.map(|(name, _)| {
         let away = house.setup().mounts.get(name).and_then(|mount| mount.away());
         let words = match &away {
             Some(away) => format!("source not available: {away}"),
             None => "its folder was not available for a moment; run the command again to scan it completely".to_owned(),
         };
-        AwaySource { source: name.clone(), words, is_passing: away.is_none_or(|away| away.is_passing()) }
+        AwaySource { source: name.clone(), words, is_passing: away.is_none_or(|away| away.is_temporary()) }
     })
     .collect()
 }
@@ -295,14 +295,14 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
     let mut count = |job: Job, jobs: u64| {
         let why = match wait_reason(&job, &pauses, now) {
             why @ (WaitReason::Pause | WaitReason::PauseWithoutEnd) => why,
-            why if setup.routing.knows(&job) => why,
+            why if setup.routing.has_service_of(&job) => why,
             _ => WaitReason::Person, // its service is not in the configuration any more
         };
         waiting.entry(why).or_insert(WaitingJobs { jobs: 0, one: job.id }).jobs += jobs;
     };
     let Some(chosen) = budget_gate.allowlist() else {
         for WaitingGroup { one, jobs } in store.waiting_groups().await? {
-            count(house.told(one).await?, jobs);
+            count(house.for_display(one).await?, jobs);
         }
         return Ok(waiting);
     };
@@ -314,7 +314,7 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
         filter.after = Some(last.id);
         // What a plan does not name is none of this pass's business.
         for job in jobs.into_iter().filter(|job| budget_gate.allows(job) || chosen.names(&job.key)) {
-            count(house.told(job).await?, 1);
+            count(house.for_display(job).await?, 1);
         }
     }
 }
@@ -343,42 +343,42 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
         "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
         "unread": tally.unread,
-        "exit_code": health.exit_code(), "exit_reasons": health.of_exit().map(reason_object).collect::<Vec<_>>(),
+        "exit_code": health.exit_code(), "exit_reasons": health.exit_reasons().map(reason_object).collect::<Vec<_>>(),
     });
     if let Some(left_out) = left_out {
         object["left_out"] = left_out.count.into();
         object["left_out_files"] = left_out.files.iter().map(row_left_out).collect();
     }
-    context.emit(&object)?;
+    context.print_json(&object)?;
     if context.common.quiet && health.exit_code() == 0 {
         return Ok(()); // a timer's mail is empty when all is well
     }
     let audio = length(tally.audio_millis);
-    context.say(&format!(
+    context.print_line(&format!(
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
     if tally.incomplete > 0 {
-        context.say(&format!("  {} of those done are incomplete:", tally.incomplete))?;
+        context.print_line(&format!("  {} of those done are incomplete:", tally.incomplete))?;
     }
     for (part, count) in *missing {
-        context.say(&format!("    {count} written, without: {part}"))?;
+        context.print_line(&format!("    {count} written, without: {part}"))?;
     }
     if tally.unread > 0 {
         let count = tally.unread;
-        context.say(&format!("    {count} written, but a part of the answer could not be read"))?;
+        context.print_line(&format!("    {count} written, but a part of the answer could not be read"))?;
     }
     for (what, count) in &waiting {
-        context.say(&format!("  {count} waiting for: {what}"))?;
+        context.print_line(&format!("  {count} waiting for: {what}"))?;
     }
     if doubles > 0 {
-        context.say(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
+        context.print_line(&format!("  {doubles} transcriptions exist twice at the service; the log has their ids"))?;
     }
     left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
-        EngineEnd::Stopped => context.say("stopped; the next `scribed once` continues"),
+        EngineEnd::Stopped => context.print_line("stopped; the next `scribed once` continues"),
         EngineEnd::Idle if **tally == Tally::default() && waits == 0 && facts.away.is_empty() => {
-            context.say("nothing new: all recordings had ended before (`scribed status` counts them)")
+            context.print_line("nothing new: all recordings had ended before (`scribed status` counts them)")
         }
         EngineEnd::Idle | EngineEnd::ServiceOut(_) => Ok(()),
     }
@@ -387,14 +387,14 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
 /// Why the exit code is not 0, and which command shows more.
 fn tell_exit(context: &Context, health: &Health) -> std::io::Result<()> {
     if health.exit_code() != 0 {
-        context.say(&format!("exit code {}:", health.exit_code()))?;
+        context.print_line(&format!("exit code {}:", health.exit_code()))?;
     }
-    health.of_exit().try_for_each(|reason| context.say(&format!("  {}", reason_words(reason))))
+    health.exit_reasons().try_for_each(|reason| context.print_line(&format!("  {}", format_reason(reason))))
 }
 
 /// A reason for people, on one line.
-pub fn reason_words(reason: &Reason) -> String {
-    match &reason.look {
+pub fn format_reason(reason: &Reason) -> String {
+    match &reason.suggested_command {
         Some(look) => format!("{} ({look})", reason.words),
         None => reason.words.clone(),
     }
@@ -402,7 +402,7 @@ pub fn reason_words(reason: &Reason) -> String {
 
 /// A reason as `--json` has it.
 pub fn reason_object(reason: &Reason) -> Value {
-    json!({ "kind": reason.kind, "level": reason.level, "words": reason.words, "command": reason.look })
+    json!({ "kind": reason.kind, "level": reason.level, "words": reason.words, "command": reason.suggested_command })
 }
 
 fn row_left_out((key, why): &(JobKey, String)) -> Value {
@@ -411,14 +411,14 @@ fn row_left_out((key, why): &(JobKey, String)) -> Value {
 
 fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
     if left_out.count > 0 {
-        context.say(&format!("{} files of the plan are left out:", left_out.count))?;
+        context.print_line(&format!("{} files of the plan are left out:", left_out.count))?;
     }
     for (key, why) in &left_out.files {
-        context.say(&format!("  {}/{}: {why}", key.source, key.path))?;
+        context.print_line(&format!("  {}/{}: {why}", key.source, key.path))?;
     }
     match left_out.count.saturating_sub(left_out.files.len() as u64) {
         0 => Ok(()),
-        more => context.say(&format!("  and {more} more")),
+        more => context.print_line(&format!("  and {more} more")),
     }
 }
 

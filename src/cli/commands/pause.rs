@@ -3,7 +3,7 @@
 use crate::cli::args::{PauseArgs, ResumeArgs};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::names::SourceName;
@@ -37,26 +37,26 @@ fn whose(source: Option<&str>) -> PauseScope {
 
 async fn ordered(context: &Context, request: ControlRequest) -> Result<Pauses, CommandError> {
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let ControlAnswer::Paused(pauses) = way.ask(request).await? else { return Err(strange()) };
+    let ControlAnswer::Paused(pauses) = way.request(request).await? else { return Err(protocol_mismatch()) };
     Ok(pauses)
 }
 
 fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
-    context.emit(&object(pauses))?;
-    tell_pauses(context, pauses)?;
+    context.print_json(&pauses_json(pauses))?;
+    print_pauses(context, pauses)?;
     let now = SystemClock.now();
-    if pauses.all(now).is_none() && pauses.of_sources(now).next().is_none() {
-        context.say("the queue continues")?;
+    if pauses.all(now).is_none() && pauses.active_sources(now).next().is_none() {
+        context.print_line("the queue continues")?;
     }
     Ok(0)
 }
 
 /// As in `--json`: whether everything rests, and every order.
-pub fn object(pauses: &Pauses) -> Value {
+pub fn pauses_json(pauses: &Pauses) -> Value {
     let now = SystemClock.now();
     let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
     let all = pauses.all(now).map(|pause| order(None, pause));
-    let each = pauses.of_sources(now).map(|(source, pause)| order(Some(source), pause));
+    let each = pauses.active_sources(now).map(|(source, pause)| order(Some(source), pause));
     json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(each).collect::<Vec<_>>() })
 }
 
@@ -64,18 +64,18 @@ pub fn object(pauses: &Pauses) -> Value {
 ///
 /// # Errors
 /// Those of the output.
-pub fn tell_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
+pub fn print_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     let now = SystemClock.now();
     if let Some(pause) = pauses.all(now) {
         let until = pause.end_words("", context.zone());
-        context.say(&format!(
+        context.print_line(&format!(
             "paused: scribed uploads and submits nothing new until {until}; it still waits for what is at the \
              service and writes it"
         ))?;
     }
-    for (source, pause) in pauses.of_sources(now) {
+    for (source, pause) in pauses.active_sources(now) {
         let until = pause.end_words(&format!(" --source {source}"), context.zone());
-        context.say(&format!(
+        context.print_line(&format!(
             "the source {source} is paused: scribed uploads and submits nothing new of it until {until}"
         ))?;
     }

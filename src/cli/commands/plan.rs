@@ -7,8 +7,8 @@ use crate::cli::plan::report::PlanReport;
 use crate::cli::plan::scan::Planner;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, QueueHolder, daemon_or, strange};
-use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::queue_access::{QueueAccess, QueueHolder, daemon_or, protocol_mismatch};
+use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::SystemClock;
 use crate::config::model::Config;
 use crate::control::plan::eta::estimate;
@@ -33,12 +33,12 @@ pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError>
     if let Some(path) = &args.explain {
         return explain_request::run(context, &config, path).await;
     }
-    let stop = on_signal()?;
+    let stop = shutdown_token()?;
     tokio::select! {
         biased;
         // What the plan has made is removed with it.
         () = stop.cancelled() => {
-            context.say("the plan was stopped before it was complete; nothing was changed, and the next plan \
+            context.print_line("the plan was stopped before it was complete; nothing was changed, and the next plan \
                          reuses what this one measured")?;
             Ok(UNFINISHED)
         }
@@ -55,17 +55,17 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     for mount in mounts.values() {
         planner.source(mount).await?;
     }
-    planner.left(&mounts).await?;
+    planner.count_remaining(&mounts).await?;
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
     let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
     sum.is_budgeted = !limits.is_empty();
-    sum.zone = config.shown;
+    sum.zone = config.display_zone;
     sum.budget = budget(limits, status.as_ref());
-    sum.reckoned = Some(estimate(config, status.as_ref(), &sum.batches(), now()));
+    sum.estimate = Some(estimate(config, status.as_ref(), &sum.batches(), now()));
     if let Some(writer) = writer {
-        let object = sum.object();
+        let object = sum.to_json();
         blocking(move || writer.end(object)).await?;
         sum.saved.clone_from(&args.save);
     }
@@ -87,7 +87,7 @@ fn now() -> crate::domain::names::Timestamp {
 }
 
 fn tell(context: &Context, sum: &PlanReport) -> Result<u8, CommandError> {
-    sum.tell(context)?;
+    sum.print(context)?;
     Ok(if sum.is_whole() { 0 } else { UNFINISHED })
 }
 
@@ -107,7 +107,7 @@ impl KnownFiles {
     /// # Errors
     /// See [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
-        Ok(match daemon_or(config, async || daemon::copied_hands(config)).await? {
+        Ok(match daemon_or(config, async || daemon::snapshot_handler(config)).await? {
             QueueHolder::Daemon(caller) => Self::Daemon(QueueAccess::Daemon(caller)),
             QueueHolder::Here(None) => Self::None,
             QueueHolder::Here(Some((handler, room))) => Self::Copy(QueueAccess::Here(Box::new(handler)), room),
@@ -124,9 +124,9 @@ impl KnownFiles {
     /// How it stands; `None` where there is no queue.
     async fn status(&self) -> Result<Option<QueueStatus>, CommandError> {
         let Some(way) = self.way() else { return Ok(None) };
-        match way.ask(ControlRequest::Status).await? {
+        match way.request(ControlRequest::Status).await? {
             ControlAnswer::Status(status) => Ok(Some(*status)),
-            _ => Err(strange()),
+            _ => Err(protocol_mismatch()),
         }
     }
 
@@ -134,11 +134,11 @@ impl KnownFiles {
     ///
     /// # Errors
     /// See [`CommandError`].
-    pub async fn known(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
+    pub async fn look_up(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
         let Some(way) = self.way() else { return Ok(vec![KnownName::default(); keys.len()]) };
-        match way.ask(ControlRequest::LookUp { keys, sizes }).await? {
+        match way.request(ControlRequest::LookUp { keys, sizes }).await? {
             ControlAnswer::LookedUp(known) => Ok(known),
-            _ => Err(strange()),
+            _ => Err(protocol_mismatch()),
         }
     }
 
@@ -146,12 +146,15 @@ impl KnownFiles {
     ///
     /// # Errors
     /// See [`CommandError`].
-    pub async fn ordered(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
+    pub async fn ordered_jobs(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
         let Some(way) = self.way() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
         let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-        match way.ask(ControlRequest::Jobs(Selection { stages, after, ordered: true, ..Selection::default() })).await? {
+        match way
+            .request(ControlRequest::Jobs(Selection { stages, after, ordered: true, ..Selection::default() }))
+            .await?
+        {
             ControlAnswer::Jobs(page) => Ok(page),
-            _ => Err(strange()),
+            _ => Err(protocol_mismatch()),
         }
     }
 
@@ -161,9 +164,9 @@ impl KnownFiles {
     /// See [`CommandError`].
     pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
         let Some(way) = self.way().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
-        match way.ask(ControlRequest::Bought { orders }).await? {
+        match way.request(ControlRequest::Bought { orders }).await? {
             ControlAnswer::Bought(bought) => Ok(bought),
-            _ => Err(strange()),
+            _ => Err(protocol_mismatch()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::args::ReconcileArgs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::cli::runtime::service_session::ServiceSession;
 use crate::client::contract::{Client, Deletion, ListFault};
 use crate::clock::{Clock, SystemClock};
@@ -29,9 +29,9 @@ const RESTARTS: u32 = 5;
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
     let config = context.config()?;
-    let visit = ServiceSession::to(&config, args.service.as_deref()).await?;
+    let visit = ServiceSession::connect(&config, args.service.as_deref()).await?;
     let compared = all(context, args, &config, &visit).await;
-    visit.leave().await?;
+    visit.close().await?;
     Ok(if compared? { 0 } else { UNFINISHED })
 }
 
@@ -41,7 +41,7 @@ async fn all(
     config: &Config,
     visit: &ServiceSession,
 ) -> Result<bool, CommandError> {
-    let way = visit.way(config).await?;
+    let way = visit.queue_access(config).await?;
     let mut agree = true;
     for client in &visit.clients {
         if args.trust {
@@ -61,11 +61,11 @@ async fn all(
 
 /// A person's word takes the place of the list.
 async fn trust(context: &Context, way: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
-    let ControlAnswer::Trusted = way.ask(ControlRequest::Trust { service: service.clone() }).await? else {
-        return Err(strange());
+    let ControlAnswer::Trusted = way.request(ControlRequest::Trust { service: service.clone() }).await? else {
+        return Err(protocol_mismatch());
     };
-    context.emit(&json!({ "service": service, "trusted": true }))?;
-    context.say(&format!(
+    context.print_json(&json!({ "service": service, "trusted": true }))?;
+    context.print_line(&format!(
         "service {service}: the queue is taken to know everything that was bought there; purchases continue"
     ))?;
     Ok(())
@@ -81,8 +81,8 @@ async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Resu
         }
         let mut selection = Selection::default();
         loop {
-            let ControlAnswer::Jobs(page) = way.ask(ControlRequest::Jobs(selection.clone())).await? else {
-                return Err(strange());
+            let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+                return Err(protocol_mismatch());
             };
             page.jobs.iter().for_each(|job| comparison.job(job));
             selection.after = page.next;
@@ -134,32 +134,32 @@ async fn delete(client: &dyn Client, doubles: &[Double]) -> Result<Vec<(Transcri
 }
 
 fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)]) -> io::Result<()> {
-    context.emit(&object(report, deleted))?;
+    context.print_json(&object(report, deleted))?;
     let Report { service, ours, known, earlier, without_token, .. } = report;
-    context.say(&format!(
+    context.print_line(&format!(
         "service {service}: its list has {ours} transcriptions of scribed ({known} in the queue, {earlier} of \
          earlier purchases), and {without_token} others"
     ))?;
     strays(context, report)?;
     if !report.missing.is_empty() {
-        context.say(&format!("in the queue, but not in the list: {}", report.missing.len()))?;
+        context.print_line(&format!("in the queue, but not in the list: {}", report.missing.len()))?;
         for missing in &report.missing {
             let (ComparedJob { job, path }, id) = (&missing.whose, &missing.transcription);
-            context.say(&format!("  {id}  job {job} ({}): {path}", missing.stage.name()))?;
+            context.print_line(&format!("  {id}  job {job} ({}): {path}", missing.stage.name()))?;
         }
     }
     if !report.doubles.is_empty() {
-        context.say(&format!("bought more than once: {}", report.doubles.len()))?;
+        context.print_line(&format!("bought more than once: {}", report.doubles.len()))?;
         for double in &report.doubles {
             let others: Vec<&str> = double.others.iter().map(|(id, _)| id.as_str()).collect();
-            context.say(&format!("  {}  also bought: {}", double.kept, others.join(", ")))?;
+            context.print_line(&format!("  {}  also bought: {}", double.kept, others.join(", ")))?;
         }
     }
     for (id, became) in deleted {
-        context.say(&format!("  {id}: {became}"))?;
+        context.print_line(&format!("  {id}: {became}"))?;
     }
     match report.agrees() {
-        true => context.say("the queue and the list agree"),
+        true => context.print_line("the queue and the list agree"),
         false => Ok(()),
     }
 }
@@ -168,9 +168,9 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
     if report.strays.is_empty() {
         return Ok(());
     }
-    context.say(&format!("in the list, but not in the queue: {}", report.strays.len()))?;
+    context.print_line(&format!("in the list, but not in the queue: {}", report.strays.len()))?;
     for stray in &report.strays {
-        let words = match &stray.whose {
+        let words = match &stray.job {
             Some(ComparedJob { job, path }) if stray.is_own => {
                 format!("bought for job {job}, {path}, which does not use it: `scribed show {job}` shows why")
             }
@@ -179,9 +179,9 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
                 "no recording for it is known: it was moved or removed, or its folder is not scanned yet".to_owned()
             }
         };
-        context.say(&format!("  {}  {words}", stray.id))?;
+        context.print_line(&format!("  {}  {words}", stray.id))?;
     }
-    context.say(
+    context.print_line(
         "  `scribed once` scans the folders, and uses these transcriptions for their recordings without another \
          purchase",
     )
@@ -192,7 +192,7 @@ fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {
     let strays = report.strays.iter().map(|stray| {
         json!({
             "transcription_id": stray.id, "created": stray.created.map(timestamps::format), "content": stray.content,
-            "file": stray.whose.as_ref().map(whose), "is_own": stray.is_own,
+            "file": stray.job.as_ref().map(whose), "is_own": stray.is_own,
         })
     });
     let missing = report.missing.iter().map(|missing| {

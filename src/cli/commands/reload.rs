@@ -3,7 +3,7 @@
 
 use crate::cli::runtime::entry::{Context, tell};
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::cli::runtime::serve_reload;
 use crate::config::load::read::{is_without_sources, load_to_serve_without_secrets};
 use crate::control::transport::client::DaemonClient;
@@ -62,25 +62,25 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
         CommandError::Usage(report) => CommandError::Report(report),
         other => other,
     };
-    let ControlAnswer::Reloaded(words) = queue.ask(ControlRequest::Reload).await.map_err(told)? else {
-        return Err(strange());
+    let ControlAnswer::Reloaded(words) = queue.request(ControlRequest::Reload).await.map_err(told)? else {
+        return Err(protocol_mismatch());
     };
-    context.emit(&json!({ "reloaded": true, "words": words }))?;
-    words.iter().try_for_each(|line| context.say(line))?;
+    context.print_json(&json!({ "reloaded": true, "words": words }))?;
+    words.iter().try_for_each(|line| context.print_line(line))?;
     Ok(0)
 }
 
 /// Has `scribed serve` take up its keys and certificate, where it runs by this file.
 async fn ask_served(context: &Context) -> Result<Option<()>, CommandError> {
     let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Ok(None) };
-    let Some(serve_reload::ReloadAnswer { done, words }) = serve_reload::ask(&serve.data).await? else {
+    let Some(serve_reload::ReloadAnswer { done, words }) = serve_reload::request_reload(&serve.data).await? else {
         return Ok(None);
     };
     if !done {
         let lines: Vec<_> = words.iter().map(|line| escape::line(line)).collect();
         return Err(CommandError::Report(lines.join("\n")));
     }
-    context.emit(&json!({ "served": true, "words": words }))?;
-    words.iter().try_for_each(|line| context.say(line))?;
+    context.print_json(&json!({ "served": true, "words": words }))?;
+    words.iter().try_for_each(|line| context.print_line(line))?;
     Ok(Some(()))
 }

@@ -1,12 +1,12 @@
 //! `scribed retry`: jobs that failed, were cancelled or wait go on now.
 
 use crate::cli::args::RetryArgs;
-use crate::cli::commands::pause::tell_pauses;
+use crate::cli::commands::pause::print_pauses;
 use crate::cli::render::job_json::row;
 use crate::cli::runtime::batch_result::{BatchResult, for_each_selected};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::config::model::Config;
 use crate::control::transport::protocol::{
     CommandRefusal, ControlAnswer, ControlRequest, Retried, RetryCost, Selection,
@@ -30,13 +30,15 @@ pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError
         for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
     } else {
         for typed in &args.jobs {
-            let put = way.put(request(wanted(typed)?)).await?;
+            let put = way.try_request(request(parse_job_selector(typed)?)).await?;
             work.count(typed, put)?;
         }
     }
     work.sum.tell(context)?;
-    let ControlAnswer::Status(status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
-    tell_pauses(context, &status.pauses)?;
+    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+        return Err(protocol_mismatch());
+    };
+    print_pauses(context, &status.pauses)?;
     Ok(work.sum.each.exit_code())
 }
 
@@ -55,8 +57,8 @@ impl Work<'_> {
     fn count(&mut self, asked: &Path, put: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
         match put {
             Ok(ControlAnswer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),
-            Ok(_) => Err(strange()),
-            Err(refusal) => self.sum.each.refused(self.context, asked, refusal),
+            Ok(_) => Err(protocol_mismatch()),
+            Err(refusal) => self.sum.each.record_refusal(self.context, asked, refusal),
         }
     }
 }
@@ -81,28 +83,28 @@ impl Sum {
         }
         let mut object = row(&retried.job);
         object["cost"] = serde_json::to_value(retried.cost)?;
-        context.emit(&object)
+        context.print_json(&object)
     }
 
     fn tell(&self, context: &Context) -> io::Result<()> {
         let BatchResult { done, declined, unknown } = self.each;
-        context.say(&format!("{done} jobs continue"))?;
+        context.print_line(&format!("{done} jobs continue"))?;
         if self.another > 0 {
             let why = "their transcriptions ended in an error, or you requested another one";
-            context.say(&format!("  {} of them buy another transcription: {why}", self.another))?;
+            context.print_line(&format!("  {} of them buy another transcription: {why}", self.another))?;
         }
         if self.if_changed > 0 {
             let words = "buy another transcription, unless the same request was already bought";
-            context.say(&format!("  {} of them {words}", self.if_changed))?;
+            context.print_line(&format!("  {} of them {words}", self.if_changed))?;
         }
         if self.perhaps_twice > 0 {
-            context.say(&format!(
+            context.print_line(&format!(
                 "  {} of them may be paid for twice: the earlier purchase may still succeed",
                 self.perhaps_twice
             ))?;
         }
         if declined + unknown > 0 {
-            context.say(&format!("{} were not changed (see above)", declined + unknown))?;
+            context.print_line(&format!("{} were not changed (see above)", declined + unknown))?;
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ use crate::blocking::joined;
 use crate::cli::args::RunArgs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::house;
+use crate::cli::runtime::queue_access::open_daemon;
 use crate::cli::runtime::reload_signal::{ReloadRequests, replace_handler};
-use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::signals::shutdown_token;
 use crate::cli::runtime::supervisor::Supervisor;
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
@@ -16,7 +16,7 @@ use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
 use crate::domain::pause::Pauses;
-use crate::permission::said_state;
+use crate::permission::describe_state_error;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;
@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
-    let stop = on_signal()?;
-    let house = house(&config, args.rebuild).await?;
+    let stop = shutdown_token()?;
+    let house = open_daemon(&config, args.rebuild).await?;
     LastPass::forget(&config.state);
     let worked = match ListeningSocket::at(&config.state) {
         Ok(listening) => work(context, &config, &house, listening, &stop).await,
@@ -53,11 +53,11 @@ async fn work(
 ) -> Result<(), CommandError> {
     let (reloads, orders) = ReloadRequests::listen()?;
     let latest = LatestHandler::new(house.handler(std::process::id(), Some(orders.clone())));
-    let socket = listening.place().to_owned();
+    let socket = listening.path().to_owned();
     say_what_runs(config, house);
     say_pauses(&house.store.pauses().await?);
-    context.emit(&json!({"pid": std::process::id(), "socket": socket}))?;
-    let supervisor = Supervisor::of_environment();
+    context.print_json(&json!({"pid": std::process::id(), "socket": socket}))?;
+    let supervisor = Supervisor::from_environment();
     // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
     let engine = {
         let (engines, stop) = (house.engines.clone(), stop.clone());
@@ -68,7 +68,7 @@ async fn work(
         tokio::spawn(async move { serve(listening, latest, &stop).await })
     };
     let watch = ends(stop, house.watch(stop));
-    let stands = ends(stop, house.stands(stop));
+    let stands = ends(stop, house.wait_until_replaced(stop));
     let told = async {
         supervisor.ready();
         stop.cancelled().await;
@@ -111,7 +111,7 @@ fn say_pauses(pauses: &Pauses) {
     if pauses.all(now).is_some() {
         tracing::warn!("the queue is paused: scribed uploads and submits nothing new until `scribed resume`");
     }
-    for (source, _) in pauses.of_sources(now) {
+    for (source, _) in pauses.active_sources(now) {
         tracing::warn!(%source, "a source is paused: scribed uploads and submits nothing new of it until `scribed resume --source NAME`");
     }
 }
@@ -120,7 +120,7 @@ fn deaf(config: &Config, error: &io::Error) -> CommandError {
     let state = config.state.display();
     let words = match error.kind() {
         io::ErrorKind::AddrInUse => "another file or program uses this path; find out which, and remove it".to_owned(),
-        _ => said_state(error, &config.state.join("control.sock")),
+        _ => describe_state_error(error, &config.state.join("control.sock")),
     };
     CommandError::Store(StoreError::Unwritable(format!("cannot listen at {state}/control.sock for commands: {words}")))
 }

@@ -11,8 +11,8 @@ use clap::CommandFactory;
 ///
 /// # Errors
 /// Of stdout.
-pub fn of_config() -> Result<u8, CommandError> {
-    terminal::emit(&schema(), true)?;
+pub fn config_schema() -> Result<u8, CommandError> {
+    terminal::print_json(&schema(), true)?;
     Ok(0)
 }
 
@@ -24,7 +24,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<u8, CommandError> {
     // Into memory: a reader that leaves early is no bug.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "scribed", &mut text);
-    terminal::of_ourselves(&text)?;
+    terminal::write_raw(&text)?;
     Ok(0)
 }
 
@@ -41,7 +41,7 @@ pub fn man(args: &ManArgs) -> Result<u8, CommandError> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
-            terminal::of_ourselves(&page)?;
+            terminal::write_raw(&page)?;
         }
     }
     Ok(0)

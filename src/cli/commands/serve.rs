@@ -4,13 +4,13 @@ use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::serve_reload::{KeyReload, keys};
-use crate::cli::runtime::signals::on_signal;
+use crate::cli::runtime::signals::shutdown_token;
 use crate::clock::SystemClock;
 use crate::config::load::read::load_to_serve;
 use crate::config::model;
 use crate::daemon::{recogniser, service_options};
 use crate::domain::escape;
-use crate::permission::{refused_to_root, said, typed_command};
+use crate::permission::{describe_error, root_refusal, typed_command};
 use crate::server::http::auth::ApiKey;
 use crate::server::service::{ServiceOptions, health, start};
 use crate::server::storage::disk_quota::DiskQuota;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
     let meant = load_to_serve(&context.common.config)?;
     // Before anything is made below it: a key of its own is.
-    if let Some(words) = refused_to_root(&meant.data, &typed_command()) {
+    if let Some(words) = root_refusal(&meant.data, &typed_command()) {
         return Err(CommandError::Store(StoreError::Unwritable(words)));
     }
     let keys = keys(&meant)?;
@@ -40,7 +40,7 @@ pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError
 }
 
 async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>) -> Result<u8, CommandError> {
-    let stop = on_signal()?;
+    let stop = shutdown_token()?;
     let recogniser = recogniser(serve);
     if let Err(missing) = health(&recogniser) {
         for words in missing {
@@ -59,15 +59,15 @@ async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>)
         .map_err(|error| CommandError::Service(error.to_string()))?;
     let served = KeyReload::listen(&context.common.config, serve)?;
     let (address, scheme) = (running.address, running.scheme);
-    context.emit(&json!({
+    context.print_json(&json!({
         "listening": address.to_string(), "origin": running.origin.to_string(), "url": format!("{scheme}://{address}"),
         "public_url": serve.public_url.as_ref().map(ToString::to_string),
     }))?;
-    context.say(&format!("listening on {scheme}://{address}"))?;
+    context.print_line(&format!("listening on {scheme}://{address}"))?;
     if serve.keys.is_empty() {
-        context.say(&format!("its key is in {}", serve.data.join("key").display()))?;
+        context.print_line(&format!("its key is in {}", serve.data.join("key").display()))?;
     }
-    served.keep_up(&running, &stop).await;
+    served.run(&running, &stop).await;
     running.shutdown().await;
     Ok(0)
 }
@@ -92,7 +92,8 @@ fn import_live(
     let place = place_of(keys, &order.key)?;
     // Beside a service that runs, which keeps who owns what.
     let owner = Owners::open(&serve.data)?.preview_assign(keys, &serve.keys.names).owners[place];
-    let named = |error| CommandError::Usage(format!("{}: {}", order.file.display(), said(&error, &order.file)));
+    let named =
+        |error| CommandError::Usage(format!("{}: {}", order.file.display(), describe_error(&error, &order.file)));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
     let room = DiskQuota::measure(&serve.data, serve.disk)?;
     let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);
@@ -105,8 +106,8 @@ fn import_live(
         ImportError::InUse | ImportError::Full { .. } => CommandError::Declined(error.to_string()),
         ImportError::Io(error) => CommandError::Io(error),
     })?;
-    context.emit(&json!(imported))?;
+    context.print_json(&json!(imported))?;
     let Imported { new, changed, unchanged } = imported;
-    context.say(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} unchanged"))?;
+    context.print_line(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} unchanged"))?;
     Ok(0)
 }

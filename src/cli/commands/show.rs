@@ -4,7 +4,7 @@ use crate::cli::args::ShowArgs;
 use crate::cli::render::job_json::row;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::control::explain::next_step::NextStep;
 use crate::control::explain::next_step::fact;
@@ -24,12 +24,12 @@ use std::io;
 /// [`CommandError::Usage`] where there is no such job; see [`CommandError`].
 pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError> {
     let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let request = ControlRequest::Show { job: wanted(&args.job)? };
-    let ControlAnswer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
+    let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
+    let ControlAnswer::Shown(shown) = way.request(request).await? else { return Err(protocol_mismatch()) };
     let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
-    let next = NextStep::of(&job, &facts, SystemClock.now(), context.zone());
+    let next = NextStep::for_job(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
-    object["next"] = next.words.clone().into();
+    object["next"] = next.text.clone().into();
     object["facts"] = facts.iter().map(fact).collect();
     let notes = history.iter().map(|note| {
         json!({
@@ -48,11 +48,11 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
         .as_ref()
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge).collect();
-    context.emit(&object)?;
+    context.print_json(&object)?;
     let own = reason(&job);
     tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
     if let Some(unread) = job.unread() {
-        context.say(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
+        context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
     tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     tell_history(context, &history)?;
@@ -64,58 +64,61 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
 /// # Errors
 /// Of stdout.
 pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
-    context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
-    context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
-    context.say(&format!("  reason   {}", reason(job)))?;
-    context.say(&format!("  next     {next}"))?;
-    tell_more(context, job, service)
+    context.print_line(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
+    context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
+    context.print_line(&format!("  reason   {}", reason(job)))?;
+    context.print_line(&format!("  next     {next}"))?;
+    print_details(context, job, service)
 }
 
 /// Who transcribes it, what was sent, what it cost, and what was written.
 ///
 /// # Errors
 /// Of stdout.
-pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
-    let service = job.stage.order().map(|order| &order.service).or(service);
+pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
+    let service = job.stage.purchase_key().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {
         (Some(service), Some(id)) => {
-            context.say(&format!("  service  {service}, transcription {id}, purchase {}", job.round + 1))?;
+            context.print_line(&format!("  service  {service}, transcription {id}, purchase {}", job.round + 1))?;
         }
-        (Some(service), None) => context.say(&format!("  service  {service}"))?,
+        (Some(service), None) => context.print_line(&format!("  service  {service}"))?,
         (None, _) => {}
     }
     for part in job.missing.iter().filter(|_| job.is_incomplete()) {
         let words = part.words.as_deref().unwrap_or("missing in the result, without a reason from the service");
-        context.say(&format!("  without  {part}: {words}"))?;
+        context.print_line(&format!("  without  {part}: {words}"))?;
     }
     if let Some(sent) = &job.sent {
-        context.say(&format!("  sent     {sent}"))?;
+        context.print_line(&format!("  sent     {sent}"))?;
     }
     for charge in &job.charges {
-        context.say(&format!("  cost     {}, purchase {}", cost(charge), charge.round + 1))?;
+        context.print_line(&format!("  cost     {}, purchase {}", cost(charge), charge.round + 1))?;
     }
     for output in &job.outputs {
-        context.say(&format!("  output   {}", output.shown()))?;
+        context.print_line(&format!("  output   {}", output.display_name()))?;
     }
     Ok(())
 }
 
 fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
     if let Some(Origin { job, key, .. }) = moved_to {
-        context.say(&format!(
+        context.print_line(&format!(
             "  file     not at this path any more; {}/{}, job {job}, has the same content and uses its \
              transcription: probably its new path",
             key.source, key.path
         ))?;
     } else if is_gone {
-        context.say("  file     not at this path any more: moved, renamed or removed; the outputs stay")?;
+        context.print_line("  file     not at this path any more: moved, renamed or removed; the outputs stay")?;
     }
     let Some(Origin { job, key, is_gone }) = origin else { return Ok(()) };
     let (was, how) = match is_gone {
         true => ("was", "under its old path"),
         false => ("duplicate of", "which has the same content"),
     };
-    context.say(&format!("  origin   {was} {}/{}, job {job}, {how}; nothing was bought again", key.source, key.path))
+    context.print_line(&format!(
+        "  origin   {was} {}/{}, job {job}, {how}; nothing was bought again",
+        key.source, key.path
+    ))
 }
 
 fn cost(charge: &Charge) -> String {
@@ -141,10 +144,14 @@ fn charge(charge: &Charge) -> Value {
 }
 
 fn tell_history(context: &Context, history: &[HistoryEntry]) -> io::Result<()> {
-    context.say(&format!("history ({})", context.zone().name()))?;
+    context.print_line(&format!("history ({})", context.zone().name()))?;
     for note in history {
         let words = note.words.as_deref().unwrap_or_default();
-        context.say(&format!("  {}  {:<10}  {words}", context.zone().unnamed(note.at), note.stage.name()))?;
+        context.print_line(&format!(
+            "  {}  {:<10}  {words}",
+            context.zone().format_without_zone(note.at),
+            note.stage.name()
+        ))?;
     }
     Ok(())
 }

@@ -3,11 +3,11 @@
 use crate::cli::args::StatusArgs;
 use crate::cli::commands::once::length;
 use crate::cli::commands::pause;
-use crate::cli::commands::pause::tell_pauses;
+use crate::cli::commands::pause::print_pauses;
 use crate::cli::commands::status_check;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::control::last_lists;
 use crate::control::transport::protocol::{
     BudgetUse, CallbackCounts, ControlAnswer, ControlRequest, DaemonStatus, LaneCounts, ManifestStatus, QueueStatus,
@@ -32,29 +32,31 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     }
     let config = context.config_without_secrets()?;
     let way = QueueAccess::find(&config).await?;
-    let ControlAnswer::Status(mut status) = way.ask(ControlRequest::Status).await? else { return Err(strange()) };
+    let ControlAnswer::Status(mut status) = way.request(ControlRequest::Status).await? else {
+        return Err(protocol_mismatch());
+    };
     if status.daemon.is_none() {
         let away: Vec<SourceName> = status.frozen.iter().map(|frozen| frozen.source.clone()).collect();
-        status.manifests = last_lists::known(&config, &away);
+        status.manifests = last_lists::load_unchanged(&config, &away);
     }
     tell(context, &status)?;
-    status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
+    status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
     let waiting = waiting(&way).await?;
     for (what, count) in &waiting.waiting_for {
-        context.say(&format!("{count} waiting for: {what}"))?;
+        context.print_line(&format!("{count} waiting for: {what}"))?;
         if let Some(reason) = waiting.reasons.get(what) {
-            context.say(&format!("    example: {reason}"))?;
+            context.print_line(&format!("    example: {reason}"))?;
         }
     }
-    context.emit(&object(&status, &waiting))?;
+    context.print_json(&object(&status, &waiting))?;
     Ok(0)
 }
 
 async fn waiting(way: &QueueAccess) -> Result<Waiting, CommandError> {
     let (mut all, mut after) = (Waiting::default(), None);
     loop {
-        let ControlAnswer::Waiting(piece) = way.ask(ControlRequest::Waiting { after }).await? else {
-            return Err(strange());
+        let ControlAnswer::Waiting(piece) = way.request(ControlRequest::Waiting { after }).await? else {
+            return Err(protocol_mismatch());
         };
         for (what, count) in piece.waiting_for {
             *all.waiting_for.entry(what).or_default() += count;
@@ -77,7 +79,7 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
             "callbacks": daemon.callbacks,
         })
     });
-    let pauses = pause::object(&status.pauses);
+    let pauses = pause::pauses_json(&status.pauses);
     json!({
         "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
@@ -93,20 +95,25 @@ fn object(status: &QueueStatus, waiting: &Waiting) -> Value {
 }
 
 fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
-    context.say(&format!("{} jobs", status.total))?;
+    context.print_line(&format!("{} jobs", status.total))?;
     for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
-        context.say(&format!("  {count:>8}  {}", kind.name()))?;
+        context.print_line(&format!("  {count:>8}  {}", kind.name()))?;
     }
     if status.unhandled_failures > 0 {
         let count = status.unhandled_failures;
-        context.say(&format!("{count} of these failed and were not retried or acknowledged: scribed jobs --failed"))?;
+        context.print_line(&format!(
+            "{count} of these failed and were not retried or acknowledged: scribed jobs --failed"
+        ))?;
     }
     if status.waiting_for_a_person > 0 {
-        context.say(&format!("{} of these are stuck, or wait for a person's decision", status.waiting_for_a_person))?;
+        context.print_line(&format!(
+            "{} of these are stuck, or wait for a person's decision",
+            status.waiting_for_a_person
+        ))?;
     }
     if status.incomplete > 0 {
         let count = status.incomplete;
-        context.say(&format!(
+        context.print_line(&format!(
             "{count} of these are incomplete: their outputs lack something that was requested: scribed jobs \
              --incomplete"
         ))?;
@@ -117,23 +124,23 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
         tell_service(context, served)?;
     }
     for LaneCounts { lane, waiting, in_flight } in &status.lanes {
-        context.say(&format!("lane {}: {waiting} waiting, {in_flight} in flight", lane.name()))?;
+        context.print_line(&format!("lane {}: {waiting} waiting, {in_flight} in flight", lane.name()))?;
     }
-    tell_pauses(context, &status.pauses)?;
+    print_pauses(context, &status.pauses)?;
     for frozen in &status.frozen {
-        context.say(&format!("source {} is not available: {}", frozen.source, frozen.reason))?;
+        context.print_line(&format!("source {} is not available: {}", frozen.source, frozen.reason))?;
     }
-    status.removed.iter().try_for_each(|removed| context.say(&removed.words()))?;
+    status.removed.iter().try_for_each(|removed| context.print_line(&removed.describe()))?;
     for manifest in &status.manifests {
-        context.say(&told(manifest))?;
+        context.print_line(&told(manifest))?;
     }
     status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
     for scan in &status.scans {
-        context.say(&format!("source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
+        context.print_line(&format!("source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
     }
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
-        None => context.say("no daemon runs"),
+        None => context.print_line("no daemon runs"),
     }
 }
 
@@ -153,7 +160,7 @@ fn told(manifest: &ManifestStatus) -> String {
 fn tell_window(context: &Context, windowed: &WindowStatus) -> io::Result<()> {
     let WindowStatus { source, until_shown, windows, .. } = windowed;
     let how = if windowed.open { "open" } else { "closed, and scribed uploads and submits nothing of it," };
-    context.say(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
+    context.print_line(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
 }
 
 fn window(windowed: &WindowStatus) -> Value {
@@ -179,7 +186,7 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
     let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
     let [used, allowed, spent, reserved, left] =
         [budget.used, budget.allowed, budget.spent(), budget.reserved, budget.left()].map(length);
-    let until = budget.until.map(|until| format!(", until {}", zone.shown(until))).unwrap_or_default();
+    let until = budget.until.map(|until| format!(", until {}", zone.format_minute(until))).unwrap_or_default();
     let found = match budget.unclaimed {
         0 => String::new(),
         found => {
@@ -192,7 +199,7 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
     let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
     let over = if is_over { "; the service billed more than was reserved" } else { "" };
     let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
-    context.say(&format!(
+    context.print_line(&format!(
         "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",
         budget.period.name()
     ))
@@ -213,14 +220,17 @@ pub fn budget(budget: &BudgetUse) -> Value {
 fn tell_daemon(context: &Context, daemon: &DaemonStatus) -> io::Result<()> {
     let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
     let (kind, pid, since) = (daemon.kind(), daemon.pid, context.moment(daemon.since));
-    context.say(&format!("{kind} runs: process {pid}, since {since}, for {lasted}"))?;
+    context.print_line(&format!("{kind} runs: process {pid}, since {since}, for {lasted}"))?;
     let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
     let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
     let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);
-    context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
-    context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
-    context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
-    daemon.callbacks.iter().try_for_each(|received| context.say(&format!("  {}", callbacks(received))))
+    context.print_line(&format!(
+        "  since then {} done, {} failed, {} skipped",
+        daemon.done, daemon.failed, daemon.skipped
+    ))?;
+    context.print_line(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
+    context.print_line(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
+    daemon.callbacks.iter().try_for_each(|received| context.print_line(&format!("  {}", callbacks(received))))
 }
 
 fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
@@ -231,23 +241,23 @@ fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
         .as_ref()
         .map(|learned_limits| format!(" (at most {} at a time)", learned_limits.running.1))
         .unwrap_or_default();
-    context.say(&format!(
+    context.print_line(&format!(
         "service {service}: {on_their_way} jobs in progress, {running} being transcribed{most}; {waiting} waiting"
     ))?;
     if let Some(learned_limits) = &served.learned_limits
         && let Some(found) = lowered(learned_limits)
     {
-        context.say(&format!("  reduced after errors or refusals of the service: {found}"))?;
+        context.print_line(&format!("  reduced after errors or refusals of the service: {found}"))?;
     }
     match &served.list_awaited {
-        Some(words) => context.say(&format!("  {words}"))?,
+        Some(words) => context.print_line(&format!("  {words}"))?,
         None if served.suspect => {
-            context.say(&format!("  {NEW}: scribed submits nothing before it has read the service's list"))?;
+            context.print_line(&format!("  {NEW}: scribed submits nothing before it has read the service's list"))?;
         }
         None => {}
     }
-    served.notice.iter().try_for_each(|words| context.say(&format!("  {words}")))?;
-    served.trouble.iter().try_for_each(|words| context.say(&format!("  {words}")))
+    served.notice.iter().try_for_each(|words| context.print_line(&format!("  {words}")))?;
+    served.trouble.iter().try_for_each(|words| context.print_line(&format!("  {words}")))
 }
 
 /// What is lower than agreed, in words.

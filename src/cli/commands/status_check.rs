@@ -1,17 +1,17 @@
 //! `scribed status --check`: one line for monitoring, as plugins of Nagios, Icinga and Zabbix print it.
 
-use crate::cli::commands::once::{reason_object, reason_words};
+use crate::cli::commands::once::{format_reason, reason_object};
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
-use crate::control::health::untaken;
+use crate::control::health::manifest_problems;
 use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
-use crate::domain::health::{Health, Level, Outage, Process, QueueFacts, judge};
+use crate::domain::health::{Health, Level, Outage, Process, QueueFacts, assess};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::zone::Zone;
 use serde_json::json;
@@ -29,7 +29,7 @@ const LONGEST_REASON: usize = 240;
 /// Of stdout only: everything else is a result.
 pub async fn run(context: &Context, max_pass_age: Option<Duration>) -> Result<u8, CommandError> {
     match look(context, max_pass_age).await {
-        Ok(facts) => tell(context, &facts, &judge(&facts)),
+        Ok(facts) => tell(context, &facts, &assess(&facts)),
         Err(CommandError::Io(error)) => Err(CommandError::Io(error)),
         Err(failure) => tell_failure(context, &failure),
     }
@@ -41,7 +41,9 @@ async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<Queue
         return Err(CommandError::Usage(error.to_string())); // it is not this user's to ask
     }
     let way = QueueAccess::find(&config).await?;
-    let ControlAnswer::Health(facts) = way.ask(ControlRequest::Health).await? else { return Err(strange()) };
+    let ControlAnswer::Health(facts) = way.request(ControlRequest::Health).await? else {
+        return Err(protocol_mismatch());
+    };
     Ok(with_last_pass(*facts, &config, max_pass_age))
 }
 
@@ -51,13 +53,13 @@ fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Durat
     if facts.process != Process::Nobody {
         return facts;
     }
-    let last = LastPass::of(&config.state);
+    let last = LastPass::load(&config.state);
     let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
     let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
     let outages =
         met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
     let away: Vec<SourceName> = facts.away.iter().map(|away| away.source.clone()).collect();
-    let manifests = untaken(&last_lists::known(config, &away));
+    let manifests = manifest_problems(&last_lists::load_unchanged(config, &away));
     QueueFacts { late_pass, manifests, outages: outages.collect(), ..facts }
 }
 
@@ -65,9 +67,9 @@ fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Durat
 fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
     match last {
         None => Some("no pass of `scribed once` has ended yet".to_owned()),
-        Some(last) if now.since(last.ended) <= longest => None,
+        Some(last) if now.duration_since(last.ended) <= longest => None,
         Some(LastPass { ended, exit_code, .. }) => {
-            let (at, longest) = (Zone::UTC.shown_to_the_second(*ended), humantime::format_duration(longest));
+            let (at, longest) = (Zone::UTC.format_second(*ended), humantime::format_duration(longest));
             Some(format!("the last pass ended at {at} with exit code {exit_code}, more than {longest} ago"))
         }
     }
@@ -81,11 +83,11 @@ fn tell(context: &Context, facts: &QueueFacts, health: &Health) -> Result<u8, Co
         "reasons": health.reasons.iter().map(reason_object).collect::<Vec<_>>(),
         "failed": facts.failed, "incomplete": facts.incomplete, "waiting": waiting, "process": facts.process,
     });
-    context.emit(&object)?;
-    let reasons: Vec<String> = health.of_level().map(|reason| cut(&reason_words(reason))).collect();
+    context.print_json(&object)?;
+    let reasons: Vec<String> = health.level_reasons().map(|reason| cut(&format_reason(reason))).collect();
     let words = if reasons.is_empty() { at_rest(facts, waiting) } else { reasons.join("; ") };
     let figures = format!("failed={};;0 incomplete={};0 waiting={waiting}", facts.failed, facts.incomplete);
-    context.say(&format!("SCRIBED {} - {words} | {figures}", level.name()))?;
+    context.print_line(&format!("SCRIBED {} - {words} | {figures}", level.name()))?;
     Ok(level.exit_code())
 }
 
@@ -115,8 +117,8 @@ fn tell_failure(context: &Context, failure: &CommandError) -> Result<u8, Command
         }
         other => other.to_string(),
     };
-    context.emit(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;
-    context.say(&format!("SCRIBED {} - {}", name.to_uppercase(), cut(&words)))?;
+    context.print_json(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;
+    context.print_line(&format!("SCRIBED {} - {}", name.to_uppercase(), cut(&words)))?;
     Ok(exit_code)
 }
 

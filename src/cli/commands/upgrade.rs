@@ -21,12 +21,14 @@ pub fn run(context: &Context, args: &UpgradeArgs) -> Result<u8, CommandError> {
         let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
         let Upgraded { value, removed } = upgraded(&read(path)?, &name)?;
         if context.common.json {
-            context.emit(&json!({ "file": name, "upgraded": value, "removed": removed }))?;
+            context.print_json(&json!({ "file": name, "upgraded": value, "removed": removed }))?;
             continue;
         }
-        terminal::emit(&value, true)?;
+        terminal::print_json(&value, true)?;
         for field in removed.iter().filter(|_| !context.common.quiet) {
-            terminal::complain(&format!("{name}: `{field}` is left out: the second version has no such parameter"));
+            terminal::print_error_line(&format!(
+                "{name}: `{field}` is left out: the second version has no such parameter"
+            ));
         }
     }
     Ok(0)
@@ -35,7 +37,11 @@ pub fn run(context: &Context, args: &UpgradeArgs) -> Result<u8, CommandError> {
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     if path.as_os_str() != "-" {
         return std::fs::read(path).map_err(|error| {
-            CommandError::Usage(format!("cannot read {}: {}", path.display(), crate::permission::said(&error, path)))
+            CommandError::Usage(format!(
+                "cannot read {}: {}",
+                path.display(),
+                crate::permission::describe_error(&error, path)
+            ))
         });
     }
     let mut bytes = Vec::new();

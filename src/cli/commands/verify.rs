@@ -5,7 +5,7 @@ use crate::cli::render::progress::Ticker;
 use crate::cli::runtime::batch_result::BatchResult;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, source, strange, wanted};
+use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protocol_mismatch, source};
 use crate::cli::runtime::service_session::ServiceSession;
 use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{
@@ -24,12 +24,12 @@ pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandErro
     let config = context.config_without_secrets()?;
     if args.repair && DaemonClient::find(&config.state)?.is_none() {
         // With the ways to the services: a result may have to be read there once more.
-        let visit = ServiceSession::to(&context.config()?, None).await?;
-        let ran = match visit.way(&config).await {
+        let visit = ServiceSession::connect(&context.config()?, None).await?;
+        let ran = match visit.queue_access(&config).await {
             Ok(way) => verify(context, args, &way).await,
             Err(failure) => Err(failure),
         };
-        visit.leave().await?;
+        visit.close().await?;
         return ran;
     }
     verify(context, args, &QueueAccess::find(&config).await?).await
@@ -37,18 +37,18 @@ pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandErro
 
 async fn verify(context: &Context, args: &VerifyArgs, way: &QueueAccess) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    way.names_are_clear(&config).await?;
+    way.check_no_renames(&config).await?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
     let is_one = !args.jobs.is_empty();
     let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_one };
     let mut each = BatchResult::default();
     let query = VerifyQuery { job: None, source: only, repair: args.repair, after: None };
     for typed in &args.jobs {
-        let query = VerifyQuery { job: Some(wanted(typed)?), ..query.clone() };
-        match way.put(ControlRequest::Verify(query)).await? {
+        let query = VerifyQuery { job: Some(parse_job_selector(typed)?), ..query.clone() };
+        match way.try_request(ControlRequest::Verify(query)).await? {
             Ok(ControlAnswer::Verified(piece)) => told.piece(&piece)?,
-            Ok(_) => return Err(strange()),
-            Err(refusal) => each.refused(context, typed, refusal)?,
+            Ok(_) => return Err(protocol_mismatch()),
+            Err(refusal) => each.record_refusal(context, typed, refusal)?,
         }
     }
     if args.jobs.is_empty() {
@@ -70,8 +70,8 @@ struct Told<'a> {
 impl Told<'_> {
     async fn all(&mut self, way: &QueueAccess, mut query: VerifyQuery) -> Result<(), CommandError> {
         loop {
-            let ControlAnswer::Verified(piece) = way.ask(ControlRequest::Verify(query.clone())).await? else {
-                return Err(strange());
+            let ControlAnswer::Verified(piece) = way.request(ControlRequest::Verify(query.clone())).await? else {
+                return Err(protocol_mismatch());
             };
             self.piece(&piece)?;
             query.after = piece.next;
@@ -111,19 +111,19 @@ fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<(
         object
     };
     let each: Vec<Value> = outputs.iter().map(|output| object(&output.path, output.state.name())).collect();
-    context.emit(&json!({
+    context.print_json(&json!({
         "id": job, "source": key.source, "path": key.path.lossy(), "outputs": each, "problem": problem, "gone": is_gone,
     }))?;
     for output in outputs.iter().filter(|output| output.state != OutputState::Unchanged) {
-        context.say(&format!("job {job}: {}: {}", output.path, words(output.state)))?;
+        context.print_line(&format!("job {job}: {}: {}", output.path, words(output.state)))?;
     }
     // Of a folder that was renamed there may be a hundred thousand.
     if *is_gone && is_one {
         let words = "its recording and its outputs are gone: deleted or moved";
-        context.say(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
+        context.print_line(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
     }
     match problem {
-        Some(problem) => context.say(&format!("job {job}: {}/{}: {problem}", key.source, key.path)),
+        Some(problem) => context.print_line(&format!("job {job}: {}/{}: {problem}", key.source, key.path)),
         None => Ok(()),
     }
 }
@@ -171,24 +171,24 @@ impl Sum {
         let Self { jobs, gone, problems, .. } = self;
         let [unchanged, edited, restored, missing, unreadable] =
             [S::Unchanged, S::Edited, S::Restored, S::Missing, S::Unreadable].map(|state| self.of(state));
-        context.emit(&json!({
+        context.print_json(&json!({
             "jobs": jobs, "unchanged": unchanged, "edited": edited, "restored": restored, "missing": missing,
             "unreadable": unreadable, "gone": gone, "problems": problems,
         }))?;
         let counts = [(edited, "edited"), (restored, "restored"), (missing, "missing"), (unreadable, "unreadable")];
         let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
         let counts: String = counts.collect();
-        context.say(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
+        context.print_line(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
         if *gone > 0 {
             let words = "have neither their recording nor outputs any more; `scribed forget --vanished` removes \
                          such jobs from the queue";
-            context.say(&format!("{gone} of the jobs {words}"))?;
+            context.print_line(&format!("{gone} of the jobs {words}"))?;
         }
         if *problems > 0 {
-            context.say(&format!("{problems} of the jobs could not be verified or restored (see above)"))?;
+            context.print_line(&format!("{problems} of the jobs could not be verified or restored (see above)"))?;
         }
         if missing > 0 && !repair {
-            context.say("`scribed verify --repair` writes missing outputs again; it costs nothing")?;
+            context.print_line("`scribed verify --repair` writes missing outputs again; it costs nothing")?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::unsupported;
-use crate::cli::unsupported::{UnsupportedCheck, failing};
+use crate::cli::unsupported::{UnsupportedCheck, failure_message};
 use crate::config::model::Source;
 use crate::control::explain::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
@@ -17,7 +17,7 @@ use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::length::cache::{LengthCache, LengthFact};
 use crate::pipeline::request;
-use crate::source::metadata::sample_hash::likeness;
+use crate::source::metadata::sample_hash::sample_hash;
 use crate::source::metadata::stamp::hash;
 use crate::source::place::{Recording, recording};
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ pub struct Candidate {
     /// Why it would be sent.
     pub forecast: Forecast,
     /// Whether the content may have been bought already: a job of the queue has a file of this size.
-    pub alike: bool,
+    pub has_same_size: bool,
     /// Whether the queue knows that it shares a transcription.
     pub follows: bool,
     /// The row of a manifest that orders it.
@@ -88,7 +88,7 @@ pub struct ReadContent {
     /// Why it would not be made, in words.
     pub problem: Option<String>,
     /// What is sent of its sound, where that is not all.
-    pub pick: Option<TrackSelection>,
+    pub track_selection: Option<TrackSelection>,
     /// Under which template it would be sent; empty for none.
     pub template: String,
     /// What its result would lack.
@@ -114,9 +114,9 @@ pub fn read(
                 let kept = measured.get(fact, &file.key, &file.stamp).map(Hash);
                 kept.or_else(|| read().inspect(|hash| measured.put(fact, &file.key, &file.stamp, &hash.0)))
             };
-            let alike = || known(LengthFact::Likeness, &|| likeness(&path, file.stamp.size).ok());
+            let alike = || known(LengthFact::Likeness, &|| sample_hash(&path, file.stamp.size).ok());
             let whole = || known(LengthFact::Content, &|| hash(&path).ok());
-            (repeated.then(alike).flatten(), file.alike.then(whole).flatten())
+            (repeated.then(alike).flatten(), file.has_same_size.then(whole).flatten())
         }
     };
     let (made, pick, problem) = match request::forecast(source, &job, Timestamp(0)) {
@@ -124,15 +124,24 @@ pub fn read(
         Err(fault) => (None, None, Some(fault.words)),
     };
     let foreseen = match &made {
-        Some(made) => foresight.of(source, &made.rendered.params),
+        Some(made) => foresight.check_request(source, &made.rendered.params),
         None => foresight.of_template(source, &source.template),
     };
     let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.record.template).to_owned();
-    let problem = problem.or_else(|| failing(source, &template, &foreseen));
+    let problem = problem.or_else(|| failure_message(source, &template, &foreseen));
     let is_compared = likeness.or(content).is_some() || file.row.is_some();
     let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
     let without_effect = unsupported::without_effect(&foreseen);
-    ReadContent { likeness, content, params, problem, pick, template, missing: foreseen.missing, without_effect }
+    ReadContent {
+        likeness,
+        content,
+        params,
+        problem,
+        track_selection: pick,
+        template,
+        missing: foreseen.missing,
+        without_effect,
+    }
 }
 
 /// What was seen so far of all that would be bought.
@@ -146,7 +155,7 @@ impl Duplicates {
     ///
     /// # Errors
     /// Of the queue.
-    pub async fn among(
+    pub async fn find_duplicates(
         &mut self,
         queue: &KnownFiles,
         source: &Source,

@@ -4,12 +4,12 @@ use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::place;
+use crate::cli::runtime::queue_access::parse_media_address;
 use crate::cli::unsupported::{UnsupportedCheck, left_out, refusal, without_effect};
 use crate::clock::{Clock, SystemClock};
 use crate::config::model::{Config, Source};
 use crate::config::template::overlay::Overlay;
-use crate::control::explain::row_lookup::is_its;
+use crate::control::explain::row_lookup::is_job_of;
 use crate::control::transport::protocol::KnownName;
 use crate::daemon;
 use crate::domain::job::{Job, JobKey};
@@ -17,17 +17,17 @@ use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::JobId;
 use crate::domain::path::RelPath;
 use crate::domain::stage::Stage;
-use crate::manifests::format::record::all_wrong;
+use crate::manifests::format::record::join_errors;
 use crate::manifests::passes::keys::candidates;
-use crate::manifests::passes::naming::{NamedRecording, NamingRow, naming};
-use crate::manifests::passes::rows::looked;
+use crate::manifests::passes::naming::{NamedRecording, NamingRow, rows_naming};
+use crate::manifests::passes::rows::look_for_file;
 use crate::pipeline::request::{BesideSettings, BuiltRequest, RequestLayers, build};
 use crate::server::recognition::unsupported::UnsupportedParts;
-use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
-use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::filter::rules::{EntryKind, FilterResult, filter_path_with_ignore_files};
+use crate::source::metadata::stamp::{FileLook, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::below;
+use crate::source::place::resolve_below;
 use crate::store::params::ParamFiles;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// # Errors
 /// [`CommandError::Usage`] for what lies in no source and is named by no row, or is no file; see [`CommandError`].
 pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, CommandError> {
-    let rows = rows(config, place(typed)?.path()).await;
+    let rows = rows(config, parse_media_address(typed)?.path()).await;
     let mut code = 0;
     for (mount, naming) in &rows {
         code = code.max(of_row(context, config, mount, naming).await?);
@@ -82,7 +82,7 @@ async fn lay_out(
         }
     };
     shown["kept"] = kept(config, job).unwrap_or_default();
-    context.emit(&shown)?;
+    context.print_json(&shown)?;
     tell(context, &shown)?;
     Ok(code)
 }
@@ -91,9 +91,9 @@ async fn lay_out(
 async fn rows(config: &Config, path: &Path) -> Vec<(Arc<Mount>, NamingRow)> {
     let mut all = Vec::new();
     for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().reads_manifests()) {
-        if mount.there_now().await.is_ok() {
+        if mount.check_now().await.is_ok() {
             let (theirs, path) = (Arc::clone(&mount), path.to_owned());
-            let found = blocking(move || naming(&theirs, &NamedRecording::about(&path))).await;
+            let found = blocking(move || rows_naming(&theirs, &NamedRecording::from_path(&path))).await;
             all.extend(found.into_iter().map(|naming| (Arc::clone(&mount), naming)));
         }
     }
@@ -106,7 +106,7 @@ async fn of_row(
     mount: &Arc<Mount>,
     naming: &NamingRow,
 ) -> Result<u8, CommandError> {
-    let NamingRow { manifest, number, order, receipt } = naming;
+    let NamingRow { manifest, number, row: order, receipt } = naming;
     let source = mount.source();
     let mut shown = json!({
         "source": source.name, "manifest": manifest.lossy(), "row": number, "passed_over": null,
@@ -115,8 +115,8 @@ async fn of_row(
     let row = match order {
         Ok(row) => row,
         Err(wrong) => {
-            shown["problem"] = json!(all_wrong(wrong));
-            context.emit(&shown)?;
+            shown["problem"] = json!(join_errors(wrong));
+            context.print_json(&shown)?;
             tell(context, &shown)?;
             return Ok(UNFINISHED);
         }
@@ -134,8 +134,8 @@ async fn job_of_row(
     row: &ManifestRow,
 ) -> Result<(Job, Option<String>), CommandError> {
     let (theirs, of) = (Arc::clone(mount), row.clone());
-    let looked = blocking(move || looked(&theirs, &of)).await;
-    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.words(mount.source())));
+    let looked = blocking(move || look_for_file(&theirs, &of)).await;
+    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.describe(mount.source())));
     let looked = looked.ok().flatten();
     let awaited = match &looked {
         None if denied.is_some() => denied,
@@ -147,8 +147,8 @@ async fn job_of_row(
         Some(Ok(FileLook::File(_))) | None => None,
     };
     let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
-    let known = KnownFiles::find(config).await?.known(keys.to_vec(), Vec::new()).await?;
-    let known = known.into_iter().filter_map(|known| known.job).find(|job| is_its(job, row));
+    let known = KnownFiles::find(config).await?.look_up(keys.to_vec(), Vec::new()).await?;
+    let known = known.into_iter().filter_map(|known| known.job).find(|job| is_job_of(job, row));
     let [plain, ..] = keys;
     let seen = match looked {
         Some(Ok(FileLook::File(stamp))) => stamp,
@@ -160,7 +160,7 @@ async fn job_of_row(
 
 /// The source that a path lies in, and its name there.
 fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), CommandError> {
-    let place = place(typed)?;
+    let place = parse_media_address(typed)?;
     let path = place.path();
     let real = path.parent().and_then(|parent| parent.canonicalize().ok()).zip(path.file_name());
     let real = real.map(|(parent, name)| parent.join(name));
@@ -178,14 +178,14 @@ fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), C
 
 /// Its job, with the file as it is now; one that was just found, where it has none yet.
 async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, CommandError> {
-    let path = below(&source.folder, &key.path);
-    let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
-    let stamp = match look(&path, disk)? {
+    let path = resolve_below(&source.folder, &key.path);
+    let disk = Disk::detect(&source.folder).unwrap_or(Disk::Remote);
+    let stamp = match stat(&path, disk)? {
         FileLook::File(stamp) => stamp,
         FileLook::Nothing => return Err(CommandError::Usage(format!("{} does not exist", path.full().display()))),
         FileLook::Other => return Err(CommandError::Usage(format!("{} is not a regular file", path.full().display()))),
     };
-    let known = KnownFiles::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
+    let known = KnownFiles::find(config).await?.look_up(vec![key.clone()], vec![stamp.size]).await?;
     let now = SystemClock.now();
     Ok(match known.into_iter().next() {
         Some(KnownName { job: Some(job), .. }) => Job { seen: stamp, ..job },
@@ -195,7 +195,7 @@ async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, C
 
 fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
     let path = Path::new(std::ffi::OsStr::from_bytes(key.path.as_bytes()));
-    match choose_anywhere(source, path, EntryKind::File) {
+    match filter_path_with_ignore_files(source, path, EntryKind::File) {
         FilterResult::Taken => None,
         FilterResult::PassedOver(rule) => Some(rule.to_string()),
     }
@@ -212,7 +212,7 @@ fn show_request(shown: &mut Value, config: &Config, built: &BuiltRequest) {
         let overlay = built.layers.overlays.iter().rev().find(|overlay| says(overlay));
         overlay.map_or_else(|| file.to_string(), |overlay| overlay.from.clone())
     };
-    shown["sound"] = json!(built.rendered.pick);
+    shown["sound"] = json!(built.rendered.track_selection);
     shown["sound_from"] = json!({
         "track": said_by(|overlay| overlay.track.is_some()), "channels": said_by(|overlay| overlay.channels.is_some()),
     });
@@ -225,7 +225,7 @@ fn show_request(shown: &mut Value, config: &Config, built: &BuiltRequest) {
 
 /// What the embedded service would not do of it.
 fn foresee(shown: &mut Value, config: &Config, source: &Source, built: &BuiltRequest) -> u8 {
-    let foreseen = UnsupportedCheck::new(config).of(source, &built.rendered.params);
+    let foreseen = UnsupportedCheck::new(config).check_request(source, &built.rendered.params);
     shown["missing"] = json!(left_out(&foreseen));
     shown["refused"] = json!(refusal(&foreseen));
     shown["without_effect"] = json!(without_effect(&foreseen));
@@ -280,7 +280,7 @@ fn kept(config: &Config, job: &Job) -> Option<Value> {
     let making = job.making.as_ref().filter(|making| making.is_sent)?;
     let hash = match &job.stage {
         Stage::Probed { params, .. } => *params,
-        stage => stage.order()?.params,
+        stage => stage.purchase_key()?.params,
     };
     let (params, pick) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
     let request = request(Value::Object(params), &making.metadata);
@@ -289,58 +289,58 @@ fn kept(config: &Config, job: &Job) -> Option<Value> {
 
 fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     let text = |key: &str| shown[key].as_str().unwrap_or_default();
-    let path = RelPath::new(text("path")).shown();
+    let path = RelPath::new(text("path")).escaped();
     match shown["row"].as_u64() {
-        None => context.say(&format!("{}/{path}", text("source")))?,
-        Some(row) => context.say(&format!("{}/{path}, row {row} of {}", text("source"), text("manifest")))?,
+        None => context.print_line(&format!("{}/{path}", text("source")))?,
+        Some(row) => context.print_line(&format!("{}/{path}, row {row} of {}", text("source"), text("manifest")))?,
     }
     if let Some(awaited) = shown["awaited"].as_str() {
-        context.say(&format!("  {awaited}"))?;
+        context.print_line(&format!("  {awaited}"))?;
     }
     if let Some(receipt) = shown["receipt"].as_str() {
-        context.say(&format!("  receipt   {receipt}"))?;
+        context.print_line(&format!("  receipt   {receipt}"))?;
     }
     if let Some(rule) = shown["passed_over"].as_str() {
-        context.say(&format!("  {rule}"))?;
+        context.print_line(&format!("  {rule}"))?;
     }
     if let Some(problem) = shown["problem"].as_str() {
-        return context.say(&format!("  it cannot be created: {problem}"));
+        return context.print_line(&format!("  it cannot be created: {problem}"));
     }
     let outputs: Vec<&str> = shown["outputs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let template = Some(text("template")).filter(|name| !name.is_empty());
-    context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
-    context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
+    context.print_line(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
+    context.print_line(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
     if let Some(missing) = shown["missing"].as_str() {
-        context.say(&format!("  without   {missing}  (the embedded service does not support it)"))?;
+        context.print_line(&format!("  without   {missing}  (the embedded service does not support it)"))?;
     }
     if let Some(idle) = shown["without_effect"].as_str() {
-        context.say(&format!("  warning   no or little effect in the embedded service: {idle}"))?;
+        context.print_line(&format!("  warning   no or little effect in the embedded service: {idle}"))?;
     }
     if let Some(refused) = shown["refused"].as_str() {
-        context.say(&format!(
+        context.print_line(&format!(
             "  refused   {refused}  (the embedded service rejects the request, and the job would fail)"
         ))?;
     }
     for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
         let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());
-        context.say(&format!("  {part:<9} {said}  ({from})"))?;
+        context.print_line(&format!("  {part:<9} {said}  ({from})"))?;
     }
     let mut leaves = BTreeMap::new();
     note_leaves("", &shown["request"], &mut leaves);
     leaves.remove("");
-    context.say("  request   (scribed adds audio_url, the callback and its own token when it sends it)")?;
+    context.print_line("  request   (scribed adds audio_url, the callback and its own token when it sends it)")?;
     for (key, value) in &leaves {
-        context.say(&format!("    {key} = {value}  ({})", shown["from"][key].as_str().unwrap_or_default()))?;
+        context.print_line(&format!("    {key} = {value}  ({})", shown["from"][key].as_str().unwrap_or_default()))?;
     }
     if shown["kept"].is_null() {
         return Ok(());
     }
     if ["request", "outputs", "sound"].iter().all(|part| shown["kept"][part] == shown[part]) {
-        return context.say("  the job was created with the same request");
+        return context.print_line("  the job was created with the same request");
     }
-    context.say(
+    context.print_line(
         "  the job was created with another request, which `scribed retry` keeps; `scribed retry --fresh` sends \
          this one:",
     )?;
-    context.say(&format!("    {}", shown["kept"]["request"]))
+    context.print_line(&format!("    {}", shown["kept"]["request"]))
 }

@@ -140,12 +140,12 @@ impl PlannedManifests {
     }
 
     /// Whether nobody has to mend anything.
-    pub fn is_well(&self) -> bool {
+    pub fn needs_no_fix(&self) -> bool {
         self.fixed == 0 && self.all.iter().all(|listed| listed.problem.is_none())
     }
 
     /// One after the other, for machines.
-    pub fn objects(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         self.all.iter().map(ManifestTotals::object).collect()
     }
 
@@ -162,22 +162,22 @@ impl PlannedManifests {
     ///
     /// # Errors
     /// Of stdout.
-    pub fn tell(&self, context: &Context) -> io::Result<()> {
+    pub fn print(&self, context: &Context) -> io::Result<()> {
         if !self.all.is_empty() {
-            context.say("manifests:")?;
+            context.print_line("manifests:")?;
         }
         for listed in &self.all {
-            context.say(&format!("  {}", listed.words()))?;
+            context.print_line(&format!("  {}", listed.words()))?;
         }
         if self.fixed > 0 {
-            context.say("rows to fix:")?;
+            context.print_line("rows to fix:")?;
         }
         for Mend { manifest, words, .. } in self.fixes.iter().take(SHOWN) {
-            context.say(&format!("  {manifest}, {words}"))?;
+            context.print_line(&format!("  {manifest}, {words}"))?;
         }
         match self.fixed.saturating_sub(SHOWN as u64) {
             0 => Ok(()),
-            more => context.say(&format!("  and {more} more: `scribed plan --list` shows them all")),
+            more => context.print_line(&format!("  and {more} more: `scribed plan --list` shows them all")),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
 use crate::control::transport::protocol::BudgetUse;
 use crate::domain::eta::FileBatch;
-use crate::domain::missing::{MissingPart, named};
+use crate::domain::missing::{MissingPart, join_names};
 use crate::domain::names::SourceName;
 use crate::domain::stage::AudioAmount;
 use crate::domain::zone::Zone;
@@ -69,7 +69,7 @@ pub struct PlanReport {
     /// Nothing would be done, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// What is wrong with the settings of files that wait for that to be mended, or fail.
-    pub mended_first: BTreeMap<String, u64>,
+    pub needs_fix: BTreeMap<String, u64>,
     /// What would be written without a part that is requested.
     pub incomplete: OfTemplates,
     /// What would be transcribed as if a part of the request were not there, or only partly meant.
@@ -83,7 +83,7 @@ pub struct PlanReport {
     /// What could not be looked at.
     pub troubles: Vec<String>,
     /// When it would be through.
-    pub reckoned: Option<Reckoned>,
+    pub estimate: Option<Reckoned>,
     /// Where the plan is kept.
     pub saved: Option<PathBuf>,
 }
@@ -118,9 +118,9 @@ impl PlanReport {
         self.add(&file.forecast);
         self.lists.unchecked += u64::from(file.row.as_ref().is_some_and(|row| row.checksum.is_some()));
         let millis = audio.map_or(0, |audio| audio.millis);
-        let billed = audio.and_then(|audio| audio.to_reserve()).unwrap_or(0);
+        let billed = audio.and_then(|audio| audio.reservation_millis()).unwrap_or(0);
         let one = match is_twin {
-            true => PlannedUpload { duplicates: 1, twin_audio: millis, ..PlannedUpload::default() },
+            true => PlannedUpload { duplicates: 1, duplicate_audio: millis, ..PlannedUpload::default() },
             false => PlannedUpload {
                 files: 1,
                 bytes: file.stamp.size,
@@ -147,7 +147,7 @@ impl PlanReport {
     /// Counts a file that would be written without these parts of what is requested.
     pub fn incomplete(&mut self, source: &SourceName, template: &str, missing: &[MissingPart]) {
         if !missing.is_empty() {
-            let key = (source.clone(), template.to_owned(), named(missing));
+            let key = (source.clone(), template.to_owned(), join_names(missing));
             *self.incomplete.entry(key).or_default() += 1;
         }
     }
@@ -184,7 +184,7 @@ impl PlanReport {
     }
 
     /// Counts what the source does not take.
-    pub fn passed_over(&mut self, rule: String) {
+    pub fn count_filtered(&mut self, rule: String) {
         *self.passed_over.entry(rule).or_default() += 1;
     }
 
@@ -192,19 +192,19 @@ impl PlanReport {
     pub fn is_whole(&self) -> bool {
         self.away.is_empty()
             && self.troubles.is_empty()
-            && self.mended_first.is_empty()
+            && self.needs_fix.is_empty()
             && self.incomplete.is_empty()
-            && self.lists.is_well()
+            && self.lists.needs_no_fix()
     }
 
     /// All of it, for machines.
-    pub fn object(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut object = self.sent().object();
         let more = json!({
             "new": self.new, "changed": self.changed, "on_the_way": self.on_the_way,
             "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
-            "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
-            "to_mend": self.lists.fixes(), "mended_first": self.mended_first,
+            "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.to_json(),
+            "to_mend": self.lists.fixes(), "mended_first": self.needs_fix,
             "incomplete": self.incomplete.values().sum::<u64>(), "missing": of_templates(&self.incomplete, "missing"),
             "without_effect": of_templates(&self.without_effect, "parameters"),
             "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
@@ -223,18 +223,18 @@ impl PlanReport {
         let idle = "warning: requested, but with no or little effect in the embedded service:";
         for (title, all) in [(lacking, &self.incomplete), (idle, &self.without_effect)] {
             if !all.is_empty() {
-                context.say(title)?;
+                context.print_line(title)?;
             }
             for ((source, template, what), count) in all {
                 let under = if template.is_empty() { String::new() } else { format!(" ({template})") };
-                context.say(&format!("  {count:>8}  {source}{under}: {what}"))?;
+                context.print_line(&format!("  {count:>8}  {source}{under}: {what}"))?;
             }
         }
         Ok(())
     }
 
     fn finish(&self) -> Value {
-        let Some(reckoned) = &self.reckoned else { return Value::Null };
+        let Some(reckoned) = &self.estimate else { return Value::Null };
         json!({ "at": reckoned.finish.at.map(timestamps::format), "held_up_by": reckoned.constraint() })
     }
 
@@ -269,7 +269,7 @@ impl PlanReport {
         if self.changed > 0 {
             assumed.push("files that changed after their job ended have new content".to_owned());
         }
-        let reckoned = self.reckoned.iter().filter(|_| sent.files > 0);
+        let reckoned = self.estimate.iter().filter(|_| sent.files > 0);
         assumed.extend(reckoned.flat_map(|reckoned| reckoned.assumed.clone()));
         assumed
     }
@@ -278,8 +278,8 @@ impl PlanReport {
     ///
     /// # Errors
     /// Of stdout.
-    pub fn tell(&self, context: &Context) -> io::Result<()> {
-        context.emit(&self.object())?;
+    pub fn print(&self, context: &Context) -> io::Result<()> {
+        context.print_json(&self.to_json())?;
         self.tell_sent(context)?;
         self.tell_finish(context)?;
         self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
@@ -290,25 +290,25 @@ impl PlanReport {
             (self.awaited, "rows of manifests wait for files that do not exist yet"),
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
-            context.say(&format!("{count} {what}"))?;
+            context.print_line(&format!("{count} {what}"))?;
         }
-        groups(context, "to fix before they can be sent:", &self.mended_first)?;
+        groups(context, "to fix before they can be sent:", &self.needs_fix)?;
         self.tell_templates(context)?;
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "ignored:", &self.passed_over)?;
-        self.lists.tell(context)?;
+        self.lists.print(context)?;
         for words in &self.away {
-            context.say(&format!("not counted: {words}"))?;
+            context.print_line(&format!("not counted: {words}"))?;
         }
         for words in &self.troubles {
-            context.say(&format!("could not be read: {words}"))?;
+            context.print_line(&format!("could not be read: {words}"))?;
         }
         for words in self.assumed() {
-            context.say(&format!("assumed: {words}"))?;
+            context.print_line(&format!("assumed: {words}"))?;
         }
         self.saved.iter().try_for_each(|file| {
             let file = file.display();
-            context.say(&format!(
+            context.print_line(&format!(
                 "the plan is saved in {file}: `scribed once --plan {file}` carries out exactly this plan"
             ))
         })
@@ -317,10 +317,11 @@ impl PlanReport {
     fn tell_sent(&self, context: &Context) -> io::Result<()> {
         let sent = self.sent();
         let (files, bytes, audio) = (sent.files, HumanBytes(sent.bytes), length(sent.audio));
-        context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
+        context.print_line(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
         if let Some(price) = sent.price {
             let and_more = if sent.unknown_length > 0 { ", plus files of unknown length" } else { "" };
-            context.say(&format!("  price about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
+            context
+                .print_line(&format!("  price about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
         }
         let parts = [
             (self.new, "new"),
@@ -332,35 +333,36 @@ impl PlanReport {
             (sent.unknown_remote, "of unknown length: only the service reads them; fill in `duration` in their rows"),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
-            context.say(&format!("  {count:>8}  {what}"))?;
+            context.print_line(&format!("  {count:>8}  {what}"))?;
         }
         if self.parts.len() > 1 { self.table(context) } else { Ok(()) }
     }
 
     fn table(&self, context: &Context) -> io::Result<()> {
         let width = self.parts.keys().map(|part| part.name().chars().count()).max().unwrap_or(0).max(6);
-        context.say(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  copies", "source", "files", "audio", "price"))?;
+        context
+            .print_line(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  copies", "source", "files", "audio", "price"))?;
         for (part, sent) in &self.parts {
             let price = sent.price.map_or_else(|| "-".to_owned(), |price| format!("{price:.2}"));
             let (name, files, audio, duplicates) = (part.name(), sent.files, length(sent.audio), sent.duplicates);
-            context.say(&format!("  {name:<width$}  {files:>8}  {audio:>10}  {price:>10}  {duplicates:>6}"))?;
+            context.print_line(&format!("  {name:<width$}  {files:>8}  {audio:>10}  {price:>10}  {duplicates:>6}"))?;
         }
         Ok(())
     }
 
     fn tell_finish(&self, context: &Context) -> io::Result<()> {
         if self.paused {
-            context.say("the queue is paused: scribed sends none of them until `scribed resume`")?;
+            context.print_line("the queue is paused: scribed sends none of them until `scribed resume`")?;
         }
         let sent = self.sent();
-        let Some(reckoned) = self.reckoned.as_ref().filter(|_| sent.files > 0) else { return Ok(()) };
+        let Some(reckoned) = self.estimate.as_ref().filter(|_| sent.files > 0) else { return Ok(()) };
         let constraint =
             reckoned.constraint().map(|constraint| format!("; limited mostly by {constraint}")).unwrap_or_default();
         match &reckoned.shown {
-            Some(at) => context.say(&format!("done by {at}, if no other work is added{constraint}")),
+            Some(at) => context.print_line(&format!("done by {at}, if no other work is added{constraint}")),
             None => {
                 let by = reckoned.constraint().unwrap_or_default();
-                context.say(&format!("not all of them can be done with the current settings: limited by {by}"))
+                context.print_line(&format!("not all of them can be done with the current settings: limited by {by}"))
             }
         }
     }
@@ -397,11 +399,11 @@ fn of_unknown_length(sent: &PlannedUpload) -> String {
 
 fn groups(context: &Context, title: &str, groups: &BTreeMap<String, u64>) -> io::Result<()> {
     if !groups.is_empty() {
-        context.say(title)?;
+        context.print_line(title)?;
     }
     for (what, count) in groups {
         let what = what.strip_prefix("ignored: ").unwrap_or(what);
-        context.say(&format!("  {count:>8}  {what}"))?;
+        context.print_line(&format!("  {count:>8}  {what}"))?;
     }
     Ok(())
 }

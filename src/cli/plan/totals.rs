@@ -62,7 +62,7 @@ pub struct PlannedUpload {
     /// Copies beside them: not sent.
     pub duplicates: u64,
     /// Milliseconds of audio in these.
-    pub twin_audio: u64,
+    pub duplicate_audio: u64,
 }
 
 impl PlannedUpload {
@@ -79,7 +79,7 @@ impl PlannedUpload {
             unknown_length: self.unknown_length + more.unknown_length,
             unknown_remote: self.unknown_remote + more.unknown_remote,
             duplicates: self.duplicates + more.duplicates,
-            twin_audio: self.twin_audio.saturating_add(more.twin_audio),
+            duplicate_audio: self.duplicate_audio.saturating_add(more.duplicate_audio),
         };
     }
 
@@ -96,7 +96,7 @@ impl PlannedUpload {
         json!({
             "files": self.files, "bytes": self.bytes, "audio_seconds": seconds(self.audio),
             "billed_seconds": seconds(self.billed), "price": self.price.map(|price| (price * 1e4).round() / 1e4),
-            "unknown_length": self.unknown_length, "unknown_remote": self.unknown_remote, "twins": self.duplicates, "twin_seconds": seconds(self.twin_audio),
+            "unknown_length": self.unknown_length, "unknown_remote": self.unknown_remote, "twins": self.duplicates, "twin_seconds": seconds(self.duplicate_audio),
         })
     }
 }

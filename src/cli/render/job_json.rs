@@ -2,7 +2,7 @@
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
-use crate::domain::missing::{MissingPart, named};
+use crate::domain::missing::{MissingPart, join_names};
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;
@@ -20,7 +20,7 @@ pub fn row(job: &Job) -> Value {
         "stage": job.stage.kind().name(),
         "round": job.round,
         "attempts": job.attempts,
-        "service": job.stage.order().map(|order| &order.service),
+        "service": job.stage.purchase_key().map(|order| &order.service),
         "transcription_id": job.stage.transcription(),
         "request_id": fault.and_then(|fault| fault.request_id.as_ref()),
         "outputs": job.outputs.iter().map(output).collect::<Vec<_>>(),
@@ -84,8 +84,8 @@ pub fn csv_row(job: &Job) -> [String; 14] {
         text(fault.and_then(|fault| fault.request_id.as_deref())),
         timestamps::format(job.since),
         job.due.map(timestamps::format).unwrap_or_default(),
-        text(job.stage.order().map(|order| order.service.as_str())),
-        named(missing(job)),
+        text(job.stage.purchase_key().map(|order| order.service.as_str())),
+        join_names(missing(job)),
     ]
 }
 

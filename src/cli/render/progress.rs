@@ -70,7 +70,7 @@ impl ProgressDisplay {
     }
 
     /// Shows how far it is, again and again, until `stop` comes.
-    pub async fn follow<F>(&self, look: impl Fn() -> F, stop: impl Future<Output = ()>)
+    pub async fn update_until<F>(&self, look: impl Fn() -> F, stop: impl Future<Output = ()>)
     where
         F: Future<Output = Option<PassProgress>>,
     {
@@ -104,7 +104,7 @@ impl ProgressDisplay {
             }
             Mode::Lines if said.elapsed() >= PLAIN_EVERY => {
                 *said = Instant::now();
-                terminal::complain(&message(standing, elapsed, usize::MAX));
+                terminal::print_error_line(&message(standing, elapsed, usize::MAX));
             }
             Mode::Lines | Mode::Silent => {}
         }
@@ -149,7 +149,7 @@ pub fn message(standing: &PassProgress, elapsed: Duration, columns: usize) -> St
         let words = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(" · ");
         let last = parts.iter().map(|(rank, _)| *rank).max().unwrap_or_default();
         if last <= 1 || terminal::width(&words) <= columns {
-            return terminal::cut(&words, columns);
+            return terminal::truncate(&words, columns);
         }
         parts.retain(|(rank, _)| *rank != last);
     }
@@ -230,7 +230,7 @@ impl Ticker {
         }
         if let Some(said) = self.said.filter(|said| said.elapsed() >= PLAIN_EVERY) {
             self.said = Some(said + said.elapsed());
-            terminal::complain(&words());
+            terminal::print_error_line(&words());
         }
     }
 

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::Writer;
 ///
 /// # Errors
 /// Of stdout.
-pub fn say(line: &str) -> io::Result<()> {
+pub fn print_line(line: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", escape::line(line))
 }
 
@@ -22,7 +22,7 @@ pub fn say(line: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// Of stdout.
-pub fn emit(object: &Value, indented: bool) -> io::Result<()> {
+pub fn print_json(object: &Value, indented: bool) -> io::Result<()> {
     let text = if indented { format!("{object:#}") } else { object.to_string() };
     writeln!(io::stdout().lock(), "{}", escape::json(&text))
 }
@@ -31,24 +31,24 @@ pub fn emit(object: &Value, indented: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// Of stdout.
-pub fn of_ourselves(text: &[u8]) -> io::Result<()> {
+pub fn write_raw(text: &[u8]) -> io::Result<()> {
     io::stdout().lock().write_all(text)
 }
 
 /// Text of our own on stdout, with lines and styles.
-pub fn tell(text: &str) {
+pub fn print_text(text: &str) {
     // Nobody is left to be told that stdout is closed.
     let _ = write!(io::stdout().lock(), "{}", escape::styled_lines(text));
 }
 
 /// A line on stderr.
-pub fn complain(line: &str) {
+pub fn print_error_line(line: &str) {
     // Nobody is left to be told that stderr is closed.
     let _ = writeln!(io::stderr().lock(), "{}", escape::line(line));
 }
 
 /// Text of our own on stderr, with lines and styles. What others wrote in it is escaped already.
-pub fn report(text: &str) {
+pub fn print_error_text(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape::styled_lines(text.trim_end_matches('\n')));
 }
 
@@ -74,7 +74,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// A text that takes no more columns; what is left out stands as `…`.
-pub fn cut(text: &str, columns: usize) -> String {
+pub fn truncate(text: &str, columns: usize) -> String {
     let tail = if columns == 0 { "" } else { "…" };
     console::truncate_str(text, columns, tail).into_owned()
 }
@@ -165,9 +165,12 @@ pub fn on_panic(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let at = info.location().map(ToString::to_string).unwrap_or_default();
     let words = info.payload_as_str().unwrap_or("internal error without a message");
-    complain(&format!("internal error: thread '{}' panicked at {at}: {words}", thread.name().unwrap_or("<unnamed>")));
+    print_error_line(&format!(
+        "internal error: thread '{}' panicked at {at}: {words}",
+        thread.name().unwrap_or("<unnamed>")
+    ));
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
-        report(&trace.to_string());
+        print_error_text(&trace.to_string());
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
-use crate::cli::runtime::queue_access::{QueueAccess, strange};
+use crate::cli::runtime::queue_access::{QueueAccess, protocol_mismatch};
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector, Selection};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -23,12 +23,12 @@ pub async fn for_each_selected(
     mut count: impl FnMut(&Path, Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     loop {
-        let ControlAnswer::Jobs(page) = way.ask(ControlRequest::Jobs(selection.clone())).await? else {
-            return Err(strange());
+        let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+            return Err(protocol_mismatch());
         };
         let requests = page.jobs.iter().map(|job| {
             let request = request(JobSelector::Number(job.id));
-            async move { (PathBuf::from(job.id.to_string()), way.put(request).await) }
+            async move { (PathBuf::from(job.id.to_string()), way.try_request(request).await) }
         });
         let answers: Vec<_> = futures_util::stream::iter(requests).buffered(AT_ONCE).collect().await;
         for (asked, put) in answers {
@@ -57,16 +57,21 @@ impl BatchResult {
     ///
     /// # Errors
     /// [`CommandError::Store`] where the queue could not do it: then the rest is of no use. Of stdout.
-    pub fn refused(&mut self, context: &Context, asked: &Path, refusal: CommandRefusal) -> Result<(), CommandError> {
+    pub fn record_refusal(
+        &mut self,
+        context: &Context,
+        asked: &Path,
+        refusal: CommandRefusal,
+    ) -> Result<(), CommandError> {
         match &refusal {
             CommandRefusal::Usage(_) => self.unknown += 1,
             CommandRefusal::Declined(_) => self.declined += 1,
             CommandRefusal::Store(_) => return Err(refusal.into()),
         }
         let words = refusal.to_string();
-        context.emit(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
+        context.print_json(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
         if !context.common.json {
-            context.complain(&format!("scribed: {words}"));
+            context.print_error_line(&format!("scribed: {words}"));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::config::load::read::{load, load_without_secrets};
 use crate::config::model::Config;
 use crate::domain::escape;
 use crate::domain::names::Timestamp;
-use crate::domain::retell::retold;
+use crate::domain::retell::convert_times;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::FINISHED;
 use clap::Parser;
@@ -67,7 +67,7 @@ impl Context {
 
     fn seen(&self, config: Config) -> Config {
         // A command reads one configuration; where it reads it twice, the first one counts.
-        let _ = self.shown.set(config.shown);
+        let _ = self.shown.set(config.display_zone);
         config
     }
 
@@ -78,28 +78,28 @@ impl Context {
 
     /// A moment with its zone: `2026-11-22 09:01:00 (Europe/Berlin)`.
     pub fn moment(&self, at: Timestamp) -> String {
-        self.zone().shown_to_the_second(at)
+        self.zone().format_second(at)
     }
 
     /// A line for people on stdout, its moments by the clock of the configuration; nothing with `--json`.
     ///
     /// # Errors
     /// Of stdout.
-    pub fn say(&self, line: &str) -> io::Result<()> {
-        if self.common.json { Ok(()) } else { terminal::say(&retold(line, self.zone())) }
+    pub fn print_line(&self, line: &str) -> io::Result<()> {
+        if self.common.json { Ok(()) } else { terminal::print_line(&convert_times(line, self.zone())) }
     }
 
     /// A line for people on stderr, as [`Context::say`].
-    pub fn complain(&self, line: &str) {
-        terminal::complain(&retold(line, self.zone()));
+    pub fn print_error_line(&self, line: &str) {
+        terminal::print_error_line(&convert_times(line, self.zone()));
     }
 
     /// An object on one line for machines, with `--json`; its sentences have UTC.
     ///
     /// # Errors
     /// Of stdout.
-    pub fn emit(&self, object: &Value) -> io::Result<()> {
-        if self.common.json { terminal::emit(&in_utc(object), false) } else { Ok(()) }
+    pub fn print_json(&self, object: &Value) -> io::Result<()> {
+        if self.common.json { terminal::print_json(&in_utc(object), false) } else { Ok(()) }
     }
 }
 
@@ -110,7 +110,7 @@ fn in_utc(value: &Value) -> Cow<'_, Value> {
 
 fn is_in_utc(value: &Value) -> bool {
     match value {
-        Value::String(text) => matches!(retold(text, Zone::UTC), Cow::Borrowed(_)),
+        Value::String(text) => matches!(convert_times(text, Zone::UTC), Cow::Borrowed(_)),
         Value::Array(list) => list.iter().all(is_in_utc),
         Value::Object(fields) => fields.values().all(is_in_utc),
         _ => true,
@@ -119,7 +119,7 @@ fn is_in_utc(value: &Value) -> bool {
 
 fn rewritten(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(retold(text, Zone::UTC).into_owned()),
+        Value::String(text) => Value::String(convert_times(text, Zone::UTC).into_owned()),
         Value::Array(list) => list.iter().map(rewritten).collect(),
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), rewritten(value))).collect(),
         other => other.clone(),
@@ -190,7 +190,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, CommandError> {
             Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init(args) => init::run(context, args),
-            Command::Schema => schema::of_config(),
+            Command::Schema => schema::config_schema(),
             Command::Completions(args) => schema::completions(args),
             Command::Man(args) => schema::man(args),
             Command::Manual(args) => manual::run(context, args),
@@ -206,9 +206,9 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, CommandError> {
 /// Why a command could not do its work, on stderr.
 pub fn tell(context: &Context, failure: &CommandError) {
     match failure {
-        CommandError::Config(problems) => terminal::report(&problems.report(styled(&context.common))),
-        CommandError::Report(report) => terminal::report(&format!("scribed: {report}")),
-        other => context.complain(&format!("scribed: {other}")),
+        CommandError::Config(problems) => terminal::print_error_text(&problems.report(styled(&context.common))),
+        CommandError::Report(report) => terminal::print_error_text(&format!("scribed: {report}")),
+        other => context.print_error_line(&format!("scribed: {other}")),
     }
 }
 
@@ -222,9 +222,9 @@ fn not_understood(error: &clap::Error) -> ExitCode {
     let is_styled = is_seen && harmless.is_some() && std::env::var_os("NO_COLOR").is_none();
     let text = if is_styled { shown.render().ansi().to_string() } else { shown.render().to_string() };
     if shown.use_stderr() {
-        terminal::report(&text)
+        terminal::print_error_text(&text)
     } else {
-        terminal::tell(&text)
+        terminal::print_text(&text)
     }
     let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     let is_plugin = ["status", "--check"].iter().all(|word| typed.iter().any(|typed| typed == word));

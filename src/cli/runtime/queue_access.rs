@@ -6,7 +6,7 @@ use crate::control::place::MediaAddress;
 use crate::control::transport::client::{CallError, DaemonClient};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, DaemonStatus, JobSelector};
-use crate::control::transport::socket::is_answered;
+use crate::control::transport::socket::has_listener;
 use crate::daemon::{self, Daemon};
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::path::RelPath;
@@ -44,7 +44,7 @@ impl QueueAccess {
     ///
     /// # Errors
     /// [`CommandError::Usage`] where one has.
-    pub async fn names_are_clear(&self, config: &Config) -> Result<(), CommandError> {
+    pub async fn check_no_renames(&self, config: &Config) -> Result<(), CommandError> {
         match self {
             Self::Daemon(_) => Ok(()),
             Self::Here(handler) => {
@@ -62,15 +62,18 @@ impl QueueAccess {
     ///
     /// # Errors
     /// See [`CommandError`]; a refusal is one, too.
-    pub async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, CommandError> {
-        Ok(self.put(request).await??)
+    pub async fn request(&self, request: ControlRequest) -> Result<ControlAnswer, CommandError> {
+        Ok(self.try_request(request).await??)
     }
 
     /// As [`QueueAccess::ask`], for those who go on after a refusal.
     ///
     /// # Errors
     /// Where nobody could be asked; within, what is refused.
-    pub async fn put(&self, request: ControlRequest) -> Result<Result<ControlAnswer, CommandRefusal>, CommandError> {
+    pub async fn try_request(
+        &self,
+        request: ControlRequest,
+    ) -> Result<Result<ControlAnswer, CommandRefusal>, CommandError> {
         match self {
             Self::Daemon(caller) => Ok(caller.ask(&request).await?),
             Self::Here(handler) => Ok(handler.carry_out(request).await),
@@ -79,7 +82,7 @@ impl QueueAccess {
 }
 
 /// An answer to another request than the one that was made.
-pub fn strange() -> CommandError {
+pub fn protocol_mismatch() -> CommandError {
     CommandError::Service("the daemon gave an unexpected answer; restart it with this release".to_owned())
 }
 
@@ -87,10 +90,13 @@ pub fn strange() -> CommandError {
 ///
 /// # Errors
 /// [`CommandError::Usage`] for an empty path.
-pub fn wanted(typed: &Path) -> Result<JobSelector, CommandError> {
+pub fn parse_job_selector(typed: &Path) -> Result<JobSelector, CommandError> {
     match typed.to_str().and_then(|text| text.parse().ok()) {
         Some(number) => Ok(JobSelector::Number(JobId(number))),
-        None => Ok(JobSelector::Typed { typed: RelPath::new(typed.as_os_str().as_bytes()), place: place(typed)? }),
+        None => Ok(JobSelector::Typed {
+            typed: RelPath::new(typed.as_os_str().as_bytes()),
+            place: parse_media_address(typed)?,
+        }),
     }
 }
 
@@ -98,7 +104,7 @@ pub fn wanted(typed: &Path) -> Result<JobSelector, CommandError> {
 ///
 /// # Errors
 /// [`CommandError::Usage`] for an empty path.
-pub fn place(typed: &Path) -> Result<MediaAddress, CommandError> {
+pub fn parse_media_address(typed: &Path) -> Result<MediaAddress, CommandError> {
     MediaAddress::typed(typed).map_err(|error| CommandError::Usage(format!("{typed:?} is not a path: {error}")))
 }
 
@@ -119,13 +125,13 @@ pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
 ///
 /// # Errors
 /// Those of `open`.
-pub async fn when_free<T, E: Into<CommandError>>(
+pub async fn retry_while_locked<T, E: Into<CommandError>>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, E>,
 ) -> Result<T, CommandError> {
     for attempt in 1..ATTEMPTS {
         match open().await.map_err(Into::into) {
-            Err(CommandError::Store(StoreError::Locked(words))) if !is_answered(&config.state).unwrap_or(true) => {
+            Err(CommandError::Store(StoreError::Locked(words))) if !has_listener(&config.state).unwrap_or(true) => {
                 if attempt == 1 {
                     tracing::warn!("{words} Waiting {ATTEMPTS} s for it, since another command may be about to end");
                 }
@@ -155,7 +161,7 @@ pub async fn daemon_or<T>(
     if let Some(caller) = DaemonClient::find(&config.state)? {
         return Ok(QueueHolder::Daemon(caller));
     }
-    match when_free(config, open).await {
+    match retry_while_locked(config, open).await {
         Ok(here) => Ok(QueueHolder::Here(here)),
         // One that was just being started listens by now.
         Err(failure @ CommandError::Store(StoreError::Locked(_))) => {
@@ -169,8 +175,8 @@ pub async fn daemon_or<T>(
 ///
 /// # Errors
 /// See [`CommandError`]; where a daemon or a pass has the queue, which.
-pub async fn house(config: &Config, rebuild: bool) -> Result<Daemon, CommandError> {
-    match when_free(config, async || Daemon::open(config, rebuild).await?.owning().await).await {
+pub async fn open_daemon(config: &Config, rebuild: bool) -> Result<Daemon, CommandError> {
+    match retry_while_locked(config, async || Daemon::open(config, rebuild).await?.claim_folders().await).await {
         Ok(house) => Ok(house),
         Err(failure) => Err(taken(config, failure).await),
     }
@@ -189,7 +195,7 @@ pub async fn daemon_of(state: &Path) -> Option<DaemonStatus> {
 async fn taken(config: &Config, failure: CommandError) -> CommandError {
     let CommandError::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
-    let (who, since, state) = (daemon.named(), Zone::UTC.shown_to_the_second(daemon.since), config.state.display());
+    let (who, since, state) = (daemon.describe(), Zone::UTC.format_second(daemon.since), config.state.display());
     let words = format!(
         "the state in {state} is in use by another scribed: {who}, running since {since}. It does the work \
          already, and nothing was started here; `scribed status` shows its progress."

@@ -65,7 +65,7 @@ async fn reload(context: &Context, daemon: &Daemon) -> Result<Vec<String>, Strin
     let path = context.common.config.clone();
     // Secrets may lie in files, and files on shares.
     let config = blocking(move || load(&path)).await.map_err(|problems| problems.report(false))?;
-    daemon.take_up(&config).await.map_err(|refused| refused.to_string())
+    daemon.apply_config(&config).await.map_err(|refused| refused.to_string())
 }
 
 fn log_outcome(done: &Result<Vec<String>, String>) {
@@ -80,5 +80,5 @@ fn log_outcome(done: &Result<Vec<String>, String>) {
 
 /// Commands of other processes meet the new configuration from now on.
 pub fn replace_handler(latest: &LatestHandler, daemon: &Daemon, orders: &ReloadOrders) {
-    latest.put(daemon.handler(std::process::id(), Some(orders.clone())));
+    latest.replace(daemon.handler(std::process::id(), Some(orders.clone())));
 }

@@ -8,7 +8,7 @@ use crate::config::load::read::load_to_serve;
 use crate::config::model;
 use crate::config::sections::service_keys::{Accepted, FoundKey, KeyLocations, LastKnown, LocatedKeys, ServiceKeys};
 use crate::control::transport::socket::{ListeningSocket, NAME, SocketPath};
-use crate::permission::said_state;
+use crate::permission::describe_state_error;
 use crate::server::http::auth::{ApiKey, own_key};
 use crate::server::http::tls::{CertificateCheck, check_interval};
 use crate::server::service::RunningService;
@@ -69,11 +69,11 @@ impl KeyReload {
     /// The system's: signals.
     pub fn listen(config: &Path, serve: &model::ServeConfig) -> io::Result<Self> {
         let places = serve.keys.places.clone();
-        let mut known = LastKnown::of(&serve.keys.found);
-        known.take(places.look(&environment));
+        let mut known = LastKnown::from_accepted(&serve.keys.found);
+        known.update(places.load(&environment));
         // What the service was started with: a file that has changed since counts as a change.
         let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
-        let accepted = Accepted { keys: found, remarks, doubled: Vec::new(), names };
+        let accepted = Accepted { keys: found, remarks, duplicates: Vec::new(), names };
         let orders = ListeningSocket::at(&serve.data).map_err(|error| {
             tracing::warn!(%error, "`scribed reload` cannot reach this service; send SIGHUP instead");
         });
@@ -89,7 +89,7 @@ impl KeyReload {
     }
 
     /// Takes up what changes, until told to stop.
-    pub async fn keep_up(mut self, running: &RunningService, stop: &CancellationToken) {
+    pub async fn run(mut self, running: &RunningService, stop: &CancellationToken) {
         let (listener, removal) = self.orders.take().map(ListeningSocket::split).unzip();
         loop {
             tokio::select! {
@@ -110,7 +110,7 @@ impl KeyReload {
     /// Looks at the files of the keys. What is there in two looks counts.
     async fn look(&mut self, running: &RunningService) {
         let places = self.places.clone();
-        let slots = blocking(move || places.look(&environment)).await;
+        let slots = blocking(move || places.load(&environment)).await;
         let before = self.seen.replace(slots.clone());
         if before.as_ref() == Some(&slots) {
             // It is in the log, and the next look tries again.
@@ -120,13 +120,13 @@ impl KeyReload {
 
     /// Why nothing new is accepted, where it is not.
     async fn accepted(&mut self, slots: Vec<LocatedKeys>, running: &RunningService) -> Result<(), String> {
-        let new = self.known.take(slots);
+        let new = self.known.update(slots);
         if new == self.accepted {
             return Ok(());
         }
-        let told = [new.remarks.clone(), new.doubled.iter().map(|(_, words)| words.clone()).collect()].concat();
+        let told = [new.remarks.clone(), new.duplicates.iter().map(|(_, words)| words.clone()).collect()].concat();
         let before =
-            [self.accepted.remarks.clone(), self.accepted.doubled.iter().map(|(_, words)| words.clone()).collect()]
+            [self.accepted.remarks.clone(), self.accepted.duplicates.iter().map(|(_, words)| words.clone()).collect()]
                 .concat();
         told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
         if let Err(error) = running.accept_keys(keys_of(&new.keys), new.names.clone()).await {
@@ -158,7 +158,7 @@ impl KeyReload {
         }
         if !self.places.is_empty() {
             let places = self.places.clone();
-            let slots = blocking(move || places.look(&environment)).await;
+            let slots = blocking(move || places.load(&environment)).await;
             match self.accepted(slots, running).await {
                 Ok(()) => {
                     answer.words.push(match self.accepted.keys.len() {
@@ -236,18 +236,18 @@ async fn tell(mut caller: UnixStream, answer: &ReloadAnswer) {
 ///
 /// # Errors
 /// It does not answer, or this user may not ask it.
-pub async fn ask(data: &Path) -> Result<Option<ReloadAnswer>, CommandError> {
+pub async fn request_reload(data: &Path) -> Result<Option<ReloadAnswer>, CommandError> {
     if !data.join(NAME).try_exists().unwrap_or(false) {
         return Ok(None);
     }
     let failed = |words: String| CommandError::Declined(format!("the service in {}: {words}", data.display()));
-    let reach = SocketPath::to(data, NAME)?;
+    let reach = SocketPath::open(data, NAME)?;
     let mut stream = match UnixStream::connect(reach.path()).await {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
             return Ok(None);
         }
-        Err(error) => return Err(failed(said_state(&error, &data.join(NAME)))),
+        Err(error) => return Err(failed(describe_state_error(&error, &data.join(NAME)))),
     };
     let mut bytes = Vec::new();
     match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await {

@@ -1,7 +1,7 @@
 //! A visit to services: beside a daemon where they are elsewhere; the embedded one where none runs.
 
 use crate::cli::runtime::exit::CommandError;
-use crate::cli::runtime::queue_access::{QueueAccess, daemon_of, when_free};
+use crate::cli::runtime::queue_access::{QueueAccess, daemon_of, retry_while_locked};
 use crate::client::contract::Client;
 use crate::config::model::Config;
 use crate::control::transport::handler::CommandHandler;
@@ -15,7 +15,7 @@ pub struct ServiceSession {
     /// To each of them.
     pub clients: Vec<Arc<dyn Client>>,
     /// Opened for the embedded one.
-    pub house: Option<Daemon>,
+    pub daemon: Option<Daemon>,
 }
 
 impl ServiceSession {
@@ -24,16 +24,16 @@ impl ServiceSession {
     /// # Errors
     /// [`CommandError::Usage`] where there is none of this name; [`CommandError::Store`] where the embedded one is in
     /// the hands of a daemon.
-    pub async fn to(config: &Config, name: Option<&str>) -> Result<Self, CommandError> {
+    pub async fn connect(config: &Config, name: Option<&str>) -> Result<Self, CommandError> {
         let wanted: Vec<ServiceName> = match name {
             Some(name) => vec![named(config, name)?],
             None => config.services.keys().cloned().collect(),
         };
         let own: Vec<&ServiceName> = config.own_services().filter(|own| wanted.contains(own)).collect();
         let (mut clients, house) = match own.first() {
-            None => (daemon::visitors(config)?, None),
+            None => (daemon::hosted_clients(config)?, None),
             Some(own) => {
-                let house = match when_free(config, async || Daemon::open(config, false).await).await {
+                let house = match retry_while_locked(config, async || Daemon::open(config, false).await).await {
                     Ok(house) => house,
                     Err(failure) => return Err(occupied(config, own, failure).await),
                 };
@@ -41,15 +41,15 @@ impl ServiceSession {
             }
         };
         clients.retain(|client| wanted.contains(&client.identity().service));
-        Ok(Self { clients, house })
+        Ok(Self { clients, daemon: house })
     }
 
     /// To the queue while the visit lasts: the house's own where one was opened for it.
     ///
     /// # Errors
     /// As [`QueueAccess::find`].
-    pub async fn way(&self, config: &Config) -> Result<QueueAccess, CommandError> {
-        match &self.house {
+    pub async fn queue_access(&self, config: &Config) -> Result<QueueAccess, CommandError> {
+        match &self.daemon {
             Some(house) => Ok(QueueAccess::Here(Box::new(house.handler(std::process::id(), None)))),
             None => Ok(match QueueAccess::find(config).await? {
                 QueueAccess::Here(handler) => {
@@ -64,9 +64,9 @@ impl ServiceSession {
     ///
     /// # Errors
     /// The store's.
-    pub async fn leave(self) -> Result<(), StoreError> {
+    pub async fn close(self) -> Result<(), StoreError> {
         drop(self.clients);
-        match self.house {
+        match self.daemon {
             Some(house) => house.close().await,
             None => Ok(()),
         }
@@ -86,7 +86,7 @@ async fn occupied(config: &Config, own: &ServiceName, failure: CommandError) -> 
     let words = format!(
         "the service `{own}` is embedded in {}, and only that process can use it: stop it for this command, or \
          name a hosted service with --service",
-        daemon.named()
+        daemon.describe()
     );
     CommandError::Store(StoreError::Locked(words))
 }

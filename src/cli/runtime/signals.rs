@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # Errors
 /// The system's.
-pub fn on_signal() -> io::Result<CancellationToken> {
+pub fn shutdown_token() -> io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let token = CancellationToken::new();

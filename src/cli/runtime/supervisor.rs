@@ -21,7 +21,7 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// As `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say.
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         Self { watchdog: sd_notify::watchdog_enabled() }
     }
 

@@ -1,6 +1,6 @@
 //! What is wrong with a configuration file: everything at once, each with line, caret and mend.
 
-use crate::config::redact::blind;
+use crate::config::redact::redact;
 use crate::domain::escape;
 pub use crate::domain::nearest::nearest;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -80,7 +80,7 @@ impl Problems {
     pub fn new(file: &Path, text: &str, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
         // The end of a line, however it is written.
-        let blind_text = blind(text).replace("\r\n", " \n");
+        let blind_text = redact(text).replace("\r\n", " \n");
         let list = list.into_iter().map(|problem| shown(problem, &blind_text)).collect();
         let file = escape::line(&file.display().to_string()).into_owned();
         Self { file, blind_text: escape::lines(&blind_text).into_owned(), list }

@@ -4,24 +4,24 @@ use super::diagnostics::{Problem, Problems};
 use super::keys;
 use super::quantities::quoted;
 use super::syntax;
-use super::toml_reader::{ProblemList, Section, ValueError, refusal, size, text, whole, wrong_type};
-use super::values::{or, ordered};
+use super::toml_reader::{ProblemList, Section, ValueError, integer_from, refusal, size, text, wrong_type};
+use super::values::{check_order, or};
 use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
 use crate::config::secret;
 use crate::config::secret::{Env, Secret};
-use crate::config::sections::bucket::reached;
+use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
-use crate::config::sections::serve::told_elsewhere;
+use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
-use crate::config::sections::sources::{SourceContext, told_of_places};
+use crate::config::sections::sources::{SourceContext, set_configured_places};
 use crate::config::sections::timezone::zones;
 use crate::config::template::text::{Template, Templates};
 use crate::config::template::variables::TemplateScope;
 use crate::domain::retry::RetryPolicy;
-use crate::permission::said;
+use crate::permission::describe_error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -77,7 +77,7 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
-            Problem::of_file(format!("cannot read the configuration: {}", said(&error, path)))
+            Problem::of_file(format!("cannot read the configuration: {}", describe_error(&error, path)))
                 .fix("`scribed init` creates one; --config FILE names another"),
         )
     })?;
@@ -108,7 +108,7 @@ fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Probl
         return Err(Problems::new(path, text, syntax::problems(text, &errors)));
     }
     let found = ProblemList::new(keys::check(top.get_ref()));
-    let reader = Reader { text, base: base_of(path), wants };
+    let reader = Reader { text, base: base_of(path), options: wants };
     let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
     let problems = found.into_inner();
     if problems.iter().any(|problem| !problem.is_warning) {
@@ -132,7 +132,7 @@ fn base_of(path: &Path) -> PathBuf {
 pub(crate) struct Reader<'r> {
     pub(crate) text: &'r str,
     pub(crate) base: PathBuf,
-    pub(crate) wants: Wants<'r>,
+    pub(crate) options: Wants<'r>,
 }
 
 /// What whoever reads needs of it.
@@ -149,14 +149,14 @@ impl Reader<'_> {
     fn config(&self, path: &Path, file: &Section<'_>) -> Config {
         let state = self.state(&file.section("state"));
         let zones = zones(file);
-        let serve = ServeConfig { shown: zones.shown, ..self.serve(&file.section("serve")) };
+        let serve = ServeConfig { display_zone: zones.display_zone, ..self.serve(&file.section("serve")) };
         let scope = self.scope(file);
         let templates = self.templates(file, &scope);
-        let zone = zone(&file.section("budget"), zones.unnamed);
+        let zone = zone(&file.section("budget"), zones.default_zone);
         let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
         let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
-        let shared = Arc::new(SourceDefaults { templates, env, zone, unnamed: zones.unnamed });
+        let shared = Arc::new(SourceDefaults { templates, env, zone, default_zone: zones.default_zone });
         let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
         private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
         private.extend(self.key_files(file));
@@ -164,20 +164,21 @@ impl Reader<'_> {
         let callback = callback(self, &file.section("callback"));
         let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
-        let known = SourceContext { shared: &shared, scope: &scope, services: &services, own: &own, private: &private };
+        let known =
+            SourceContext { shared: &shared, scope: &scope, services: &services, own_folders: &own, private: &private };
         let mut sources = self.sources(file, &known);
-        told_of_places(&mut sources, private, &services);
-        told_elsewhere(file, &sources, &serve);
+        set_configured_places(&mut sources, private, &services);
+        warn_webhook_for_local_sources(file, &sources, &serve);
         drop_unwanted(file, &sources, &mut services);
         let budget = budget(&file.section("budget"), &sources);
-        reached(&mut sources, &services, &budget);
+        force_streaming(&mut sources, &services, &budget);
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             services,
             budget,
             zone,
-            shown: zones.shown,
+            display_zone: zones.display_zone,
             prices: prices(file),
             callback,
             retry: retry(&file.section("retry")),
@@ -193,14 +194,14 @@ impl Reader<'_> {
             let text = text(value)?;
             match text.split_once(':') {
                 Some(("sled", folder)) if !folder.is_empty() => {
-                    let wrong = self.path_mistake(folder).or_else(|| checks::file_for_own(&self.path(folder)));
+                    let wrong = self.path_mistake(folder).or_else(|| checks::check_own_folder(&self.path(folder)));
                     wrong.map_or_else(|| Ok(folder.to_owned()), Err)
                 }
                 Some(("postgres" | "postgresql", _)) => Err(refusal(
                     "names a PostgreSQL store, which this release does not support yet",
                     "write \"sled:state\"",
                 )),
-                None if checks::mistake(&text).is_none() => {
+                None if checks::check_path(&text).is_none() => {
                     let why = format!("must be \"sled:FOLDER\", found {}", quoted(&text));
                     Err(refusal(why, format!("write \"sled:{text}\"")))
                 }
@@ -220,7 +221,7 @@ impl Reader<'_> {
     }
 
     fn path_mistake(&self, written: &str) -> Option<ValueError> {
-        checks::mistake(written).filter(|_| !folders::exists(&self.path(written)))
+        checks::check_path(written).filter(|_| !folders::exists(&self.path(written)))
     }
 
     fn templates(&self, file: &Section<'_>, scope: &TemplateScope) -> Templates {
@@ -234,9 +235,9 @@ impl Reader<'_> {
     pub(crate) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
         let fix = "use \"env:NAME\" or \"file:PATH\"";
         let written = value.as_str().ok_or_else(|| wrong_type("a string", value, fix))?;
-        let secret = match self.wants.env {
+        let secret = match self.options.env {
             Some(env) => Secret::fetch(written, &self.base, env),
-            None => Secret::unfetched(written),
+            None => Secret::empty_for(written),
         };
         secret.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))
     }
@@ -244,7 +245,7 @@ impl Reader<'_> {
     /// The files that keys are read from, and the folder in which systemd hands them over.
     fn key_files(&self, file: &Section<'_>) -> Vec<PathBuf> {
         let system = |name: &str| std::env::var_os(name);
-        let env = self.wants.env.unwrap_or(&system);
+        let env = self.options.env.unwrap_or(&system);
         let written = file.table().map(|table| table.values().flat_map(|value| texts(value.get_ref())).collect());
         let written: Vec<&str> = written.unwrap_or_default();
         let files = written.into_iter().filter_map(|text| secret::file_of(text, &self.base, env));
@@ -253,7 +254,7 @@ impl Reader<'_> {
 
     /// A path as written, from the file's folder where it is relative.
     pub(crate) fn path(&self, written: &str) -> PathBuf {
-        folders::as_the_kernel_does(self.base.join(written).components().collect())
+        folders::normalize_parents(self.base.join(written).components().collect())
     }
 }
 
@@ -269,6 +270,6 @@ fn texts<'v>(value: &'v DeValue<'_>) -> Vec<&'v str> {
 
 fn retry(section: &Section<'_>) -> RetryPolicy {
     let default = RetryPolicy::default();
-    let (first, max) = ordered(section, ("first", default.first), ("max", default.max));
-    RetryPolicy { attempts: or(section.get("attempts", whole(1)), default.attempts), first, max }
+    let (first, max) = check_order(section, ("first", default.first), ("max", default.max));
+    RetryPolicy { attempts: or(section.get("attempts", integer_from(1)), default.attempts), first, max }
 }

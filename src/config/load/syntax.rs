@@ -1,7 +1,7 @@
 //! What is meant where a configuration is no valid TOML: the mistakes that people make, each with the line to type.
 
 use super::diagnostics::Problem;
-use crate::config::redact::blind;
+use crate::config::redact::redact;
 use std::ops::Range;
 
 /// Everything that a parser found, one problem a line: what follows from the first mistake of a line is left out.
@@ -304,7 +304,7 @@ fn is_header_of(line: &str, name: &str) -> bool {
 /// A line to type, where nothing secret stands in it; else what to do in words.
 fn typed(text: &str, line: &Range<usize>, right: &str, words: &str) -> String {
     let changed = format!("{}{right}{}", &text[..line.start], &text[line.end..]);
-    let seen = blind(&changed);
+    let seen = redact(&changed);
     if seen.get(line.start..line.start + right.len()) == Some(right) {
         format!("write {right}")
     } else {

@@ -18,7 +18,7 @@ pub(crate) fn advice(key: &ConfigKey, path: &str, found: &DeValue<'_>) -> Option
         let shown = if text.is_empty() { article(found).to_owned() } else { quoted(text) };
         return Some((shown, format!("write submit = {}, or a list of these", window(text))));
     }
-    if path == "source" && !text.is_empty() && checks::mistake(text).is_none() {
+    if path == "source" && !text.is_empty() && checks::check_path(text).is_none() {
         return Some((quoted(text), format!("write [[source]] and below it folder = \"{text}\"")));
     }
     let (Holds::Table(keys) | Holds::ValueOrTable(keys)) = key.holds else { return None };
@@ -66,7 +66,7 @@ fn is_of(shape: Shape, found: &DeValue<'_>) -> bool {
         (Shape::Span, DeValue::String(text)) => humantime::parse_duration(text).is_ok(),
         (Shape::Url, DeValue::String(text)) => text.starts_with("http"),
         (Shape::Address, DeValue::String(text)) => text.parse::<SocketAddr>().is_ok(),
-        (Shape::Secret, DeValue::String(text)) => crate::config::redact::says_where(text),
+        (Shape::Secret, DeValue::String(text)) => crate::config::redact::is_secret_location(text),
         (Shape::Text, DeValue::String(text)) => text.starts_with("sled:"),
         (Shape::Whole(least), DeValue::Integer(number)) => number.as_str().parse::<u32>().is_ok_and(|n| n >= least),
         (Shape::Span, DeValue::Integer(number)) => number.as_str().parse::<u32>().is_ok_and(|n| n > 0),

@@ -55,7 +55,7 @@ impl<'a> Section<'a> {
     }
 
     /// Whether it is in the file.
-    pub fn is_there(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.table.is_some()
     }
 
@@ -87,7 +87,7 @@ impl<'a> Section<'a> {
     /// another form count as absent; `keys` has told them.
     pub fn tables(&self, key: &str) -> Vec<Section<'a>> {
         let one = self.section(key);
-        if one.is_there() {
+        if one.exists() {
             return vec![one];
         }
         let list = self.raw(key).and_then(|written| written.get_ref().as_array());
@@ -105,7 +105,7 @@ impl<'a> Section<'a> {
         let names = under.table.into_iter().flat_map(|table| table.keys());
         let named = |name: &'a Spanned<std::borrow::Cow<'a, str>>| {
             let section = under.section(name.get_ref());
-            section.is_there().then(|| (Spot { value: name.get_ref().to_string(), span: name.span() }, section))
+            section.exists().then(|| (Spot { value: name.get_ref().to_string(), span: name.span() }, section))
         };
         names.filter_map(named).collect()
     }
@@ -116,7 +116,7 @@ impl<'a> Section<'a> {
         match read(written.get_ref()) {
             Ok(value) => Some(Spot { value, span: written.span() }),
             Err(refusal) => {
-                self.refuse(key, written.span(), refusal);
+                self.report_value(key, written.span(), refusal);
                 None
             }
         }
@@ -140,39 +140,39 @@ impl<'a> Section<'a> {
                     word.map_or("write [ … ]".to_owned(), |word| format!("write {key} = [{}]", listed(word, numbers)))
                 }
             };
-            self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), fix));
+            self.report_value(key, written.span(), refusal(format!("must be an array, found {found}"), fix));
             return None;
         };
         let mut values = Vec::new();
         for element in list.iter() {
             match read(element.get_ref()) {
                 Ok(value) => values.push(Spot { value, span: element.span() }),
-                Err(refusal) => self.refuse(key, element.span(), refusal),
+                Err(refusal) => self.report_value(key, element.span(), refusal),
             }
         }
         (values.len() == list.len()).then(|| Spot { value: values, span: written.span() })
     }
 
     /// Tells a problem of this key's value.
-    pub fn refuse(&self, key: &str, span: Range<usize>, refusal: ValueError) {
+    pub fn report_value(&self, key: &str, span: Range<usize>, refusal: ValueError) {
         let what = format!("`{}` {}", self.name(key), refusal.why);
-        self.tell(Problem::at(span, what).fix(refusal.fix));
+        self.report(Problem::at(span, what).fix(refusal.fix));
     }
 
     /// Tells that a key is missing which this table makes no sense without.
-    pub fn lacks(&self, example: &str) {
+    pub fn report_missing(&self, example: &str) {
         let key = example.split(' ').next().unwrap_or_default();
-        self.tell(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).fix(example));
+        self.report(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).fix(example));
     }
 
     /// Whether nothing was told of this key so far.
-    pub fn is_well(&self, key: &str) -> bool {
+    pub fn has_no_problem(&self, key: &str) -> bool {
         let begins = [format!("`{}`", self.name(key)), format!("`{}.", self.name(key))];
         !self.found.borrow().iter().any(|problem| begins.iter().any(|name| problem.what.starts_with(name)))
     }
 
     /// Tells any problem.
-    pub fn tell(&self, problem: Problem) {
+    pub fn report(&self, problem: Problem) {
         self.found.borrow_mut().push(problem);
     }
 
@@ -218,7 +218,7 @@ pub fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
 ///
 /// # Errors
 /// Another type, less, or more than 4,294,967,295.
-pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, ValueError> {
+pub fn integer_from(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, ValueError> {
     move |value| {
         let Some(digits) = value.as_integer() else {
             let digits = value.as_str().map(str::trim).filter(|text| text.parse::<u32>().is_ok());

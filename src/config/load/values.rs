@@ -18,14 +18,18 @@ pub(crate) fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
 }
 
 /// Two lengths of time of which the first may not be longer than the second.
-pub(crate) fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)) -> (Duration, Duration) {
+pub(crate) fn check_order(
+    section: &Section<'_>,
+    less: (&str, Duration),
+    more: (&str, Duration),
+) -> (Duration, Duration) {
     let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time_in("s")));
     let place = low.as_ref().or(high.as_ref()).map(|spot| spot.span.clone());
     let (low, high) = (or(low, less.1), or(high, more.1));
     if let Some(span) = place.filter(|_| low > high) {
         let [shown_low, shown_high] = [low, high].map(humantime::format_duration);
         let why = format!("is longer than `{}`: {shown_low} against {shown_high}", section.name(more.0));
-        section.refuse(less.0, span, refusal(why, format!("make `{}` the longer one", more.0)));
+        section.report_value(less.0, span, refusal(why, format!("make `{}` the longer one", more.0)));
     }
     (low, high)
 }
@@ -93,7 +97,7 @@ fn is_host(written: &str) -> bool {
 /// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
 pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Result<Url, ValueError> {
     let fix = format!("write it like \"{example}\"");
-    let url = userless(web_url(value, &fix)?, secret)?;
+    let url = reject_user(web_url(value, &fix)?, secret)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refusal("must not have a query or a fragment", fix));
     }
@@ -101,7 +105,7 @@ pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Resu
 }
 
 /// A user or a password in an address would show in logs.
-pub(crate) fn userless(url: Url, secret: &str) -> Result<Url, ValueError> {
+pub(crate) fn reject_user(url: Url, secret: &str) -> Result<Url, ValueError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refusal("must not contain a user or a password", secret));
     }
@@ -117,7 +121,7 @@ pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
                    unencrypted";
         let https = spot.value.as_str().replacen("http", "https", 1);
         let fix = format!("write \"{}\"; or, in a trusted network, add allow_http = true", https.trim_end_matches('/'));
-        section.refuse(key, spot.span.clone(), refusal(why, fix));
+        section.report_value(key, spot.span.clone(), refusal(why, fix));
     }
     match (is_allowed, by_proxy) {
         (true, Some(_)) => PlainHttp::Proxied,
@@ -125,7 +129,7 @@ pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
         (false, by_proxy) => {
             if let Some(spot) = by_proxy {
                 let fix = "add allow_http = true beside it, or remove it: https can use a proxy without it";
-                section.refuse(
+                section.report_value(
                     "allow_http_proxy",
                     spot.span,
                     refusal("is for plain http, which is not allowed here", fix),

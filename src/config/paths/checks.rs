@@ -7,7 +7,7 @@ use crate::config::sections::manifests;
 use std::path::{Path, PathBuf};
 
 /// Why a path cannot be meant so; `None` where it can.
-pub(crate) fn mistake(written: &str) -> Option<ValueError> {
+pub(crate) fn check_path(written: &str) -> Option<ValueError> {
     let found = quoted(written);
     if written.chars().any(char::is_control) {
         let why = "must be a path, found one with a control character: a backslash in double quotes starts an \
@@ -82,7 +82,7 @@ pub(crate) fn file_for_folder(folder: &Path, written: &str) -> Option<ValueError
 }
 
 /// As [`file_for_folder`], of a folder in which scribed itself writes.
-pub(crate) fn file_for_own(folder: &Path) -> Option<ValueError> {
+pub(crate) fn check_own_folder(folder: &Path) -> Option<ValueError> {
     let why = || format!("must be a folder, found the file {}", folder.display());
     folders::is_file(folder).then(|| refusal(why(), "name a folder; scribed creates it if it does not exist"))
 }

@@ -1,6 +1,6 @@
 //! Where folders really lie, as far as that can be told in time: one may be a mount that is away, or hangs.
 
-use super::rules::{ConfiguredPlace, FileId, flat};
+use super::rules::{ConfiguredPlace, FileId, normalize_lexically};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -90,14 +90,14 @@ impl Resolver {
         }
         drop(to);
         let known = |path: &PathBuf| {
-            let flat = flat(path);
+            let flat = normalize_lexically(path);
             let place = before.get(&flat).cloned().unwrap_or_else(|| ConfiguredPlace::as_written(path));
             (flat, place)
         };
         let mut places: BTreeMap<PathBuf, ConfiguredPlace> = paths.iter().map(known).collect();
         while let Ok((path, place)) = answers.recv_timeout(ANSWERS_WITHIN) {
             let id = place.id.or_else(|| places.get(&place.written).and_then(|before| before.id));
-            places.insert(flat(&path), ConfiguredPlace { id, ..place });
+            places.insert(normalize_lexically(&path), ConfiguredPlace { id, ..place });
         }
         places
     }
@@ -105,7 +105,7 @@ impl Resolver {
 
 /// Where a folder or file lies. What is not there is known as far as it is there. Blocks.
 fn place(path: &Path) -> ConfiguredPlace {
-    let written = flat(path);
+    let written = normalize_lexically(path);
     // As it is written: behind a link, `..` is above the folder that the link leads to.
     let real = real(path);
     let id = |path: &Path| {
@@ -113,17 +113,17 @@ fn place(path: &Path) -> ConfiguredPlace {
         Some(FileId { device: meta.dev(), inode: meta.ino() })
     };
     let chain = real.ancestors().filter_map(id).collect();
-    ConfiguredPlace { id: id(&real), written, real, chain, earlier: BTreeSet::new() }
+    ConfiguredPlace { id: id(&real), written, real_path: real, chain, earlier: BTreeSet::new() }
 }
 
 /// A path from which `..` can be left out: it leads to the same place then. Only a path with `..` behind a link is
 /// changed; where the folder does not answer in time, it is taken as it is written.
-pub fn as_the_kernel_does(path: PathBuf) -> PathBuf {
+pub fn normalize_parents(path: PathBuf) -> PathBuf {
     let parents = |part: &Component<'_>| matches!(part, Component::ParentDir);
     let all: Vec<Component<'_>> = path.components().collect();
     let Some(last) = all.iter().rposition(parents) else { return path };
     let (up, rest) = (all[..=last].iter().collect::<PathBuf>(), all[last + 1..].iter().collect::<PathBuf>());
-    let plain = flat(&up);
+    let plain = normalize_lexically(&up);
     let resolve = |folder: &Path| Some(real(folder));
     match &resolved_by(&[&up, &plain], resolve, ANSWERS_WITHIN)[..] {
         [by_kernel, by_name] if by_kernel != by_name => by_kernel.join(rest),
@@ -135,7 +135,7 @@ fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     let Some((above, real)) = there else { return path.to_owned() };
     match path.strip_prefix(above) {
-        Ok(below) if !below.as_os_str().is_empty() => flat(&real.join(below)),
+        Ok(below) if !below.as_os_str().is_empty() => normalize_lexically(&real.join(below)),
         _ => real,
     }
 }
@@ -161,10 +161,10 @@ mod tests {
         let top = top.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("real/conf")).unwrap();
         std::os::unix::fs::symlink(top.join("real/conf"), top.join("conf")).unwrap();
-        assert_eq!(place(&top.join("conf/../media/new")).real, top.join("real/media/new"));
-        assert_eq!(as_the_kernel_does(top.join("conf/../media/new")), top.join("real/media/new"));
+        assert_eq!(place(&top.join("conf/../media/new")).real_path, top.join("real/media/new"));
+        assert_eq!(normalize_parents(top.join("conf/../media/new")), top.join("real/media/new"));
         for same in ["real/conf/../media", "conf/media", "gone/../media"] {
-            assert_eq!(as_the_kernel_does(top.join(same)), top.join(same));
+            assert_eq!(normalize_parents(top.join(same)), top.join(same));
         }
     }
 

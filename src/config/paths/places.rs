@@ -2,7 +2,7 @@
 //! command names a path.
 
 use super::folders::Resolver;
-use super::rules::{ConfiguredPlace, FileId, flat, innermost};
+use super::rules::{ConfiguredPlace, FileId, innermost_root, normalize_lexically};
 use crate::clock::{Clock, SystemClock, Uptime};
 use crate::config::sections::patterns::MEDIA_EXTENSIONS;
 use crate::domain::names::{ServiceName, SourceName};
@@ -57,12 +57,12 @@ pub struct KnownPlaces {
 
 impl KnownPlaces {
     /// Each of these as it lies now.
-    pub fn of(&self, paths: &[PathBuf]) -> Vec<ConfiguredPlace> {
+    pub fn places_of(&self, paths: &[PathBuf]) -> Vec<ConfiguredPlace> {
         paths.iter().map(|path| self.one(path).into_owned()).collect()
     }
 
     fn one(&self, path: &Path) -> Cow<'_, ConfiguredPlace> {
-        let known = self.by_path.get(path).or_else(|| self.by_path.get(&flat(path)));
+        let known = self.by_path.get(path).or_else(|| self.by_path.get(&normalize_lexically(path)));
         known.map_or_else(|| Cow::Owned(ConfiguredPlace::as_written(path)), Cow::Borrowed)
     }
 }
@@ -85,7 +85,8 @@ impl ConfiguredPlaces {
     /// all sources, and those that they put outputs into. What lies in another one is left out.
     pub fn default_roots(&self, folder: &Path) -> Vec<PathBuf> {
         let others = self.folders.iter().flat_map(|other| [Some(&other.folder), other.place.as_ref()]).flatten();
-        let all: Vec<PathBuf> = std::iter::once(folder).chain(others.map(PathBuf::as_path)).map(flat).collect();
+        let all: Vec<PathBuf> =
+            std::iter::once(folder).chain(others.map(PathBuf::as_path)).map(normalize_lexically).collect();
         let mut roots: Vec<PathBuf> = Vec::new();
         for root in &all {
             let is_inner = all.iter().any(|other| root != other && root.starts_with(other));
@@ -97,7 +98,7 @@ impl ConfiguredPlaces {
     }
 
     /// Whether what goes to this service leaves this machine.
-    pub fn is_elsewhere(&self, service: &ServiceName) -> bool {
+    pub fn is_hosted(&self, service: &ServiceName) -> bool {
         self.hosted.contains(service)
     }
 
@@ -110,7 +111,7 @@ impl ConfiguredPlaces {
     }
 
     /// Where they lie now. Blocks, and hardly two seconds where a folder hangs.
-    pub fn known(&self) -> Arc<KnownPlaces> {
+    pub fn current(&self) -> Arc<KnownPlaces> {
         let now = SystemClock.uptime();
         // Held while it is asked: the others wait for the same.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +122,7 @@ impl ConfiguredPlaces {
         let before = known.take().map(|(_, known)| known).unwrap_or_default();
         let by_path = self.resolver.places(&self.all, &before.by_path);
         let mut new = KnownPlaces { by_path, own: Vec::new(), local: Vec::new() };
-        new.own = new.of(&self.own);
+        new.own = new.places_of(&self.own);
         let local = self.folders.iter().filter(|folder| folder.local_only);
         new.local =
             local.map(|folder| (folder.source.clone(), remembered(new.one(&folder.folder).into_owned()))).collect();
@@ -135,7 +136,7 @@ impl ConfiguredPlaces {
     /// nobody.
     pub fn root_of(&self, roots: &[PathBuf], path: &Path) -> Option<(PathBuf, PathBuf)> {
         let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        let (_, below) = innermost(roots.iter().map(|root| last.one(root)), path)?;
+        let (_, below) = innermost_root(roots.iter().map(|root| last.one(root)), path)?;
         let root = path.ancestors().nth(below.components().count())?;
         Some((root.to_owned(), below.to_owned()))
     }
@@ -168,8 +169,9 @@ mod tests {
             include: GlobSet::empty(),
         };
         // Another reading of the configuration each time.
-        let local =
-            || ConfiguredPlaces::new(Vec::new(), vec![folder.clone()], BTreeSet::new(), &[]).known().local[0].1.clone();
+        let local = || {
+            ConfiguredPlaces::new(Vec::new(), vec![folder.clone()], BTreeSet::new(), &[]).current().local[0].1.clone()
+        };
         let first = local().id.unwrap();
         // As a share that goes away, and leaves its mount point.
         std::fs::rename(&kept, &aside).unwrap();
@@ -188,9 +190,9 @@ mod tests {
         let root = top.join("x/../link");
         let places = ConfiguredPlaces::new(Vec::new(), Vec::new(), BTreeSet::new(), std::slice::from_ref(&root));
         std::fs::create_dir(top.join("x")).unwrap();
-        let known = places.known();
+        let known = places.current();
         for written in [root, top.join("link")] {
-            assert_eq!(known.of(&[written])[0].real, top.join("real"));
+            assert_eq!(known.places_of(&[written])[0].real_path, top.join("real"));
         }
         let found = places.root_of(&[top.join("link")], &top.join("real/a/talk.wav"));
         assert_eq!(found, Some((top.join("real"), PathBuf::from("a/talk.wav"))));

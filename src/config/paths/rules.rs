@@ -21,7 +21,7 @@ pub struct ConfiguredPlace {
     /// Absolute, without `.` and `..`.
     pub written: PathBuf,
     /// With its links resolved, as far as that could be told.
-    pub real: PathBuf,
+    pub real_path: PathBuf,
     /// What it is known by; the last answer counts where it is not there now.
     pub id: Option<FileId>,
     /// What else it was known by: a share that is away leaves its mount point in its place, and may be mounted a second
@@ -34,17 +34,17 @@ pub struct ConfiguredPlace {
 impl ConfiguredPlace {
     /// What is only known as it is written.
     pub fn as_written(path: &Path) -> Self {
-        let written = flat(path);
-        Self { real: written.clone(), written, ..Self::default() }
+        let written = normalize_lexically(path);
+        Self { real_path: written.clone(), written, ..Self::default() }
     }
 
     /// What is left of a path below it, by either of its names.
-    pub fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        path.strip_prefix(&self.written).or_else(|_| path.strip_prefix(&self.real)).ok()
+    pub fn strip_prefix<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.strip_prefix(&self.written).or_else(|_| path.strip_prefix(&self.real_path)).ok()
     }
 
     fn holds(&self, path: &Path) -> bool {
-        self.below(path).is_some()
+        self.strip_prefix(path).is_some()
     }
 
     fn is(&self, id: FileId) -> bool {
@@ -114,7 +114,7 @@ pub struct Below {
 }
 
 /// Without `.` and `..`, as it is written: links are not resolved.
-pub fn flat(path: &Path) -> PathBuf {
+pub fn normalize_lexically(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut flat, part| {
         match part {
             Component::CurDir => {}
@@ -128,19 +128,22 @@ pub fn flat(path: &Path) -> PathBuf {
 }
 
 /// The innermost of some roots that a path lies below, and the rest of the path.
-pub fn innermost<P: Borrow<ConfiguredPlace>>(roots: impl IntoIterator<Item = P>, path: &Path) -> Option<(P, &Path)> {
-    let all = roots.into_iter().filter_map(|root| root.borrow().below(path).map(|below| (root, below)));
+pub fn innermost_root<P: Borrow<ConfiguredPlace>>(
+    roots: impl IntoIterator<Item = P>,
+    path: &Path,
+) -> Option<(P, &Path)> {
+    let all = roots.into_iter().filter_map(|root| root.borrow().strip_prefix(path).map(|below| (root, below)));
     all.min_by_key(|(_, below)| below.components().count())
 }
 
 impl PathRules<'_> {
     /// Decides of a folder, by an absolute path. `look` is asked below the roots only.
     pub fn locate(&self, folder: &Path, look: &mut dyn FnMut(&Path) -> PathEntry) -> Located {
-        let folder = flat(folder);
+        let folder = normalize_lexically(folder);
         if self.is_own(&folder) {
             return Located::Own;
         }
-        match innermost(self.roots, &folder) {
+        match innermost_root(self.roots, &folder) {
             None => Located::Outside { folder },
             Some((root, below)) => self.walk(root, below, look),
         }
@@ -164,7 +167,7 @@ impl PathRules<'_> {
         let mut walked = PathBuf::new();
         for part in below.components() {
             walked.push(part);
-            match look(&root.real.join(&walked)) {
+            match look(&root.real_path.join(&walked)) {
                 PathEntry::Folder(id) if self.is_own_id(id) => return Located::Own,
                 PathEntry::Folder(id) => local = local.or_else(|| self.local_id(id)),
                 PathEntry::Link => return Located::Linked { link: root.written.join(walked) },
@@ -173,7 +176,7 @@ impl PathRules<'_> {
                 PathEntry::Other | PathEntry::Nothing => break,
             }
         }
-        let folder = if below.as_os_str().is_empty() { root.real.clone() } else { root.real.join(below) };
+        let folder = if below.as_os_str().is_empty() { root.real_path.clone() } else { root.real_path.join(below) };
         if self.is_own(&folder) {
             return Located::Own;
         }

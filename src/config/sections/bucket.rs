@@ -23,11 +23,11 @@ impl Reader<'_> {
         let Some(written) = section.get("bucket", address) else {
             if let Some(reach) = section.get("reach", reach) {
                 let why = refusal("is for a bucket, and this source has none", "remove it");
-                section.refuse("reach", reach.span, why);
+                section.report_value("reach", reach.span, why);
             }
-            if settings.is_there() && !section.table().is_some_and(|table| table.contains_key("bucket")) {
+            if settings.exists() && !section.table().is_some_and(|table| table.contains_key("bucket")) {
                 let why = refusal("is for a bucket, and this source has none", "add bucket = \"s3://name/prefix\"");
-                section.refuse("s3", settings.span.clone(), why);
+                section.report_value("s3", settings.span.clone(), why);
             }
             return None;
         };
@@ -39,7 +39,7 @@ impl Reader<'_> {
             path_style: path_style.unwrap_or(endpoint.is_some()),
             endpoint: endpoint.map(|spot| spot.value),
             region: or(settings.get("region", text), REGION.to_owned()),
-            reach: or(section.get("reach", reach), BucketReach::Stream),
+            transfer_mode: or(section.get("reach", reach), BucketReach::Stream),
             plain_http,
             access: self.access(&settings, section, written.span.clone()),
             name,
@@ -56,19 +56,19 @@ impl Reader<'_> {
         if let Some(spot) = anonymous.filter(|spot| spot.value) {
             if ["key_id", "secret", "token"].into_iter().any(is_there) {
                 let fix = "remove the keys, or `anonymous`";
-                settings.refuse("anonymous", spot.span, refusal("is true, but keys are given too", fix));
+                settings.report_value("anonymous", spot.span, refusal("is true, but keys are given too", fix));
             }
             return BucketAccess::Nobody;
         }
         for (name, example) in [("key_id", "\"env:S3_KEY_ID\""), ("secret", "\"env:S3_SECRET\"")] {
             if !is_there(name) {
-                let span = if settings.is_there() { settings.span.clone() } else { at.clone() };
+                let span = if settings.exists() { settings.span.clone() } else { at.clone() };
                 let what = format!(
                     "`{}` is missing: scribed needs a key to read the bucket",
                     source.name(&format!("s3.{name}"))
                 );
                 let fix = format!("s3 = {{ {name} = {example}, … }}; or s3 = {{ anonymous = true }} for a public one");
-                settings.tell(Problem::at(span, what).fix(fix));
+                settings.report(Problem::at(span, what).fix(fix));
             }
         }
         match (id, key) {
@@ -83,7 +83,7 @@ impl Reader<'_> {
     /// Who asks no service may still look into a bucket, where the key is at hand.
     fn bucket_secret(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
         let at_hand = || Secret::fetch(value.as_str()?, &self.base, &|name| std::env::var_os(name)).ok();
-        match self.wants.env.is_none().then(at_hand).flatten() {
+        match self.options.env.is_none().then(at_hand).flatten() {
             Some(secret) => Ok(secret),
             None => self.secret(value),
         }
@@ -129,15 +129,19 @@ fn reach(value: &DeValue<'_>) -> Result<BucketReach, ValueError> {
 
 /// What must be heard of before it is bought goes through here: the service at home fetches nothing, under a budget
 /// the upload's answer says how long a recording is, and a track or a channel is taken out here.
-pub(crate) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, ServiceConfig>, budget: &Budget) {
+pub(crate) fn force_streaming(
+    sources: &mut [Source],
+    services: &BTreeMap<ServiceName, ServiceConfig>,
+    budget: &Budget,
+) {
     let has_wall = |source: &Source| budget.all != Allowance::default() || source.budget != Allowance::default();
     let is_elsewhere = |source: &Source| matches!(services.get(&source.service), Some(ServiceConfig::Hosted(_)));
     for source in sources {
-        let through = source.local_only || has_wall(source) || source.picks() || !is_elsewhere(source);
+        let through = source.local_only || has_wall(source) || source.has_track_selection() || !is_elsewhere(source);
         if let SourceKind::Bucket(bucket) = &mut source.kind
             && through
         {
-            bucket.reach = BucketReach::Stream;
+            bucket.transfer_mode = BucketReach::Stream;
         }
     }
 }

@@ -18,11 +18,11 @@ pub(crate) fn callback(reader: &Reader<'_>, section: &Section<'_>) -> Option<Cal
         let what = "`callback.public_url` is missing: it is the address that services send callbacks to";
         let fix = "public_url = \"https://hook.example.org\", the address at which the service reaches this \
                    machine; or remove [callback]";
-        section.tell(Problem::at(section.span.clone(), what).fix(fix));
+        section.report(Problem::at(section.span.clone(), what).fix(fix));
     }
     if let Some(url) = public_url.as_ref().filter(|url| tls.is_some() && url.value.scheme() == "http") {
         let why = "begins with http://, but `callback.tls` allows only https";
-        section.refuse("public_url", url.span.clone(), refusal(why, "write https://, or remove `tls`"));
+        section.report_value("public_url", url.span.clone(), refusal(why, "write https://, or remove `tls`"));
     }
     Some(Callback {
         tls,

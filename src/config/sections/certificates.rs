@@ -17,18 +17,18 @@ impl Reader<'_> {
             [("cert", "cert = \"/etc/scribed/tls/fullchain.pem\""), ("key", "key = \"/etc/scribed/tls/privkey.pem\"")]
         {
             if !table.contains_key(key) {
-                section.lacks(example);
+                section.report_missing(example);
             }
         }
         let cert = section.get("cert", |value| self.credential(value));
         let key = section.get("key", |value| self.credential(value));
         let (cert, key) = (cert?, key?);
         let files = PairFiles { cert: cert.value, key: key.value };
-        if self.wants.files
+        if self.options.files
             && let Err(error) = files.read()
         {
             let fix = "both are PEM files: the certificate with its intermediate certificates, and its private key";
-            listener.refuse("tls", section.span.clone(), refusal(format!("cannot be used: {error}"), fix));
+            listener.report_value("tls", section.span.clone(), refusal(format!("cannot be used: {error}"), fix));
         }
         Some(files)
     }
@@ -38,7 +38,7 @@ impl Reader<'_> {
     pub(crate) fn authorities(&self, section: &Section<'_>) -> Authorities {
         let read = section.get("ca", |value| {
             let path = self.credential(value)?;
-            if !self.wants.files {
+            if !self.options.files {
                 return Ok(Authorities::default());
             }
             let fix = "a PEM file with one or more CA certificates";
@@ -50,7 +50,7 @@ impl Reader<'_> {
     /// The path of a file that systemd may hand over.
     fn credential(&self, value: &DeValue<'_>) -> Result<PathBuf, ValueError> {
         let written = self.path_text(value)?;
-        let Some(env) = self.wants.env else { return Ok(self.path(&written)) };
+        let Some(env) = self.options.env else { return Ok(self.path(&written)) };
         let path = secret::from_credentials(&written, env);
         let path = path.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))?;
         Ok(self.path(&path.to_string_lossy()))

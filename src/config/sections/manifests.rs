@@ -8,7 +8,7 @@ use crate::config::model::{EarlierLists, Manifests, Source, SourceKind};
 use crate::config::paths::checks;
 use crate::config::paths::checks::{file_for_lists, folder_for_lists};
 use crate::config::paths::folders;
-use crate::config::paths::rules::flat;
+use crate::config::paths::rules::normalize_lexically;
 use crate::manifests::format::kind::{ENDINGS, kind};
 use std::path::{Component, Path, PathBuf};
 use toml::de::DeValue;
@@ -19,18 +19,18 @@ impl Reader<'_> {
         let lists = section.get("manifest", |value| self.manifest(value))?;
         if has_folder {
             let why = "is given beside `folder`: a source has either a folder of recordings or manifests";
-            section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of them"));
+            section.report_value("manifest", lists.span.clone(), refusal(why, "make two sources of them"));
         }
         if section.table().is_some_and(|table| table.contains_key("exclude")) {
             let what = format!("`{}` is for folders: a manifest names its recordings", section.name("exclude"));
-            section.tell(Problem::at(lists.span.clone(), what).fix("remove it"));
+            section.report(Problem::at(lists.span.clone(), what).fix("remove it"));
         }
         Some(lists)
     }
 
     fn manifest(&self, value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
         let written = text(value)?;
-        if let Some(wrong) = checks::mistake(&written).filter(|_| !self.is_literal(&written)) {
+        if let Some(wrong) = checks::check_path(&written).filter(|_| !self.is_literal(&written)) {
             return Err(wrong);
         }
         let has_kind = kind(Path::new(&written)).is_some();
@@ -54,17 +54,17 @@ impl Reader<'_> {
         let list = section.list("roots", |value| self.path_text(value))?;
         if !section.table().is_some_and(|table| table.contains_key("manifest")) {
             let why = "is for a `manifest`: the recordings of a folder are in the folder";
-            section.refuse("roots", list.span.clone(), refusal(why, "remove it"));
+            section.report_value("roots", list.span.clone(), refusal(why, "remove it"));
         }
         if list.value.is_empty() {
             let fix = "remove the key; then the folder of the manifests and those of all sources are allowed";
-            section.refuse("roots", list.span.clone(), refusal("must name at least one folder", fix));
+            section.report_value("roots", list.span.clone(), refusal("must name at least one folder", fix));
         }
         let root = |written: Spot<String>| {
-            let root = flat(&self.path(&written.value));
+            let root = normalize_lexically(&self.path(&written.value));
             if own.iter().any(|own| root.starts_with(own)) {
                 let why = "is a folder or file of scribed: its state, its service's data, or a key";
-                section.refuse("roots", written.span, refusal(why, "choose a folder with recordings"));
+                section.report_value("roots", written.span, refusal(why, "choose a folder with recordings"));
             }
             root
         };
@@ -134,7 +134,7 @@ fn earlier(source: &Source, place: &Path) -> Option<EarlierLists> {
 
 /// Tells each source which lists are those of sources before it. In their order; `places`: where their folders really
 /// lie.
-pub(crate) fn told_of_earlier<'s>(sources: impl Iterator<Item = &'s mut Source>, places: &[PathBuf]) {
+pub(crate) fn set_earlier_lists<'s>(sources: impl Iterator<Item = &'s mut Source>, places: &[PathBuf]) {
     let mut before: Vec<EarlierLists> = Vec::new();
     for (source, place) in sources.zip(places) {
         let own = earlier(source, place);

@@ -5,7 +5,7 @@ use crate::config::load::toml_reader::{Section, ValueError, refusal, text};
 use crate::config::load::values::values;
 use crate::config::paths::folders;
 use crate::domain::names::Hash;
-use crate::domain::pattern::excess;
+use crate::domain::pattern::limit_violation;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::Path;
 use toml::de::DeValue;
@@ -30,7 +30,7 @@ pub(crate) fn globs(section: &Section<'_>, key: &str, default: &[String], folder
     match section.list(key, read) {
         Some(list) => {
             if list.value.is_empty() && !default.is_empty() {
-                section.refuse(
+                section.report_value(
                     key,
                     list.span,
                     refusal(
@@ -111,7 +111,7 @@ pub(crate) fn glob(pattern: &str) -> Result<Glob, ValueError> {
         };
         return Err(refusal(format!("must be relative to the source's folder, found {}", quoted(pattern)), fix));
     }
-    if let Some(why) = excess(pattern) {
+    if let Some(why) = limit_violation(pattern) {
         return Err(refusal(why, "write several shorter patterns"));
     }
     let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();

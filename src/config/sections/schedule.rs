@@ -98,7 +98,7 @@ mod tests {
     fn next(text: &str, from: &str) -> String {
         let from = Timestamp(DateTime::parse_from_rfc3339(from).unwrap().timestamp_millis());
         let next = match Schedule::parse(text, Zone::default()).unwrap() {
-            Schedule::Every(every) => from.after(every),
+            Schedule::Every(every) => from.saturating_add(every),
             Schedule::At(line) => line.next(from),
         };
         DateTime::<Utc>::from_timestamp_millis(next.0).unwrap().to_rfc3339()

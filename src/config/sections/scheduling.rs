@@ -8,7 +8,7 @@ use toml::de::DeValue;
 /// A priority as high, or as low, as one may be.
 const HIGHEST: i16 = 1000;
 
-pub(crate) fn standing(section: &Section<'_>) -> SchedulingPolicy {
+pub(crate) fn scheduling_policy(section: &Section<'_>) -> SchedulingPolicy {
     SchedulingPolicy {
         lane: or(section.get("lane", lane), Lane::default()),
         order: or(section.get("order", order), JobOrder::default()),

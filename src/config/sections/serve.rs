@@ -2,8 +2,10 @@
 
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
-use crate::config::load::toml_reader::{Section, ValueError, duration_in, refusal, size, some_time_in, text, whole};
-use crate::config::load::values::{address, base_url, boolean, header, or, userless, values, web_url};
+use crate::config::load::toml_reader::{
+    Section, ValueError, duration_in, integer_from, refusal, size, some_time_in, text,
+};
+use crate::config::load::values::{address, base_url, boolean, header, or, reject_user, values, web_url};
 use crate::config::model::{RecogniserConfig, ServeConfig, Source, WebhookConfig};
 use crate::domain::zone::Zone;
 use crate::wire::address::is_loopback;
@@ -23,12 +25,13 @@ impl Reader<'_> {
         let (upload_limit, disk) = (or(upload_limit, 1_000_000_000), or(disk, 20_000_000_000));
         if let Some(span) = spans.into_iter().flatten().next().filter(|_| disk < upload_limit) {
             let what = "`serve.disk` must be at least `serve.upload_limit`";
-            section
-                .tell(Problem::at(span, what).fix("the disk limit must have room for one upload of the largest size"));
+            section.report(
+                Problem::at(span, what).fix("the disk limit must have room for one upload of the largest size"),
+            );
         }
         let headers = section.list("key_header", header).map(|list| values(list.value));
         ServeConfig {
-            shown: Zone::UTC,
+            display_zone: Zone::UTC,
             listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
             tls: self.tls(section),
             authorities: self.authorities(section),
@@ -42,8 +45,8 @@ impl Reader<'_> {
             length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
             disk,
             shapes: or(section.get("shapes", shapes), Shapes::Interface),
-            running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
-            queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
+            running: section.get("running", integer_from(1)).map_or(25, |spot| spot.value as usize),
+            queue: section.get("queue", integer_from(1)).map_or(300, |spot| spot.value as usize),
             retention: or(section.get("retention", some_time_in("d")), Duration::from_secs(365 * 24 * 3600)),
             uploads: section.get("uploads", duration_in("d")).map(|spot| spot.value),
             fetch_private: or(section.get("fetch_private", boolean), false),
@@ -61,7 +64,7 @@ impl Reader<'_> {
         for (key, example) in [("url", "\"https://hook.example.org/scribed\""), ("secret", "\"env:NAME\"")] {
             if !table.contains_key(key) {
                 let what = format!("`{}` is missing: a webhook needs both", section.name(key));
-                section.tell(Problem::at(section.span.clone(), what).fix(format!("{key} = {example}")));
+                section.report(Problem::at(section.span.clone(), what).fix(format!("{key} = {example}")));
             }
         }
         Some(WebhookConfig { url: url?.value, secret: secret?.value })
@@ -69,7 +72,7 @@ impl Reader<'_> {
 }
 
 /// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
-pub(crate) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &ServeConfig) {
+pub(crate) fn warn_webhook_for_local_sources(file: &Section<'_>, sources: &[Source], serve: &ServeConfig) {
     let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
     if !is_loopback(webhook.url.host_str().unwrap_or_default()) {
         let section = file.section("serve").section("webhook");
@@ -77,13 +80,13 @@ pub(crate) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Ser
             "would receive transcriptions of the source {}, which allows only the embedded service (`local_only`)",
             kept.name
         );
-        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or remove it"));
+        section.report_value("url", section.span.clone(), refusal(why, "use an address of this machine, or remove it"));
     }
 }
 
 fn webhook_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
     let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
-    userless(url, "receivers verify the calls with this signature key")
+    reject_user(url, "receivers verify the calls with this signature key")
 }
 
 fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
@@ -102,7 +105,7 @@ fn origin(value: &DeValue<'_>) -> Result<String, ValueError> {
     if written == "*" {
         return Err(refusal("must be an origin: with a star, every web page could send requests", fix));
     }
-    let url = userless(web_url(value, fix)?, "an origin has none")?;
+    let url = reject_user(web_url(value, fix)?, "an origin has none")?;
     if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
         return Err(refusal("must be an origin, without a path, a query and a fragment", fix));
     }

@@ -8,7 +8,7 @@ use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, ValueError, refusal, wrong_type};
 use crate::config::secret;
 use crate::config::secret::{Env, Secret};
-use crate::permission::said;
+use crate::permission::describe_error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ impl KeyLocations {
     }
 
     /// Looks at every place. Blocks on the disk.
-    pub fn look(&self, env: Env<'_>) -> Vec<LocatedKeys> {
+    pub fn load(&self, env: Env<'_>) -> Vec<LocatedKeys> {
         let slot = |name: Option<&str>, written: &String| {
             let (place, state) = self.at(written, env);
             LocatedKeys { name: name.map(str::to_owned), place, state }
@@ -166,7 +166,7 @@ fn in_file(path: &Path) -> KeyState {
             | std::io::ErrorKind::PermissionDenied
             | std::io::ErrorKind::IsADirectory
             | std::io::ErrorKind::NotADirectory => {
-                KeyState::Refused(format!("cannot read the file: {}", said(&error, path)))
+                KeyState::Refused(format!("cannot read the file: {}", describe_error(&error, path)))
             }
             _ => KeyState::Unknown(error.to_string()),
         },
@@ -190,7 +190,7 @@ fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
     let failed = |error: std::io::Error| {
         let state = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
-                KeyState::Refused(format!("cannot read the folder: {}", said(&error, folder)))
+                KeyState::Refused(format!("cannot read the folder: {}", describe_error(&error, folder)))
             }
             _ => KeyState::Unknown(error.to_string()),
         };
@@ -239,20 +239,20 @@ pub struct Accepted {
     /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
     pub remarks: Vec<String>,
     /// Keys that stand under two names: the name that they are not accepted under, and both in words.
-    pub doubled: Vec<(String, String)>,
+    pub duplicates: Vec<(String, String)>,
     /// Every name that is configured, also one without a key that is accepted.
     pub names: BTreeSet<String>,
 }
 
 impl LastKnown {
     /// Knows which keys are accepted, and under which names.
-    pub fn of(held: &[FoundKey]) -> Self {
+    pub fn from_accepted(held: &[FoundKey]) -> Self {
         Self { held: held.to_vec(), ..Self::default() }
     }
 
     /// The keys that are accepted by what is at these places now. A key under several names stays with the one that
     /// it was accepted under last; a new one is the first one's.
-    pub fn take(&mut self, slots: Vec<LocatedKeys>) -> Accepted {
+    pub fn update(&mut self, slots: Vec<LocatedKeys>) -> Accepted {
         let mut accepted = Accepted::default();
         let places = self.secrets(slots, &mut accepted);
         accepted.names = places.iter().filter_map(|(name, ..)| name.clone()).collect();
@@ -272,7 +272,7 @@ impl LastKnown {
                         holder.map_or("an unnamed key", String::as_str),
                         name.as_deref().unwrap_or_default()
                     );
-                    accepted.doubled.push((name.clone().unwrap_or_default(), words));
+                    accepted.duplicates.push((name.clone().unwrap_or_default(), words));
                 } else if !accepted.keys.iter().any(|known| known.secret == *secret) {
                     accepted.keys.push(FoundKey { name: name.clone(), secret: secret.clone() });
                 }
@@ -348,20 +348,24 @@ impl Reader<'_> {
             Some(_) => self.list_form(section),
         };
         let places = KeyLocations { base: self.base.clone(), form };
-        let Some(env) = self.wants.env else { return ServiceKeys { places, ..ServiceKeys::default() } };
-        let Accepted { keys, remarks, doubled, names } = LastKnown::default().take(places.look(env));
+        let Some(env) = self.options.env else { return ServiceKeys { places, ..ServiceKeys::default() } };
+        let Accepted { keys, remarks, duplicates: doubled, names } = LastKnown::default().update(places.load(env));
         let span = written.map_or(0..0, Spanned::span);
         for (name, words) in doubled {
             let at = name_span(written, &name).unwrap_or_else(|| span.clone());
-            section.refuse(
+            section.report_value(
                 "keys",
                 at,
                 refusal(format!("cannot be used: {words}"), "a key belongs to one person or one program"),
             );
         }
-        if keys.is_empty() && !places.is_empty() && section.is_well("keys") {
+        if keys.is_empty() && !places.is_empty() && section.has_no_problem("keys") {
             let why = format!("has no usable key: {}", remarks.join("; "));
-            section.refuse("keys", span, refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"));
+            section.report_value(
+                "keys",
+                span,
+                refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"),
+            );
         }
         ServiceKeys { places, found: keys, remarks, names }
     }
@@ -384,9 +388,13 @@ impl Reader<'_> {
             )),
         });
         let Some(folder) = folder.map(|folder| folder.value) else { return Form::default() };
-        if self.wants.env.is_some() && !folder.is_dir() {
+        if self.options.env.is_some() && !folder.is_dir() {
             let why = format!("names a folder that scribed cannot read: {}", folder.display());
-            section.refuse("keys", span, refusal(why, "create it, with one file for each key, named after its owner"));
+            section.report_value(
+                "keys",
+                span,
+                refusal(why, "create it, with one file for each key, named after its owner"),
+            );
         }
         Form::Folder(folder)
     }
@@ -396,7 +404,7 @@ impl Reader<'_> {
         for (name, value) in names {
             let key = format!("keys.{}", name.get_ref());
             if let Err(wrong) = key_name(name.get_ref()) {
-                section.refuse(&key, name.span(), wrong);
+                section.report_value(&key, name.span(), wrong);
                 continue;
             }
             let list: Vec<&Spanned<DeValue<'_>>> = match value.get_ref() {
@@ -407,7 +415,7 @@ impl Reader<'_> {
             for element in list {
                 match self.place(element.get_ref()) {
                     Ok(place) => written.push(place),
-                    Err(wrong) => section.refuse(&key, element.span(), wrong),
+                    Err(wrong) => section.report_value(&key, element.span(), wrong),
                 }
             }
             found.push((name.span().start, name.get_ref().to_string(), written));
@@ -422,9 +430,9 @@ impl Reader<'_> {
         let written =
             value.as_str().ok_or_else(|| wrong_type("a string", value, "use \"file:PATH\" or \"env:NAME\""))?;
         let is_file = written.starts_with("file:");
-        let checked = match self.wants.env {
+        let checked = match self.options.env {
             Some(env) if !is_file => Secret::fetch(written, &self.base, env),
-            _ => Secret::unfetched(written),
+            _ => Secret::empty_for(written),
         };
         checked.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))?;
         Ok(written.to_owned())

@@ -4,9 +4,9 @@ use crate::backpressure::poll_schedule::Poll;
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{
-    Section, Spot, ValueError, duration, refusal, some_time_in, text, whole, wrong_type,
+    Section, Spot, ValueError, duration, integer_from, refusal, some_time_in, text, wrong_type,
 };
-use crate::config::load::values::{base_url, header, or, ordered, plain_http};
+use crate::config::load::values::{base_url, check_order, header, or, plain_http};
 use crate::config::model::{Hosted, ServiceConfig, ServiceLimits, ServiceTerms, Source, UploadMode};
 use crate::domain::names::ServiceName;
 use reqwest::Url;
@@ -23,11 +23,11 @@ impl Reader<'_> {
         services.insert(ServiceName::new(ServiceName::DEFAULT), self.service(&alone));
         for (name, section) in file.named("services") {
             if let Err(refusal) = service_name(&name.value) {
-                file.refuse(&format!("services.{}", name.value), name.span.clone(), refusal);
+                file.report_value(&format!("services.{}", name.value), name.span.clone(), refusal);
             }
-            if name.value == ServiceName::DEFAULT && alone.is_there() {
+            if name.value == ServiceName::DEFAULT && alone.exists() {
                 let problem = Problem::at(name.span, "the service `default` is given twice");
-                file.tell(problem.also(alone.span.clone(), "and again here").fix("give one of them another name"));
+                file.report(problem.also(alone.span.clone(), "and again here").fix("give one of them another name"));
                 continue;
             }
             let service = self.service(&section);
@@ -52,7 +52,7 @@ impl Reader<'_> {
         let terms = terms(section, ServiceTerms::HOSTED);
         if !section.table().is_some_and(|table| table.contains_key("key")) {
             let what = format!("`{}` is missing: a hosted service needs one", section.name("key"));
-            section.tell(Problem::at(section.span.clone(), what).fix("key = \"env:SCRIBED_KEY\""));
+            section.report(Problem::at(section.span.clone(), what).fix("key = \"env:SCRIBED_KEY\""));
         }
         match (url, key) {
             (Some(url), Some(key)) => {
@@ -99,7 +99,7 @@ fn duplicates(
     if let Some((first, _)) = earlier.iter().find(|(_, other)| same(other)) {
         let what = format!("the services `{first}` and `{}` are the same: same address and same key", name.value);
         let fix = "limits and purchases are counted for each name: use one name for all sources";
-        file.tell(Problem::at(name.span.clone(), what).fix(fix));
+        file.report(Problem::at(name.span.clone(), what).fix(fix));
     }
 }
 
@@ -111,8 +111,7 @@ pub(crate) fn drop_unwanted(
     services: &mut BTreeMap<ServiceName, ServiceConfig>,
 ) {
     let default = ServiceName::new(ServiceName::DEFAULT);
-    let is_written =
-        file.section("service").is_there() || file.section("services").section(default.as_str()).is_there();
+    let is_written = file.section("service").exists() || file.section("services").section(default.as_str()).exists();
     let is_wanted = sources.iter().any(|source| source.service == default);
     if !is_written && !is_wanted && services.len() > 1 {
         services.remove(&default);
@@ -121,7 +120,7 @@ pub(crate) fn drop_unwanted(
 
 fn needs_url(section: &Section<'_>, key: &str, span: Option<Range<usize>>) {
     if let Some(span) = span {
-        section.refuse(
+        section.report_value(
             key,
             span,
             refusal("is for a hosted service, and there is no `url`", "add url = \"https://…\", or remove it"),
@@ -134,23 +133,23 @@ fn terms(section: &Section<'_>, default: ServiceTerms) -> ServiceTerms {
         limits: limits(&section.section("limits"), default.limits),
         poll: poll(&section.section("poll"), default.poll),
         lag: or(section.get("lag", duration), default.lag),
-        walk_limit: or(section.get("walk_limit", whole(1)), default.walk_limit),
+        list_scan_limit: or(section.get("walk_limit", integer_from(1)), default.list_scan_limit),
         retention: or(section.get("retention", some_time_in("d")), default.retention),
         upload: or(section.get("upload", upload), default.upload),
     }
 }
 
 fn limits(section: &Section<'_>, default: ServiceLimits) -> ServiceLimits {
-    let count = |key, default| section.get(key, whole(1)).map_or(default, |spot| spot.value as usize);
+    let count = |key, default| section.get(key, integer_from(1)).map_or(default, |spot| spot.value as usize);
     ServiceLimits {
         uploads: count("uploads", default.uploads),
         running: count("running", default.running),
-        requests_per_second: or(section.get("requests_per_second", whole(1)), default.requests_per_second),
+        requests_per_second: or(section.get("requests_per_second", integer_from(1)), default.requests_per_second),
     }
 }
 
 fn poll(section: &Section<'_>, default: Poll) -> Poll {
-    let (min, max) = ordered(section, ("min", default.min), ("max", default.max));
+    let (min, max) = check_order(section, ("min", default.min), ("max", default.max));
     Poll { min, max, give_up: or(section.get("give_up", some_time_in("h")), default.give_up) }
 }
 

@@ -1,9 +1,9 @@
 //! `[[source]]`.
 
 use super::budget::allowance;
-use super::manifests::{same_lists, told_of_earlier};
+use super::manifests::{same_lists, set_earlier_lists};
 use super::patterns::{digest, globs, inside, media_glob, set};
-use super::scheduling::standing;
+use super::scheduling::scheduling_policy;
 use super::timing;
 use super::track_selection::{channels, track};
 use crate::config::load::diagnostics::{Problem, nearest};
@@ -12,7 +12,7 @@ use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, Spot, ValueError, duration_in, refusal, text};
 use crate::config::load::values::{boolean, or, values};
 use crate::config::model::{Existing, ServiceConfig, Source, SourceDefaults, SourceKind};
-use crate::config::paths::checks::{file_for_folder, file_for_own, pattern_for_folder};
+use crate::config::paths::checks::{check_own_folder, file_for_folder, pattern_for_folder};
 use crate::config::paths::folders;
 use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
 use crate::config::template::capture::Capture;
@@ -36,7 +36,7 @@ pub(crate) struct SourceContext<'k> {
     pub(crate) shared: &'k Arc<SourceDefaults>,
     pub(crate) scope: &'k TemplateScope,
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
-    pub(crate) own: &'k [&'k Path],
+    pub(crate) own_folders: &'k [&'k Path],
     /// All that is scribed's own: these, the configuration and the files of keys.
     pub(crate) private: &'k [PathBuf],
 }
@@ -55,8 +55,8 @@ impl Reader<'_> {
         let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
         // Of another form than [[source]] is told by `keys`.
         let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
-        if is_none && self.wants.sources {
-            file.tell(Problem::of_file("there is no source").fix("add [[source]] and below it folder = \"inbox\""));
+        if is_none && self.options.sources {
+            file.report(Problem::of_file("there is no source").fix("add [[source]] and below it folder = \"inbox\""));
         }
         let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
         let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
@@ -66,9 +66,9 @@ impl Reader<'_> {
         for (number, later) in placed.iter().enumerate() {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
-        placed_well(file, &drafts, known.own);
-        told_of_earlier(drafts.iter_mut().map(|draft| &mut draft.source), &places);
-        let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.place.clone()).collect();
+        placed_well(file, &drafts, known.own_folders);
+        set_earlier_lists(drafts.iter_mut().map(|draft| &mut draft.source), &places);
+        let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.output_folder.clone()).collect();
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
     }
 
@@ -85,11 +85,11 @@ impl Reader<'_> {
     /// The text of a folder in which files are written.
     pub(crate) fn own_folder(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
         let written = self.path_text(value)?;
-        file_for_own(&self.path(&written)).map_or_else(|| Ok(written), Err)
+        check_own_folder(&self.path(&written)).map_or_else(|| Ok(written), Err)
     }
 
     fn source(&self, section: &Section<'_>, known: &SourceContext<'_>) -> Option<Draft> {
-        let SourceContext { shared, own, .. } = *known;
+        let SourceContext { shared, own_folders: own, .. } = *known;
         let table = section.table()?;
         let (written, manifests) = match self.lists(section, table.contains_key("folder")) {
             Some(lists) => (Some(Spot { value: lists.value.0, span: lists.span }), Some(lists.value.1)),
@@ -113,12 +113,12 @@ impl Reader<'_> {
         let outputs_to = section.get("place", |value| self.own_folder(value)).filter(|place| place.value != BESIDE);
         if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
             let problem = Problem::at(section.span.clone(), "this source has no `folder` and no `manifest`");
-            section.tell(problem.fix("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
+            section.report(problem.fix("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
         }
         let (folder, place, kind) = match (written, bucket) {
             (Some(_), Some(bucket)) => {
                 let why = "is given beside a `folder`: a source has either a folder or a bucket";
-                section.refuse("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
+                section.report_value("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
                 return None;
             }
             (Some(written), None) => {
@@ -130,7 +130,7 @@ impl Reader<'_> {
         };
         if own.iter().any(|own| folder.starts_with(own)) {
             let why = "is in the folder of the state or of the service's data";
-            section.refuse(kind.key(), place.clone(), refusal(why, "choose a folder with recordings"));
+            section.report_value(kind.key(), place.clone(), refusal(why, "choose a folder with recordings"));
         }
         let name = match name {
             Some(name) => name,
@@ -139,7 +139,7 @@ impl Reader<'_> {
         let roots = self.roots(section, known.private);
         let selection_hash = digest(&include, &exclude);
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
-        let scan = timing::scan(section, shared.unnamed);
+        let scan = timing::scan(section, shared.default_zone);
         let missed = timing::missed(section, &scan, matches!(kind, SourceKind::Manifests(_)));
         let own = known.private.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
@@ -151,7 +151,7 @@ impl Reader<'_> {
             include: set(include),
             exclude,
             selection_hash,
-            own,
+            own_folders: own,
             // Told below, when all sources are known.
             roots: roots.unwrap_or_default(),
             places: Arc::default(),
@@ -160,8 +160,8 @@ impl Reader<'_> {
             hold,
             scan,
             missed,
-            submit: timing::submit(section, shared.unnamed),
-            standing: standing(section),
+            submit: timing::submit(section, shared.default_zone),
+            scheduling: scheduling_policy(section),
             budget: allowance(&section.section("budget")),
             capture,
             language,
@@ -170,7 +170,7 @@ impl Reader<'_> {
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
-            place: outputs_to.as_ref().map(|place| self.path(&place.value)),
+            output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
         };
         let place_span = outputs_to.map(|place| place.span);
@@ -200,7 +200,7 @@ fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceCon
         let why =
             format!("allows only the embedded service, but its service `{service}` is not embedded: {}", hosted.url);
         let fix = "give it service = \"site\" and add [services.site] without a `url`, which is embedded";
-        section.refuse("local_only", only.span.clone(), refusal(why, fix));
+        section.report_value("local_only", only.span.clone(), refusal(why, fix));
     }
     (service, only.value)
 }
@@ -229,7 +229,11 @@ fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Op
     let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
     if name.is_none() {
-        section.refuse("folder", span.clone(), refusal("does not result in a name for the source", "add name = \"…\""));
+        section.report_value(
+            "folder",
+            span.clone(),
+            refusal("does not result in a name for the source", "add name = \"…\""),
+        );
     }
     name.map(|value| Spot { value, span: span.clone() })
 }
@@ -237,7 +241,7 @@ fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Op
 fn outputs(section: &Section<'_>) -> Vec<Format> {
     let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
     if list.value.is_empty() {
-        section.refuse(
+        section.report_value(
             "outputs",
             list.span,
             refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"),
@@ -290,21 +294,21 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     if earlier.source.name == later.source.name {
         let what = format!("two sources are named `{}`", later.source.name);
         let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
-        file.tell(problem.fix("give one of them another name = \"…\""));
+        file.report(problem.fix("give one of them another name = \"…\""));
     }
     if earlier.source.reads_manifests() || later.source.reads_manifests() {
         // A row may name any file, also one that a folder's source takes.
         if same_lists((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources use the same manifests");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
-            file.tell(problem.fix("a manifest has one receipt: choose separate manifests, or use one source"));
+            file.report(problem.fix("a manifest has one receipt: choose separate manifests, or use one source"));
         }
     } else if earlier.source.shares_paths_with(&later.source)
         && (first.starts_with(second) || second.starts_with(first))
     {
         let problem = Problem::at(later.folder_span.clone(), "one source is inside another")
             .also(earlier.folder_span.clone(), "the first");
-        file.tell(problem.fix(
+        file.report(problem.fix(
             "each file belongs to one source: choose separate folders, or one source with `include`; to order a \
              file twice, name it in manifests (`manifest`)",
         ));
@@ -312,7 +316,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
 }
 
 /// Tells each source where all of them lie, and where its rows may name files.
-pub(crate) fn told_of_places(
+pub(crate) fn set_configured_places(
     sources: &mut [Source],
     private: Vec<PathBuf>,
     services: &BTreeMap<ServiceName, ServiceConfig>,
@@ -324,7 +328,7 @@ pub(crate) fn told_of_places(
     let folders = on_this_machine.map(|source| SourceFolder {
         source: source.name.clone(),
         folder: source.folder.clone(),
-        place: source.place.clone(),
+        place: source.output_folder.clone(),
         local_only: source.local_only,
         include: source.include.clone(),
     });
@@ -348,18 +352,20 @@ const BESIDE: &str = "beside";
 /// Outputs that lie in a source's folder are no media of it.
 fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
     let inside = places.iter().filter_map(|place| place.strip_prefix(&source.folder).ok());
-    source.own.extend(inside.map(Path::to_owned));
+    source.own_folders.extend(inside.map(Path::to_owned));
     source
 }
 
 /// Tells where outputs would be in somebody's way.
 fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
-    let placed: Vec<(&Path, &Range<usize>)> =
-        drafts.iter().filter_map(|draft| Some((draft.source.place.as_deref()?, draft.place_span.as_ref()?))).collect();
+    let placed: Vec<(&Path, &Range<usize>)> = drafts
+        .iter()
+        .filter_map(|draft| Some((draft.source.output_folder.as_deref()?, draft.place_span.as_ref()?)))
+        .collect();
     for (number, (place, span)) in placed.iter().enumerate() {
         let tell = |why: String, fix: &str| {
             let what = format!("`source.place` {why}");
-            file.tell(Problem::at((*span).clone(), what).fix(fix));
+            file.report(Problem::at((*span).clone(), what).fix(fix));
         };
         if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
             tell("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");

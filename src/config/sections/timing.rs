@@ -43,7 +43,7 @@ pub(crate) fn missed(section: &Section<'_>, scan: &Schedule, is_lists: bool) -> 
         }
         (MissedSlots::Skip, Some(_)) => return missed.value,
     };
-    section.refuse("missed", missed.span, why);
+    section.report_value("missed", missed.span, why);
     missed.value
 }
 
@@ -71,7 +71,7 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
     let from = cron_line(section, "from", zone(section, unnamed));
     let length = section.get("for", window_length);
     if section.table().is_some_and(|table| !table.contains_key("for")) {
-        section.lacks("for = \"8h\"");
+        section.report_missing("for = \"8h\"");
     }
     let (from, length) = (from?, length?);
     if from.always_within(length.value) {
@@ -83,7 +83,7 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
         );
         let fix = "write how long it is open each time, as in for = \"8h\"; or remove `submit` to submit at any \
                    time";
-        section.tell(Problem::at(length.span, what).fix(fix).warning());
+        section.report(Problem::at(length.span, what).fix(fix).warning());
     }
     Some(Window { from, length: length.value })
 }
@@ -98,7 +98,7 @@ fn window_length(value: &DeValue<'_>) -> Result<Duration, ValueError> {
 
 fn cron_line(section: &Section<'_>, key: &str, zone: Zone) -> Option<CronLine> {
     if section.table().is_some_and(|table| !table.contains_key(key)) {
-        section.lacks(&format!("{key} = \"0 22 * * *\""));
+        section.report_missing(&format!("{key} = \"0 22 * * *\""));
     }
     let line = |value: &DeValue<'_>| CronLine::parse(&text(value)?, zone).map_err(|(why, fix)| refusal(why, fix));
     section.get(key, line).map(|spot| spot.value)

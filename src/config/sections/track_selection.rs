@@ -1,6 +1,6 @@
 //! Which sound of a recording is sent: `track`, `channels`. Of a source, or said beside the recording.
 
-use crate::config::load::toml_reader::{Section, ValueError, refusal, whole, wrong_type};
+use crate::config::load::toml_reader::{Section, ValueError, integer_from, refusal, wrong_type};
 use crate::config::load::values::values;
 use crate::domain::track_selection::{ChannelSelection, LanguageCode, TrackChoice};
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ pub(crate) fn track(value: &DeValue<'_>) -> Result<TrackChoice, ValueError> {
             refusal("must be a language code such as \"de\" or \"ger\"", "or write the track's number: track = 2")
         }),
         DeValue::Integer(_) => {
-            let number = whole(1)(value)?;
+            let number = integer_from(1)(value)?;
             NonZeroU32::new(number).map(TrackChoice::Number).ok_or_else(|| refusal("must be 1 or more", "track = 1"))
         }
         other => {
@@ -23,12 +23,12 @@ pub(crate) fn track(value: &DeValue<'_>) -> Result<TrackChoice, ValueError> {
 }
 
 pub(crate) fn channels(section: &Section<'_>) -> Option<ChannelSelection> {
-    let list = section.list("channels", whole(1))?;
+    let list = section.list("channels", integer_from(1))?;
     match ChannelSelection::try_from(values(list.value)) {
         Ok(channels) => Some(channels),
         Err(why) => {
             let fix = "list the channels to send, as channels = [1]; without the key all are sent";
-            section.refuse("channels", list.span, refusal(why, fix));
+            section.report_value("channels", list.span, refusal(why, fix));
             None
         }
     }

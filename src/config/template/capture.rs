@@ -34,7 +34,7 @@ impl Capture {
     }
 
     /// What its groups hold in this path, without those that take no part; empty where it does not match.
-    pub fn of(&self, path: &str) -> BTreeMap<String, String> {
+    pub fn captures(&self, path: &str) -> BTreeMap<String, String> {
         let Some(found) = self.0.captures(path) else { return BTreeMap::new() };
         let names = self.0.capture_names().flatten();
         names.filter_map(|name| Some((name.to_owned(), found.name(name)?.as_str().to_owned()))).collect()
@@ -49,7 +49,7 @@ mod tests {
     fn groups_are_found_anywhere_in_the_path() {
         let capture = Capture::build(r"(?P<tape>[A-Z]{2}\d+)(_(?P<lang>[a-z]{2}))?").unwrap();
         assert_eq!(capture.groups().into_iter().collect::<Vec<_>>(), ["lang", "tape"]);
-        let of = |path: &str| capture.of(path).into_iter().map(|(name, value)| format!("{name}={value}"));
+        let of = |path: &str| capture.captures(path).into_iter().map(|(name, value)| format!("{name}={value}"));
         assert_eq!(of("2024/AB12_en.mp4").collect::<Vec<_>>(), ["lang=en", "tape=AB12"]);
         assert_eq!(of("AB12/talk.mp4").collect::<Vec<_>>(), ["tape=AB12"]);
         assert_eq!(of("talk.mp4").count(), 0);

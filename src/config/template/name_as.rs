@@ -1,7 +1,7 @@
 //! `name_as`: what the files written for a job are called.
 
-use super::text::{PARSE_MEND, always_fails, environment, explain, names_of};
-use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, said, shown};
+use super::text::{PARSE_FIX, always_fails, environment, explain, names_of};
+use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, or_undefined, to_value};
 use crate::config::load::toml_reader::{ValueError, refusal};
 use crate::domain::format::Format;
 use minijinja::{Environment, Error, context};
@@ -48,7 +48,7 @@ impl NameTemplate {
     pub(crate) fn build(text: &str, scope: &TemplateScope, user: &TemplateUser) -> Result<Self, ValueError> {
         let mut env = environment();
         env.add_template_owned(NAME, text.to_owned())
-            .map_err(|error| refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_MEND))?;
+            .map_err(|error| refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_FIX))?;
         let names = names_of(&env, NAME);
         if names.iter().any(|name| name.split('.').next() == Some("media")) {
             let fix = "the file may be gone when scribed names its outputs; use custom_metadata instead";
@@ -84,8 +84,8 @@ impl NameTemplate {
     fn print(&self, vars: &NameVars<'_>) -> Result<String, Error> {
         let NameVars { lang, format, job } = *vars;
         let Vars { path, name, stem, source, folder, date, .. } = job;
-        let (capture, row, env) = (shown(&job.capture), shown(&job.row), shown(&job.env));
-        let (lang, ext) = (said(lang.filter(|lang| !lang.is_empty())), format.ext());
+        let (capture, row, env) = (to_value(&job.capture), to_value(&job.row), to_value(&job.env));
+        let (lang, ext) = (or_undefined(lang.filter(|lang| !lang.is_empty())), format.ext());
         let context = context! { path, name, stem, source, folder, dir => folder, date, capture, row, env, lang, ext };
         self.0.get_template(NAME)?.render(context)
     }

@@ -37,31 +37,31 @@ impl Overlay {
     }
 
     /// The language that is spoken: a parameter, and what templates may name.
-    pub fn say_language(&mut self, code: &str, line: usize) {
+    pub fn set_language(&mut self, code: &str, line: usize) {
         self.language = Some(code.to_owned());
-        self.say(shorthand::language(code), line);
+        self.merge_parameters(shorthand::language(code), line);
     }
 
     /// The languages that are spoken, where it has no lines: that of a row. One that is named is not looked for
     /// among others.
-    pub fn say_languages(&mut self, codes: &[String]) {
+    pub fn set_languages(&mut self, codes: &[String]) {
         self.language = codes.first().cloned();
         merge_map(&mut self.parameters, &shorthand::languages(codes));
     }
 
     /// Words to be heard.
-    pub fn say_vocabulary(&mut self, words: Vec<Value>, line: usize) {
-        self.say(shorthand::vocabulary(words), line);
+    pub fn set_vocabulary(&mut self, words: Vec<Value>, line: usize) {
+        self.merge_parameters(shorthand::vocabulary(words), line);
     }
 
     /// Request parameters, each with its line.
-    pub(crate) fn say_at(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
+    pub(crate) fn merge_with_lines(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
         self.lines.extend(lines);
         merge_map(&mut self.parameters, &parameters);
     }
 
     /// Request parameters.
-    pub fn say(&mut self, parameters: Map<String, Value>, line: usize) {
+    pub fn merge_parameters(&mut self, parameters: Map<String, Value>, line: usize) {
         note("", &Value::Object(parameters.clone()), line, &mut self.lines);
         merge_map(&mut self.parameters, &parameters);
     }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn each_parameter_has_its_line() {
         let mut overlay = Overlay::new("talk.toml");
-        overlay.say_language("de", 3);
+        overlay.set_language("de", 3);
         assert_eq!(overlay.lines.get("language_config.languages.0"), Some(&3));
         assert_eq!(overlay.parameters["language_config"]["languages"][0], "de");
     }

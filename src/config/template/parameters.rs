@@ -1,6 +1,6 @@
 //! `[template.NAME]` read: request parameters whose text may hold `{{ … }}`.
 
-use super::text::{PARSE_MEND, TOKEN_ROOM, always_fails, environment, explain, is_dynamic, names_of, take_metadata};
+use super::text::{PARSE_FIX, TOKEN_ROOM, always_fails, environment, explain, is_dynamic, names_of, take_metadata};
 use super::variables::{ROOTS, TemplateScope, TemplateUser};
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::toml_reader::{ProblemList, Section, ValueError, refusal};
@@ -52,7 +52,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
     /// The line of each parameter in the file of this text, by its dotted path.
     pub(crate) fn lines(&mut self, file_text: &str) -> BTreeMap<String, usize> {
         let places = std::mem::take(&mut self.places).into_iter();
-        places.map(|(path, place)| (path, line_of(file_text, place.value.start))).collect()
+        places.map(|(path, place)| (path, line_number(file_text, place.value.start))).collect()
     }
 
     pub(crate) fn table(&mut self, path: &str, table: &DeTable<'_>) -> Value {
@@ -61,23 +61,23 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
             let (name, inner) = (key.get_ref().to_string(), join(path, key.get_ref()));
             let place = Place { key: key.span(), value: value.span() };
             self.places.insert(inner.clone(), place);
-            map.insert(name, self.value(&inner, value.get_ref()));
+            map.insert(name, self.read_value(&inner, value.get_ref()));
         }
         Value::Object(map)
     }
 
-    fn value(&mut self, path: &str, value: &DeValue<'_>) -> Value {
+    fn read_value(&mut self, path: &str, value: &DeValue<'_>) -> Value {
         match value {
             DeValue::Boolean(flag) => Value::Bool(*flag),
-            DeValue::String(text) => self.text(path, text),
+            DeValue::String(text) => self.read_text(path, text),
             DeValue::Datetime(date) => Value::String(date.to_string()),
             DeValue::Integer(digits) => match i64::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()) {
                 Ok(number) => Value::from(number),
-                Err(_) => self.no_number(path),
+                Err(_) => self.not_a_number(path),
             },
             DeValue::Float(digits) => match digits.as_str().replace('_', "").parse::<f64>() {
                 Ok(number) if number.is_finite() => Value::from(number),
-                _ => self.no_number(path),
+                _ => self.not_a_number(path),
             },
             DeValue::Array(list) => list
                 .iter()
@@ -85,26 +85,28 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
                 .map(|(number, element)| {
                     let inner = join(path, &number.to_string());
                     self.places.insert(inner.clone(), Place { key: element.span(), value: element.span() });
-                    self.value(&inner, element.get_ref())
+                    self.read_value(&inner, element.get_ref())
                 })
                 .collect(),
             DeValue::Table(table) => self.table(path, table),
         }
     }
 
-    fn no_number(&mut self, path: &str) -> Value {
-        self.tell(path, refusal("must be a number that JSON can represent", "write a finite number"));
+    fn not_a_number(&mut self, path: &str) -> Value {
+        self.report_value(path, refusal("must be a number that JSON can represent", "write a finite number"));
         Value::Null
     }
 
-    fn text(&mut self, path: &str, text: &str) -> Value {
+    fn read_text(&mut self, path: &str, text: &str) -> Value {
         if is_dynamic(text) && self.is_plain {
             let fix = "write the value itself; `template` selects a [template.NAME] of jobs.toml";
-            self.tell(path, refusal("must not contain template syntax here", fix));
+            self.report_value(path, refusal("must not contain template syntax here", fix));
         } else if is_dynamic(text) {
             match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
-                Ok(()) => self.try_out(path),
-                Err(error) => self.tell(path, refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_MEND)),
+                Ok(()) => self.try_samples(path),
+                Err(error) => {
+                    self.report_value(path, refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_FIX))
+                }
             }
         }
         Value::String(text.to_owned())
@@ -112,15 +114,15 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
 
     /// Tells what can render for no job at all. What depends on the job (a part of its name that a sample
     /// has not) is left to the real ones.
-    fn try_out(&mut self, path: &str) {
+    fn try_samples(&mut self, path: &str) {
         let names = names_of(&self.env, path);
-        if let Some(refusal) = self.hopeless(path, &names) {
-            self.tell(path, refusal);
+        if let Some(refusal) = self.unfillable(path, &names) {
+            self.report_value(path, refusal);
         }
         self.names.insert(path.to_owned(), names.into_iter().collect());
     }
 
-    fn hopeless(&self, path: &str, names: &HashSet<String>) -> Option<ValueError> {
+    fn unfillable(&self, path: &str, names: &HashSet<String>) -> Option<ValueError> {
         self.scope.unknown(names, &ROOTS, &self.env).or_else(|| {
             let fails = |user: Option<&TemplateUser>| {
                 let sample = self.scope.sample(user).context();
@@ -133,13 +135,13 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
     }
 
     /// What may not be set in a template.
-    pub(crate) fn check_rights(&self, value: &Value) {
+    pub(crate) fn check_reserved(&self, value: &Value) {
         for key in PER_REQUEST_FIELDS.iter().filter(|key| value.get(key).is_some()) {
-            self.tell_key(key, refusal("must not be set here", "remove it; scribed sets it for each job"));
+            self.report_key(key, refusal("must not be set here", "remove it; scribed sets it for each job"));
         }
         if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
             let key = format!("{METADATA}.{RESERVED_KEY}");
-            self.tell_key(
+            self.report_key(
                 &key,
                 refusal("must not be set here", "scribed stores its own token in this key; use another one"),
             );
@@ -153,7 +155,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
             let metadata = Value::Object(take_metadata(&mut params));
             let room = METADATA_LIMIT - TOKEN_ROOM;
             if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
-                self.tell_key(
+                self.report_key(
                     METADATA,
                     refusal(
                         format!("must be at most {room} characters as JSON"),
@@ -165,12 +167,12 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
             let elsewhere = self.is_plain && complaint.kind == FieldError::Missing;
             if !elsewhere && !PER_REQUEST_FIELDS.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
-                self.complain(&complaint);
+                self.report_complaint(&complaint);
             }
         }
     }
 
-    fn complain(&self, complaint: &Complaint) {
+    fn report_complaint(&self, complaint: &Complaint) {
         let last = complaint.field.rsplit('.').next().unwrap_or_default();
         match complaint.kind {
             FieldError::Key => {
@@ -178,20 +180,22 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
                 let fix = near.map_or("see the create parameters of the interface".to_owned(), |near| {
                     format!("did you mean `{near}`?")
                 });
-                self.tell_key(&complaint.field, refusal("is not a parameter of the interface", fix));
+                self.report_key(&complaint.field, refusal("is not a parameter of the interface", fix));
             }
             FieldError::Missing => {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
-                self.tell_key(
+                self.report_key(
                     parent,
                     refusal(format!("lacks `{last}`: it {}", complaint.requirement), format!("add `{last}`")),
                 );
             }
-            FieldError::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
+            FieldError::Value => {
+                self.report_value(&complaint.field, refusal(shorten_complaint(complaint), self.value_fix(complaint)))
+            }
         }
     }
 
-    fn value_mend(&self, complaint: &Complaint) -> String {
+    fn value_fix(&self, complaint: &Complaint) -> String {
         let place = self.places.get(&complaint.field);
         let written = place.and_then(|_| self.written_text(&complaint.field));
         let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
@@ -214,15 +218,15 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
     }
 
     /// Tells a problem of the value at this path.
-    fn tell(&self, path: &str, refusal: ValueError) {
+    fn report_value(&self, path: &str, refusal: ValueError) {
         let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.value.clone());
-        self.section.refuse(path, span, refusal);
+        self.section.report_value(path, span, refusal);
     }
 
     /// Tells a problem of the key at this path.
-    fn tell_key(&self, path: &str, refusal: ValueError) {
+    fn report_key(&self, path: &str, refusal: ValueError) {
         let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.key.clone());
-        self.section.refuse(path, span, refusal);
+        self.section.report_value(path, span, refusal);
     }
 }
 
@@ -235,7 +239,7 @@ impl PlainParameters {
         let scope = TemplateScope::default();
         let mut written = PartialTemplate { is_plain: true, ..PartialTemplate::new(section, &scope, "") };
         let value = section.table().map_or(Value::Null, |table| written.table("", table));
-        written.check_rights(&value);
+        written.check_reserved(&value);
         written.check_fields(&value);
         let lines = written.lines(file_text);
         (value.as_object().cloned().unwrap_or_default(), lines)
@@ -246,12 +250,12 @@ impl PlainParameters {
         let (found, scope) = (ProblemList::default(), TemplateScope::default());
         let empty = DeTable::new();
         let section = Section::of_file(&empty, &found);
-        PartialTemplate { is_plain: true, ..PartialTemplate::new(&section, &scope, "") }.value("", value)
+        PartialTemplate { is_plain: true, ..PartialTemplate::new(&section, &scope, "") }.read_value("", value)
     }
 }
 
 /// A complaint in one short line: a list of values too long to read is not repeated in it.
-pub(crate) fn in_short(complaint: &Complaint) -> String {
+pub(crate) fn shorten_complaint(complaint: &Complaint) -> String {
     match complaint.known.len() {
         0..=10 => complaint.requirement.clone(),
         many => format!("must be one of the interface's {many} values"),
@@ -259,7 +263,7 @@ pub(crate) fn in_short(complaint: &Complaint) -> String {
 }
 
 /// The line that this byte of a text stands in, from 1.
-pub(crate) fn line_of(text: &str, at: usize) -> usize {
+pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 

@@ -13,7 +13,7 @@ impl Reader<'_> {
     /// read.
     pub(crate) fn scope(&self, file: &Section<'_>) -> TemplateScope {
         let users = file.sections("source").iter().map(user_of).collect();
-        TemplateScope { env: self.env_allowed(&file.section("env")), needs_env: self.wants.env.is_some(), users }
+        TemplateScope { env: self.env_allowed(&file.section("env")), needs_env: self.options.env.is_some(), users }
     }
 
     fn env_allowed(&self, section: &Section<'_>) -> BTreeMap<String, Option<String>> {
@@ -26,7 +26,7 @@ impl Reader<'_> {
 
     /// What is not UTF-8 is given lossily, as a path is.
     fn env_value(&self, name: &str) -> Option<String> {
-        let value = match self.wants.env {
+        let value = match self.options.env {
             Some(env) => env(name),
             None => std::env::var_os(name),
         };

@@ -3,7 +3,7 @@
 //! nothing but a turn. Where they go, what may be spent and what is run is said in `jobs.toml` alone.
 
 use super::overlay::Overlay;
-use super::parameters::{PlainParameters, line_of};
+use super::parameters::{PlainParameters, line_number};
 use super::text;
 use super::text::Templates;
 use crate::config::load::diagnostics::Problem;
@@ -60,7 +60,7 @@ fn syntax(error: &toml::de::Error) -> Problem {
 fn told(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
     let one = |problem: Problem| {
-        let line = problem.span.map_or(1, |span| line_of(text, span.start));
+        let line = problem.span.map_or(1, |span| line_number(text, span.start));
         format!("{from}, line {line}: {} ({})", problem.what, problem.fix)
     };
     problems.into_iter().map(one).collect::<Vec<_>>().join("; ")
@@ -68,7 +68,7 @@ fn told(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
 
 fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) -> Overlay {
     let mut overlay = Overlay::new(from);
-    let line = |span: &std::ops::Range<usize>| line_of(written, span.start);
+    let line = |span: &std::ops::Range<usize>| line_number(written, span.start);
     let named = file.get("template", |value| {
         text::find(templates, &text(value)?)
             .map_err(|ValueError { why, fix }| refusal(why, fix.replace("add ", "jobs.toml needs ")))
@@ -79,19 +79,19 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
     overlay.outputs = outputs(file);
     overlay.priority = file.get("priority", priority).map(|spot| spot.value);
     if let Some(spot) = file.get("language", language) {
-        overlay.say_language(&spot.value, line(&spot.span));
+        overlay.set_language(&spot.value, line(&spot.span));
     }
     if let Some(list) = file.list("vocabulary", word) {
-        overlay.say_vocabulary(values(list.value), line(&list.span));
+        overlay.set_vocabulary(values(list.value), line(&list.span));
     }
     let parameters = file.section("parameters");
     file.get("parameters", |value| match value {
         DeValue::Table(_) => Ok(()),
         other => Err(wrong_type("a table", other, "write [parameters] and below it the interface's parameters")),
     });
-    if parameters.is_there() {
+    if parameters.exists() {
         let (said, lines) = PlainParameters::read(&parameters, written);
-        overlay.say_at(said, lines);
+        overlay.merge_with_lines(said, lines);
     }
     overlay
 }
@@ -100,7 +100,7 @@ fn outputs(file: &Section<'_>) -> Option<Vec<Format>> {
     let list = file.list("outputs", format)?;
     if list.value.is_empty() {
         let fix = "name some of txt, srt, vtt, json; to ignore the recording, name it in a .scribedignore";
-        file.refuse("outputs", list.span, refusal("must name at least one", fix));
+        file.report_value("outputs", list.span, refusal("must name at least one", fix));
         return None;
     }
     let asked = values(list.value);

@@ -1,7 +1,7 @@
 //! Templates: request parameters whose text may hold `{{ … }}`, filled in for each job.
 
 use super::overlay::{Overlay, merge};
-use super::parameters::{PartialTemplate, in_short, join};
+use super::parameters::{PartialTemplate, join, shorten_complaint};
 use super::variables::{TemplateScope, Vars};
 use crate::config::load::toml_reader::{Section, ValueError, refusal};
 use crate::domain::nearest::nearest;
@@ -27,15 +27,15 @@ pub struct RenderedTemplate {
     /// What becomes `custom_metadata` together with our token, for which there is room.
     pub metadata: Map<String, Value>,
     /// Which sound of the recording is sent, where that is not left to it. No template says that.
-    pub pick: Option<TrackSelection>,
+    pub track_selection: Option<TrackSelection>,
 }
 
 impl RenderedTemplate {
     /// What is kept of it, and what its hash is taken of: everything that makes another order.
     pub fn canonical(&self) -> Vec<u8> {
         self.params.canonical(|params| {
-            if let Some(pick) = &self.pick {
-                pick.put(params);
+            if let Some(pick) = &self.track_selection {
+                pick.insert_into(params);
             }
         })
     }
@@ -43,12 +43,12 @@ impl RenderedTemplate {
 
 /// Why a template cannot be filled in for one job: everything at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("template `{template}`: {}", wrongs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+#[error("template `{template}`: {}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct RenderProblem {
     /// The template's name.
     pub template: String,
     /// Never empty.
-    pub wrongs: Vec<RenderWrong>,
+    pub errors: Vec<RenderWrong>,
 }
 
 /// One parameter that cannot be filled in.
@@ -67,7 +67,7 @@ pub struct RenderWrong {
 impl RenderProblem {
     /// Whether something beside the recording, or in a manifest, is what has to be mended.
     pub fn is_of_overlays(&self) -> bool {
-        self.wrongs.iter().any(|wrong| wrong.from.is_some())
+        self.errors.iter().any(|wrong| wrong.from.is_some())
     }
 }
 
@@ -112,7 +112,7 @@ impl Template {
     pub(crate) fn build(name: &str, section: &Section<'_>, file_text: &str, scope: &TemplateScope) -> Self {
         let mut written = PartialTemplate::new(section, scope, name);
         let value = section.table().map_or(Value::Null, |table| written.table("", table));
-        written.check_rights(&value);
+        written.check_reserved(&value);
         written.check_fields(&value);
         let lines = written.lines(file_text);
         Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env, names: written.names }))
@@ -133,7 +133,7 @@ impl Template {
     }
 
     /// What it requests of every file, where its source says this language: what hangs on the file is left out.
-    pub fn certain(&self, language: Option<&str>) -> Params {
+    pub fn static_params(&self, language: Option<&str>) -> Params {
         let mut value = without_dynamic(&self.0.value);
         let vars = Vars { language: language.map(str::to_owned), ..Vars::default() };
         lay_over(&mut value, &vars, &[]);
@@ -159,7 +159,7 @@ impl Template {
         coerce(&mut value);
         match Params::read(&value, Side::Client) {
             Ok(reading) if wrongs.is_empty() => {
-                return Ok(RenderedTemplate { params: reading.params, metadata, pick: None });
+                return Ok(RenderedTemplate { params: reading.params, metadata, track_selection: None });
             }
             Ok(_) => {}
             Err(complaints) => {
@@ -169,7 +169,7 @@ impl Template {
                 wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
             }
         }
-        Err(RenderProblem { template: self.0.name.clone(), wrongs })
+        Err(RenderProblem { template: self.0.name.clone(), errors: wrongs })
     }
 }
 
@@ -244,7 +244,7 @@ impl Inner {
     fn complaint(&self, complaint: &Complaint, value: &Value, overlays: &[Overlay]) -> RenderWrong {
         let found =
             value.pointer(&pointer(&complaint.field)).map_or(String::new(), |found| format!(", but is {found}"));
-        self.wrong(&complaint.field, format!("{}{found}", in_short(complaint)), overlays)
+        self.wrong(&complaint.field, format!("{}{found}", shorten_complaint(complaint)), overlays)
     }
 }
 
@@ -258,7 +258,7 @@ pub fn is_dynamic(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
-pub(crate) const PARSE_MEND: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
+pub(crate) const PARSE_FIX: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
 
 /// Semi-strict: a test or a default for what is absent is allowed, printing it is an error.
 pub(crate) fn environment() -> Environment<'static> {
@@ -295,7 +295,7 @@ pub(crate) fn always_fails(error: &Error) -> Option<ValueError> {
             | ErrorKind::TooManyArguments
             | ErrorKind::MissingArgument
     );
-    always.then(|| refusal(format!("cannot be rendered: {}", explain(error)), PARSE_MEND))
+    always.then(|| refusal(format!("cannot be rendered: {}", explain(error)), PARSE_FIX))
 }
 
 /// What a text names: `stem`, `capture.lang`.

@@ -49,8 +49,8 @@ const MEDIA: [&str; 3] = ["duration", "channels", "language"];
 impl Vars {
     pub(crate) fn context(&self) -> minijinja::Value {
         let Self { path, name, stem, ext, source, folder, date, .. } = self;
-        let (capture, row, env) = (shown(&self.capture), shown(&self.row), shown(&self.env));
-        let (language, media) = (said(self.language.as_deref()), described(&self.media));
+        let (capture, row, env) = (to_value(&self.capture), to_value(&self.row), to_value(&self.env));
+        let (language, media) = (or_undefined(self.language.as_deref()), described(&self.media));
         context! { path, name, stem, ext, source, folder, dir => folder, language, capture, row, media, date, env }
     }
 
@@ -76,16 +76,16 @@ impl Vars {
 
 fn described(media: &MediaTags) -> minijinja::Value {
     let MediaTags { millis, channels, language } = media;
-    let duration = said(millis.map(|millis| millis as f64 / 1e3));
-    context! { duration, channels => said(*channels), language => said(language.as_deref()) }
+    let duration = or_undefined(millis.map(|millis| millis as f64 / 1e3));
+    context! { duration, channels => or_undefined(*channels), language => or_undefined(language.as_deref()) }
 }
 
 /// `None` would print itself; what is unknown is undefined.
-pub(crate) fn said<T: Into<minijinja::Value>>(value: Option<T>) -> minijinja::Value {
+pub(crate) fn or_undefined<T: Into<minijinja::Value>>(value: Option<T>) -> minijinja::Value {
     value.map_or(minijinja::Value::UNDEFINED, Into::into)
 }
 
-pub(crate) fn shown(map: &impl serde::Serialize) -> minijinja::Value {
+pub(crate) fn to_value(map: &impl serde::Serialize) -> minijinja::Value {
     minijinja::Value::from(minijinja::value::Serde(map))
 }
 

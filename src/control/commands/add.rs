@@ -2,14 +2,14 @@
 
 use crate::blocking::blocking;
 use crate::clock::Moment;
-use crate::control::explain::explain_path::{behind_a_link, is_a_persons_to_overrule};
+use crate::control::explain::explain_path::{can_be_overruled, first_link};
 use crate::control::place::MediaAddress;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{Added, CommandRefusal, JobSelector};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::media_file::MediaFile;
-use crate::source::filter::rules::{EntryKind, FilterResult, choose_anywhere};
+use crate::source::filter::rules::{EntryKind, FilterResult, filter_path_with_ignore_files};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::{Denied, PathPolicy};
@@ -27,16 +27,17 @@ use std::sync::Arc;
 /// [`CommandRefusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added, CommandRefusal> {
     let Some((mount, key)) = handler.key(place.path()).await else {
-        return Err(CommandRefusal::Usage(handler.outside(place)));
+        return Err(CommandRefusal::Usage(handler.outside_message(place)));
     };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     let (source, file) = (Arc::clone(mount.source()), below.to_owned());
-    if let FilterResult::PassedOver(rule) = blocking(move || choose_anywhere(&source, &file, EntryKind::File)).await
-        && !is_a_persons_to_overrule(&rule)
+    if let FilterResult::PassedOver(rule) =
+        blocking(move || filter_path_with_ignore_files(&source, &file, EntryKind::File)).await
+        && !can_be_overruled(&rule)
     {
         return Err(CommandRefusal::Usage(format!("{place}: {rule}")));
     }
-    mount.there_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
+    mount.check_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
     if handler.store.is_output(&key).await? {
         return Err(CommandRefusal::Usage(format!("{place} is an output that scribed wrote")));
     }
@@ -46,7 +47,7 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
         MediaFile::Object { .. } | MediaFile::Remote(_) => None,
         MediaFile::File { .. } => {
             let (path, folder) = (key.path.clone(), mount.source().folder.clone());
-            blocking(move || behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await
+            blocking(move || first_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await
         }
     };
     let looked = medium.look().await;
@@ -57,7 +58,7 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
     let stamp = regular(place, looked)?;
     let at = handler.clock.moment();
     let admission = handler.store.admit(&key, stamp, at.now, due(mount, &key, &stamp, at)).await?;
-    handler.nudge();
+    handler.wake_engines();
     answer(handler, &key, admission).await
 }
 
@@ -67,7 +68,7 @@ async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Resu
     let is_here = mount.source().is_local();
     let judged = blocking(move || {
         let policy = PathPolicy::new(&source);
-        policy.is_media(&path)?;
+        policy.check_media_extension(&path)?;
         if is_here { policy.file(&path).map(drop) } else { Ok(()) }
     });
     match judged.await {
@@ -92,7 +93,10 @@ pub async fn answer(handler: &CommandHandler, key: &JobKey, admission: Admission
 
 fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
     let settle = mount.settle_at(&key.path);
-    mount.disk_at(&key.path).quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
+    mount
+        .disk_at(&key.path)
+        .quiet_at(stamp, at, settle)
+        .map_or(at.now.saturating_add(settle), |quiet_at| quiet_at.max(at.now))
 }
 
 fn regular(place: &MediaAddress, looked: io::Result<FileLook>) -> Result<Stamp, CommandRefusal> {

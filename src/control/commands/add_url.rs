@@ -11,7 +11,7 @@ use crate::domain::manifest_row::{ManifestRow, OutputPlace, RowSight};
 use crate::domain::path::RelPath;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added, CommandRefusal> {
     let mount = mount_for(handler, order)?;
     let source = mount.source();
-    mount.there_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
+    mount.check_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
     let key = JobKey { source: source.name.clone(), path: RelPath::new(order.url.name()) };
     let known = handler.store.find(&key).await?;
     let said = known.as_ref().and_then(|job| job.row.as_deref());
@@ -37,14 +37,14 @@ pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added
     };
     if let Some(place) = &order.outputs {
         let (theirs, folder) = (Arc::clone(source), place.path().to_owned());
-        let judged = blocking(move || PathPolicy::new(&theirs).not_own(&folder)).await;
-        judged.map_err(|denied| CommandRefusal::Usage(format!("{place} {}", denied.words(source))))?;
+        let judged = blocking(move || PathPolicy::new(&theirs).check_not_own(&folder)).await;
+        judged.map_err(|denied| CommandRefusal::Usage(format!("{place} {}", denied.describe(source))))?;
         usable(source, place.path()).await?;
     }
     let billed = order.billed.or(said.and_then(|row| row.billed));
-    let row = ManifestRow { output: Some(output), billed, ..ManifestRow::ordered(order.url.clone()) };
+    let row = ManifestRow { output: Some(output), billed, ..ManifestRow::from_command(order.url.clone()) };
     if let Some(job) = known.filter(|job| is_answered_by(job, &row)) {
-        return Ok(Added { job: handler.told(job).await?, known: true });
+        return Ok(Added { job: handler.for_display(job).await?, known: true });
     }
     let now = handler.clock.now();
     // Outputs go into a folder that is known. One with nothing in it might be any share's mount point: that it is
@@ -52,7 +52,7 @@ pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added
     let marked = Arc::clone(mount);
     blocking(move || marked.mark()).await;
     let admission = handler.store.admit_row(&key, &row, RowSight::Unknown, now, now).await?;
-    handler.nudge();
+    handler.wake_engines();
     answer(handler, &key, admission).await
 }
 
@@ -60,7 +60,7 @@ pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added
 fn is_answered_by(job: &Job, row: &ManifestRow) -> bool {
     let (kind, ended_badly) = (job.stage.kind(), [StageKind::Failed, StageKind::Cancelled, StageKind::Skipped]);
     let said = job.row.as_deref().filter(|_| is_bought(kind) && !ended_badly.contains(&kind));
-    said.is_some_and(|said| ManifestRow { media: row.media.clone(), ..said.clone() }.orders_as(row))
+    said.is_some_and(|said| ManifestRow { media: row.media.clone(), ..said.clone() }.requests_same_as(row))
 }
 
 /// The source that it is taken under: the one that is named, or the only one there is.
@@ -91,7 +91,7 @@ fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Ar
 
 /// Where the outputs of a source go that lie beside no recording.
 fn own_place(source: &Source) -> RelPath {
-    source.place.as_deref().map_or_else(|| RelPath::new(""), |place| below(source, place))
+    source.output_folder.as_deref().map_or_else(|| RelPath::new(""), |place| below(source, place))
 }
 
 /// Below its folder where it is that, else whole.
@@ -102,8 +102,8 @@ fn below(source: &Source, folder: &Path) -> RelPath {
 
 /// One that is made here may be no share's mount point.
 async fn usable(source: &Source, folder: &Path) -> Result<(), CommandRefusal> {
-    let is_ours =
-        folder.starts_with(&source.folder) || source.place.as_ref().is_some_and(|place| folder.starts_with(place));
+    let is_ours = folder.starts_with(&source.folder)
+        || source.output_folder.as_ref().is_some_and(|place| folder.starts_with(place));
     let is_odd = folder.components().any(|part| part == std::path::Component::ParentDir);
     let path = folder.to_owned();
     let shown = folder.display();
@@ -113,7 +113,7 @@ async fn usable(source: &Source, folder: &Path) -> Result<(), CommandRefusal> {
         Ok(_) => Err(CommandRefusal::Usage(format!("cannot write outputs to {shown}: it is not a folder"))),
         Err(_) if is_ours => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(CommandRefusal::Usage(format!("cannot write outputs to {shown}: {}", said(&error, folder))))
+            Err(CommandRefusal::Usage(format!("cannot write outputs to {shown}: {}", describe_error(&error, folder))))
         }
         Err(error) => Err(CommandRefusal::Usage(format!(
             "cannot write outputs to {shown}: {error}; create the folder first: outside a source's folder it may \

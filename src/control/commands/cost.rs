@@ -77,7 +77,7 @@ type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, CostSum);
 
 /// What a job cost, each purchase by itself.
 fn parts(job: &Job) -> Vec<Part<'_>> {
-    if let (true, Some(order)) = (job.has_unknown_cost(), job.stage.order()) {
+    if let (true, Some(order)) = (job.has_unknown_cost(), job.stage.purchase_key()) {
         let sum = CostSum { purchases: 1, unknown: 1, ..CostSum::default() };
         return vec![(job.since, order.service.clone(), None, sum)];
     }

@@ -59,7 +59,7 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     })?;
     tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person deleted a transcription at the service");
     let mut here = "";
-    if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
+    if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.purchase_key()) {
         handler.store.forget_purchase(order, &transcription).await?;
         here = forget_here(handler, &job, order.service.clone(), &transcription).await?;
     }
@@ -85,7 +85,7 @@ async fn forget_here(
     service: ServiceName,
     transcription: &TranscriptionId,
 ) -> Result<&'static str, CommandRefusal> {
-    let (results, id) = ((handler.kept)(&service), transcription.clone());
+    let (results, id) = ((handler.results)(&service), transcription.clone());
     match blocking(move || results.remove(&id)).await {
         Ok(true) => Ok(", and its kept result too"),
         Ok(false) => Ok(""),
@@ -109,8 +109,8 @@ async fn given_up(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefu
 }
 
 fn client<'h>(handler: &'h CommandHandler, job: &Job) -> Result<&'h Arc<dyn Client>, CommandRefusal> {
-    let group = job.group();
-    let service = handler.routing.of(&group);
+    let group = job.route_key();
+    let service = handler.routing.service_of(&group);
     handler.clients.iter().find(|client| client.identity().service == *service).ok_or_else(|| {
         CommandRefusal::Declined(format!(
             "job {} is cancelled, but its transcription is not deleted: jobs.toml has no service `{service}`",
@@ -125,11 +125,11 @@ async fn sharer(
     job: &Job,
     transcription: &TranscriptionId,
 ) -> Result<Option<JobId>, CommandRefusal> {
-    let service = job.stage.order().map(|order| &order.service);
+    let service = job.stage.purchase_key().map(|order| &order.service);
     let shares = |other: &Job| {
         let given_up = matches!(other.stage, Stage::Cancelled { .. });
         let has = other.stage.transcription() == Some(transcription)
-            && other.stage.order().map(|order| &order.service) == service;
+            && other.stage.purchase_key().map(|order| &order.service) == service;
         let follows = matches!(&other.stage, Stage::Following { owner, .. } if *owner == job.id);
         other.id != job.id && !given_up && (has || follows)
     };

@@ -13,7 +13,7 @@ use crate::domain::stage::{JobEvent, StageKind};
 use crate::pipeline::media_file::MediaFile;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::below;
+use crate::source::place::resolve_below;
 use crate::store::contract::Filter;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ async fn one(handler: &CommandHandler, wanted: &JobSelector, dry_run: bool) -> R
     }
     if let Some(mount) = handler.mounts.get(&job.key.source) {
         let is_named = job.row.as_deref().is_some_and(|row| is_listed(mount, row));
-        mount.there_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays: {away}")))?;
+        mount.check_now().await.map_err(|away| CommandRefusal::Declined(format!("job {id} stays: {away}")))?;
         let looked = look(handler, mount, std::slice::from_ref(&job)).await;
         if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
             let why = if is_named { "a row of a manifest still names it" } else { "its recording exists" };
@@ -83,7 +83,7 @@ async fn vanished(
     let mut piece = ForgetPiece { next, ..ForgetPiece::default() };
     let now = handler.clock.now();
     let is_meant = |job: &Job| {
-        source.is_none_or(|source| *source == job.key.source) && now.since(job.since) >= age && is_file(job)
+        source.is_none_or(|source| *source == job.key.source) && now.duration_since(job.since) >= age && is_file(job)
     };
     let mut by_source: BTreeMap<SourceName, Vec<Job>> = BTreeMap::new();
     for job in jobs.into_iter().filter(is_meant) {
@@ -113,11 +113,11 @@ async fn gone(
     jobs: Vec<Job>,
     piece: &mut ForgetPiece,
 ) -> Result<Vec<Job>, String> {
-    mount.is_gone_from().await.map_err(|away| away.to_string())?;
+    mount.check_not_bare().await.map_err(|away| away.to_string())?;
     let looked = look(handler, mount, &jobs).await;
     let folder = mount.source().folder.display();
     let looked = looked.ok_or_else(|| format!("the folder {folder} did not answer"))?;
-    mount.is_gone_from().await.map_err(|away| away.to_string())?;
+    mount.check_not_bare().await.map_err(|away| away.to_string())?;
     let mut gone = Vec::new();
     for (job, presence) in jobs.into_iter().zip(looked) {
         match presence {
@@ -137,7 +137,7 @@ async fn gone(
 
 /// Whether the manifest that names it is there: then its row makes it anew. In place: it is one look.
 fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
-    !mount.source().is_local() || below(&mount.source().folder, &row.manifest).exists()
+    !mount.source().is_local() || resolve_below(&mount.source().folder, &row.manifest).exists()
 }
 
 /// What can be told of each of their files; `None` where the folder does not answer.

@@ -38,7 +38,7 @@ pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<Job
     jobs.retain(|job| is_wanted(job, selection));
     let mut told = Vec::with_capacity(jobs.len());
     for job in jobs {
-        told.push(handler.told(job).await?);
+        told.push(handler.for_display(job).await?);
     }
     Ok(JobPage { jobs: told, next })
 }
@@ -61,12 +61,12 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
 pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Shown, CommandRefusal> {
     let job = handler.job(wanted).await?;
     let history = handler.store.history(job.id).await?;
-    let paused = handler.store.pauses().await?.of(&job.key.source, handler.clock.now());
+    let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
     let origin = origin(handler, &job).await?;
     let is_gone = is_gone(handler, &job).await;
     let moved_to = if is_gone { moved_to(handler, &job).await? } else { None };
-    let service = Some(handler.routing.of(&job.group()).clone());
-    let job = handler.told(job).await?;
+    let service = Some(handler.routing.service_of(&job.route_key()).clone());
+    let job = handler.for_display(job).await?;
     let facts = facts(handler, &job).await?;
     Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
 }
@@ -74,9 +74,11 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
 /// The job of a file that is there and has the transcription of one that is gone. Every row is looked at: a
 /// person waits for that once in a while.
 async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
-    let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) else { return Ok(None) };
+    let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
+        return Ok(None);
+    };
     let shares = |other: &Job| {
-        let has = other.stage.transcription() == Some(transcription) && other.stage.order() == Some(order);
+        let has = other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(order);
         has && other.id != job.id
     };
     let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
@@ -94,7 +96,9 @@ async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>,
 
 /// The job that its transcription was bought for, where that is another one.
 async fn origin(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
-    let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) else { return Ok(None) };
+    let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
+        return Ok(None);
+    };
     let bought = handler.store.purchase(order).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = handler.store.job(by).await? else { return Ok(None) };
@@ -115,7 +119,8 @@ async fn is_gone(handler: &CommandHandler, job: &Job) -> bool {
             };
         }
     };
-    let look =
-        move || path.stat().is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok();
+    let look = move || {
+        path.stat().is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.check_writable_blocking().is_ok()
+    };
     within(&*handler.clock, ANSWERS_WITHIN, look).await.unwrap_or(false)
 }

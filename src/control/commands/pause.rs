@@ -16,7 +16,7 @@ pub async fn pause(
 ) -> Result<Pauses, CommandRefusal> {
     check(handler, whose)?;
     let since = handler.clock.now();
-    let until = millis.map(|millis| since.after(Duration::from_millis(millis)));
+    let until = millis.map(|millis| since.saturating_add(Duration::from_millis(millis)));
     let pauses = handler.store.set_pause(whose, Some(Pause { since, until })).await?;
     match whose {
         PauseScope::All => tracing::info!("a person paused the queue: scribed uploads and submits nothing new"),
@@ -24,7 +24,7 @@ pub async fn pause(
             tracing::info!(%source, "a person paused a source: scribed uploads and submits nothing new of it")
         }
     }
-    handler.nudge();
+    handler.wake_engines();
     Ok(pauses)
 }
 
@@ -34,7 +34,7 @@ pub async fn pause(
 /// The store's.
 pub async fn resume(handler: &CommandHandler, whose: &PauseScope) -> Result<Pauses, CommandRefusal> {
     let before = handler.store.pauses().await?;
-    let is_given = matches!(whose, PauseScope::Source(name) if before.of_sources(handler.clock.now()).any(|(source, _)| source == name));
+    let is_given = matches!(whose, PauseScope::Source(name) if before.active_sources(handler.clock.now()).any(|(source, _)| source == name));
     if !is_given {
         check(handler, whose)?;
     }
@@ -45,7 +45,7 @@ pub async fn resume(handler: &CommandHandler, whose: &PauseScope) -> Result<Paus
             PauseScope::Source(source) => tracing::info!(%source, "a person resumed a source"),
         }
     }
-    handler.nudge();
+    handler.wake_engines();
     Ok(pauses)
 }
 

@@ -42,7 +42,7 @@ impl LatestHandler {
     }
 
     /// From now on these.
-    pub fn put(&self, handler: CommandHandler) {
+    pub fn replace(&self, handler: CommandHandler) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(handler);
     }
 }

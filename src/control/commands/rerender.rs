@@ -1,6 +1,6 @@
 //! A person's order to make a job anew: with what jobs.toml and the files beside it say now, in a new round.
 
-use super::steer::{Step, compare_retry, gone, may_be_paid_twice, told, unresolved};
+use super::steer::{Step, compare_retry, decide_and_apply, gone, may_be_paid_twice, unresolved};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobSelector, Retried, RetryCost};
 use crate::domain::job::Job;
@@ -11,17 +11,21 @@ use crate::domain::stage::{JobEvent, Stage};
 ///
 /// # Errors
 /// [`CommandRefusal::Declined`] where it might be paid for twice, or what is paid for is about to come.
-pub async fn fresh(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
+pub async fn retry_fresh(
+    handler: &CommandHandler,
+    wanted: &JobSelector,
+    pay_again: bool,
+) -> Result<Retried, CommandRefusal> {
     if pay_again {
         forget(handler, &handler.job(wanted).await?).await?;
     }
-    let (job, cost) = told(handler, wanted, &|job| weigh_fresh(job, pay_again)).await?;
+    let (job, cost) = decide_and_apply(handler, wanted, &|job| weigh_fresh(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
 /// Else what was bought would be found, and serve once more.
 async fn forget(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusal> {
-    let bought = job.stage.order().zip(job.stage.transcription());
+    let bought = job.stage.purchase_key().zip(job.stage.transcription());
     match (weigh_fresh(job, true), bought) {
         (Step::Take(..), Some((order, transcription))) => {
             Ok(handler.store.forget_purchase(order, transcription).await?)
@@ -55,7 +59,7 @@ fn weigh_fresh(job: &Job, pay_again: bool) -> Step {
 fn cost(job: &Job, pay_again: bool) -> RetryCost {
     match job.stage.transcription() {
         None => RetryCost::Nothing,
-        Some(_) if pay_again || job.stage.revival_buys() => RetryCost::Another,
+        Some(_) if pay_again || job.stage.retry_buys() => RetryCost::Another,
         Some(_) => RetryCost::IfChanged,
     }
 }

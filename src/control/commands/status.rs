@@ -66,8 +66,9 @@ async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> 
 
 /// What is live and what has time, where there is a difference. Of a source that is gone jobs are live.
 async fn lanes(handler: &CommandHandler) -> Result<Vec<LaneCounts>, StoreError> {
-    let of =
-        |source: &SourceName| handler.mounts.get(source).map(|mount| mount.source().standing.lane).unwrap_or_default();
+    let of = |source: &SourceName| {
+        handler.mounts.get(source).map(|mount| mount.source().scheduling.lane).unwrap_or_default()
+    };
     if handler.mounts.keys().all(|source| of(source) == Lane::Live) {
         return Ok(Vec::new());
     }
@@ -88,8 +89,8 @@ fn windows(handler: &CommandHandler) -> Vec<WindowStatus> {
     let each = handler.mounts.values().filter_map(|mount| {
         let windows = mount.source().submit.as_ref()?;
         let opening = windows.at(wall);
-        let until = Some(opening.until()).filter(|until| *until != NEVER);
-        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| Zone::UTC.shown(until));
+        let until = Some(opening.changes_at()).filter(|until| *until != NEVER);
+        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| Zone::UTC.format_minute(until));
         let source = mount.source().name.clone();
         Some(WindowStatus { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
     });
@@ -100,7 +101,7 @@ fn windows(handler: &CommandHandler) -> Vec<WindowStatus> {
 async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreError> {
     let mut services = Vec::new();
     for name in handler.routing.services() {
-        let counts = handler.store.counts_of(&|group| handler.routing.of(group) == name).await?;
+        let counts = handler.store.counts_of(&|group| handler.routing.service_of(group) == name).await?;
         let engine = handler.running.as_ref().and_then(|running| running.engines.of(name));
         services.push(ServiceStatus {
             service: name.clone(),
@@ -125,7 +126,7 @@ async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreE
 pub(crate) fn manifests(running: &RunningDaemon) -> Vec<ManifestStatus> {
     let each = running.lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
-        lists.told().into_iter().map(move |told| (source.clone(), told))
+        lists.summaries().into_iter().map(move |told| (source.clone(), told))
     });
     each.map(|(source, told)| ManifestStatus::of(source, told)).collect()
 }
@@ -148,7 +149,7 @@ impl ManifestStatus {
 /// A daemon knows which folders are away; a command looks.
 async fn frozen(handler: &CommandHandler) -> Vec<AwaySourceStatus> {
     let each = handler.mounts.values().map(|mount| async move {
-        let away = if handler.running.is_some() { mount.away() } else { mount.there_now().await.err() };
+        let away = if handler.running.is_some() { mount.away() } else { mount.check_now().await.err() };
         away.map(|away| AwaySourceStatus { source: mount.source().name.clone(), reason: away.to_string() })
     });
     futures_util::future::join_all(each).await.into_iter().flatten().collect()
@@ -189,7 +190,7 @@ pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<W
     }
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     for WaitingGroup { one, jobs } in handler.store.waiting_groups().await? {
-        let job = &handler.told(one).await?;
+        let job = &handler.for_display(one).await?;
         let what = wait_reason(job, &pauses, now).name();
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
         if let Some(fault) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::NotAllowed) {

@@ -28,7 +28,7 @@ const TRIES: u32 = 100;
 /// # Errors
 /// [`CommandRefusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
 pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
-    let (job, cost) = told(handler, wanted, &|job| compare_retry(job, pay_again)).await?;
+    let (job, cost) = decide_and_apply(handler, wanted, &|job| compare_retry(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
@@ -37,7 +37,7 @@ pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bo
 /// # Errors
 /// [`CommandRefusal::Declined`] where it has ended, or a create of it may be on its way.
 pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
-    let (job, _) = told(handler, wanted, &|job| weigh_cancel(job)).await?;
+    let (job, _) = decide_and_apply(handler, wanted, &|job| weigh_cancel(job)).await?;
     Ok(job)
 }
 
@@ -52,12 +52,12 @@ pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job,
         return Err(CommandRefusal::Declined(words));
     }
     tracing::info!(job = %job.id, path = %job.key.path, "a person moved a job before all others");
-    handler.nudge();
-    Ok(handler.told(handler.job(&JobSelector::Number(job.id)).await?).await?)
+    handler.wake_engines();
+    Ok(handler.for_display(handler.job(&JobSelector::Number(job.id)).await?).await?)
 }
 
 /// Weighs and tells, again where the job has moved in between.
-pub(crate) async fn told(
+pub(crate) async fn decide_and_apply(
     handler: &CommandHandler,
     wanted: &JobSelector,
     compare: &(dyn Fn(&Job) -> Step + Sync),
@@ -71,7 +71,7 @@ pub(crate) async fn told(
             Step::Take(event, cost) => take(handler, &job, event, now).await?.then_some(cost),
         };
         let Some(cost) = cost else { continue };
-        handler.nudge();
+        handler.wake_engines();
         return Ok((handler.job(&JobSelector::Number(job.id)).await?, cost));
     }
     let words = format!("{} keeps changing; nothing was done, try again", named(wanted));
@@ -83,7 +83,7 @@ async fn take(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timesta
     let taken = handler.store.overrule(job, event, now).await?.is_done();
     if taken {
         tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's command changed a job");
-        handler.recall();
+        handler.wake_executor();
     }
     Ok(taken)
 }
@@ -105,7 +105,7 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
         Stage::Failed { .. } | Stage::Cancelled { .. } => {
-            let cost = if job.stage.revival_buys() { RetryCost::Another } else { RetryCost::Nothing };
+            let cost = if job.stage.retry_buys() { RetryCost::Another } else { RetryCost::Nothing };
             Step::Take(JobEvent::Revived, cost)
         }
         // It is looked at anew; the subtitle may be gone, or the setting another.
@@ -171,7 +171,7 @@ fn weigh_cancel(job: &Job) -> Step {
 pub(crate) fn unresolved(job: &Job) -> String {
     let until = match job.due {
         Some(due) => {
-            let at = Zone::UTC.shown_to_the_second(due);
+            let at = Zone::UTC.format_second(due);
             format!(
                 "scribed reads the service's list for it at {at} or soon after, and the job then continues by \
                  itself"
@@ -216,7 +216,7 @@ mod tests {
         let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: now, origin: None });
         let stage = Stage::Submitting { order, audio: AudioAmount::default(), upload, intent };
         let asks = Fault::new(FaultKind::Asks, "the list was asked under another key", now);
-        Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.resting(due, Some(asks))
+        Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.deferred(due, Some(asks))
     }
 
     #[test]

@@ -125,7 +125,7 @@ async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result
     };
     // What is missing in a folder that went meanwhile is not missing.
     if looked.outputs.iter().any(|output| output.state == OutputState::Missing) {
-        mount.is_gone_from().await.map_err(|away| away.to_string())?;
+        mount.check_not_bare().await.map_err(|away| away.to_string())?;
     }
     Ok(looked)
 }
@@ -180,7 +180,7 @@ fn state(output: &Output, read: io::Result<Hash>) -> OutputState {
 /// Why not, in words; what is there stays.
 async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), String> {
     let Stage::Written { order, transcription, .. } = &job.stage else { return Ok(()) };
-    let results = Arc::new((handler.kept)(&order.service));
+    let results = Arc::new((handler.results)(&order.service));
     let tools = &handler.writing;
     let context = write::WriteContext {
         store: &*handler.store,
@@ -227,7 +227,7 @@ async fn fetched_again(
             ));
         }
     };
-    let (results, id) = ((handler.kept)(service), transcription.clone());
-    let kept = blocking(move || results.keep(&id, &raw)).await;
+    let (results, id) = ((handler.results)(service), transcription.clone());
+    let kept = blocking(move || results.save(&id, &raw)).await;
     kept.map_err(|error| format!("cannot save the result in the state directory: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Why a file is where it is, and what happens next: also of files that nobody transcribes.
 
 use super::facts::{before_a_job, facts};
-use super::row_lookup::{Ordered, ordered};
+use super::row_lookup::{Ordered, find_rows};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::control::place::MediaAddress;
@@ -12,7 +12,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::permission::at;
 use crate::pipeline::media_file::MediaFile;
-use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose, choose_anywhere};
+use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::{Away, Mount, Storage};
 use crate::source::place::full_path;
@@ -49,10 +49,10 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         Some((_, key)) => handler.store.find(key).await?,
         None => None,
     };
-    let rows = ordered(handler, place.path()).await?;
+    let rows = find_rows(handler, place.path()).await?;
     let job = match &own {
         None => handler
-            .ordered(place.path())
+            .jobs_of_rows(place.path())
             .await?
             .into_iter()
             .next()
@@ -70,7 +70,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
     let Some((mount, key)) = located else {
         if let Some(mount) = root(handler, place.path()) {
             let (words, next) = ("the folder of a source", "`scribed explain` with a file below it explains that file");
-            let (verdict, words, next) = match mount.there_now().await {
+            let (verdict, words, next) = match mount.check_now().await {
                 Ok(()) => (PathRole::Taken, words.to_owned(), next),
                 Err(away) => told_away(&away),
             };
@@ -78,7 +78,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
             return Ok(Explained { source, ..found(verdict, words, next) });
         }
         let next = "nothing: scribed scans only the folders of its sources";
-        return Ok(found(PathRole::Outside, handler.outside(place), next));
+        return Ok(found(PathRole::Outside, handler.outside_message(place), next));
     };
     let source = mount.source();
     let seen = look(mount, &key).await;
@@ -95,7 +95,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         return Ok(Explained { facts, ..explained });
     };
     let next = taken_up(source, &job);
-    let job = handler.told(job).await?;
+    let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
@@ -104,7 +104,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         next,
         facts,
         job: Some(Box::new(job)),
-        paused: handler.store.pauses().await?.of(&key.source, handler.clock.now()),
+        paused: handler.store.pauses().await?.for_source(&key.source, handler.clock.now()),
         ..explained
     })
 }
@@ -145,13 +145,13 @@ async fn of_row(
     job: Job,
     rows: &[Ordered],
 ) -> Result<Explained, CommandRefusal> {
-    let paused = handler.store.pauses().await?.of(&job.key.source, handler.clock.now());
+    let paused = handler.store.pauses().await?.for_source(&job.key.source, handler.clock.now());
     let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
-    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.place()) {
+    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.location()) {
         (true, order) => format!("{order} names it"),
         (false, row) => format!("{row} named it when scribed last read the manifest; the row has changed since"),
     });
-    let job = handler.told(job).await?;
+    let job = handler.for_display(job).await?;
     let mut facts = facts(handler, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
@@ -187,13 +187,13 @@ enum Seen {
 }
 
 async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
-    if let Err(away) = mount.there_now().await {
+    if let Err(away) = mount.check_now().await {
         return Seen::SourceAway(away);
     }
     if let Storage::Bucket(bucket) = mount.storage() {
         let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
-        return match bucket.look(&key.path).await {
-            Ok(FileLook::File(_)) => Seen::Entry(EntryKind::File, choose(mount.source(), below, EntryKind::File)),
+        return match bucket.stat(&key.path).await {
+            Ok(FileLook::File(_)) => Seen::Entry(EntryKind::File, filter_path(mount.source(), below, EntryKind::File)),
             Ok(_) => Seen::Nothing,
             Err(error) => Seen::Unknown(error),
         };
@@ -201,12 +201,12 @@ async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     let (source, path) = (Arc::clone(mount.source()), key.path.clone());
     let looked = blocking(move || {
         let below = Path::new(OsStr::from_bytes(path.as_bytes()));
-        let link = behind_a_link(&source.folder, below);
+        let link = first_link(&source.folder, below);
         let full = full_path(&source.folder, &path);
         let meta = full.symlink_metadata().map_err(at(&full));
         let chosen = |meta: std::fs::Metadata| {
             let kind = EntryKind::from(meta.file_type());
-            (kind, choose_anywhere(&source, below, kind))
+            (kind, filter_path_with_ignore_files(&source, below, kind))
         };
         (link, meta.map(chosen))
     });
@@ -221,7 +221,7 @@ async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
 }
 
 /// The first folder on the way to `path`, below `folder`, that is a link: scans do not go there.
-pub fn behind_a_link(folder: &Path, path: &Path) -> Option<PathBuf> {
+pub fn first_link(folder: &Path, path: &Path) -> Option<PathBuf> {
     let above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
     let is_link = |above: &&&Path| folder.join(above).symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     above.iter().rev().find(is_link).map(|above| above.to_path_buf())
@@ -280,16 +280,16 @@ fn after(rule: &Rule) -> &'static str {
             "nothing; remove that line, or include the file again with a line !NAME in a .scribedignore nearer to \
              it"
         }
-        rule if is_a_persons_to_overrule(rule) => "nothing; `scribed add` with its path adds it anyway",
+        rule if can_be_overruled(rule) => "nothing; `scribed add` with its path adds it anyway",
         _ => "nothing",
     }
 }
 
 /// Patterns say what is usually wanted; the other rules say what can be done, or must not be.
-pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
+pub fn can_be_overruled(rule: &Rule) -> bool {
     match rule {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
-        Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Below { rule, .. } => can_be_overruled(rule),
         Rule::Line { .. } | Rule::Unread { .. } => false,
         Rule::Marker
         | Rule::OwnFolder

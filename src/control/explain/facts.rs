@@ -6,7 +6,7 @@ use crate::control::transport::protocol::{FactKind, JobFact};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
-use crate::domain::reason::is_paused;
+use crate::domain::reason::is_pausable;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::NEW;
@@ -21,13 +21,13 @@ pub async fn facts(handler: &CommandHandler, job: &Job) -> Result<Vec<JobFact>, 
     if job.stage.is_end() {
         return Ok(Vec::new());
     }
-    let group = job.group();
-    let service = handler.routing.of(&group);
+    let group = job.route_key();
+    let service = handler.routing.service_of(&group);
     let mut facts: Vec<JobFact> = [
         no_daemon(handler),
         frozen(handler, job).await,
         removed(handler, job),
-        if is_paused(job) { pause(handler, &job.key.source).await? } else { None },
+        if is_pausable(job) { pause(handler, &job.key.source).await? } else { None },
         held(job),
         budget(job),
         window(job),
@@ -64,22 +64,22 @@ fn is_before_its_create(job: &Job) -> bool {
 /// What lies beside it and has a say in how it is transcribed.
 async fn beside(handler: &CommandHandler, key: &JobKey) -> Option<JobFact> {
     let (folder, path) = (handler.mounts.get(&key.source)?.source().folder.clone(), key.path.clone());
-    match blocking(move || sidecars::of(&folder, &path)).await {
+    match blocking(move || sidecars::find(&folder, &path)).await {
         Ok(found) if found.is_empty() => None,
         Ok(found) => {
             let names: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
             let words = format!("settings beside the file apply (later ones override): {}", names.join(", "));
-            Some(JobFact { holds: false, ..keeps(FactKind::Sidecar, words, None) })
+            Some(JobFact { holds: false, ..blocking_fact(FactKind::Sidecar, words, None) })
         }
         Err(why) => {
             let words = format!("cannot read the settings beside the file: {why}");
-            Some(keeps(FactKind::Sidecar, words, Some("make the settings file readable, or remove it")))
+            Some(blocking_fact(FactKind::Sidecar, words, Some("make the settings file readable, or remove it")))
         }
     }
 }
 
 /// What keeps a file, until something happens.
-pub fn keeps(kind: FactKind, words: impl Into<String>, fix: Option<&str>) -> JobFact {
+pub fn blocking_fact(kind: FactKind, words: impl Into<String>, fix: Option<&str>) -> JobFact {
     JobFact { kind, words: words.into(), holds: true, until: None, fix: fix.map(str::to_owned) }
 }
 
@@ -88,7 +88,7 @@ fn no_daemon(handler: &CommandHandler) -> Option<JobFact> {
     handler
         .running
         .is_none()
-        .then(|| keeps(FactKind::NoDaemon, "no daemon runs, so nothing happens by itself", Some(fix)))
+        .then(|| blocking_fact(FactKind::NoDaemon, "no daemon runs, so nothing happens by itself", Some(fix)))
 }
 
 /// What is at the service is awaited whatever became of its source.
@@ -99,63 +99,63 @@ async fn frozen(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let back = "mount or restore the folder; the job then continues by itself";
     let (away, fix) = match handler.mounts.get(&job.key.source) {
         Some(mount) => {
-            let away = mount.there_now().await.err()?;
+            let away = mount.check_now().await.err()?;
             // What is to be done is among those words then.
             let fix = if away.refused().is_some() { "use the folder with one installation only" } else { back };
             (away.to_string(), fix)
         }
         None => (format!("jobs.toml has no source named {:?} any more", job.key.source.as_str()), back),
     };
-    Some(keeps(FactKind::Frozen, format!("its source is not available: {away}"), Some(fix)))
+    Some(blocking_fact(FactKind::Frozen, format!("its source is not available: {away}"), Some(fix)))
 }
 
 fn removed(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
-    let service = handler.routing.of(&job.group()).clone();
+    let service = handler.routing.service_of(&job.route_key()).clone();
     let fix = format!("add [services.{service}] to jobs.toml again, or `scribed cancel {}`", job.id);
     let words = format!("jobs.toml has no service `{service}` any more");
-    (!handler.routing.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&fix)))
+    (!handler.routing.has_service_of(job)).then(|| blocking_fact(FactKind::Removed, words, Some(&fix)))
 }
 
 async fn pause(handler: &CommandHandler, source: &SourceName) -> Result<Option<JobFact>, StoreError> {
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
-    let Some(pause) = pauses.of(source, now) else { return Ok(None) };
+    let Some(pause) = pauses.for_source(source, now) else { return Ok(None) };
     let (words, fix) = match pauses.all(now) {
         Some(_) => ("a person paused the queue".to_owned(), "`scribed resume`".to_owned()),
         None => (format!("a person paused the source {source}"), format!("`scribed resume --source {source}`")),
     };
-    Ok(Some(JobFact { until: pause.until, ..keeps(FactKind::Pause, words, Some(&fix)) }))
+    Ok(Some(JobFact { until: pause.until, ..blocking_fact(FactKind::Pause, words, Some(&fix)) }))
 }
 
 fn held(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|_| job.is_held())?;
     let fix = format!("`scribed retry {}` sends the file now", job.id);
-    Some(JobFact { until: job.due, ..keeps(FactKind::Hold, fault.words.clone(), Some(&fix)) })
+    Some(JobFact { until: job.due, ..blocking_fact(FactKind::Hold, fault.words.clone(), Some(&fix)) })
 }
 
 fn budget(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
     let fix = "raise the budget in jobs.toml, then `scribed reload`";
-    Some(JobFact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(fix)) })
+    Some(JobFact { until: job.due, ..blocking_fact(FactKind::Budget, fault.words.clone(), Some(fix)) })
 }
 
 fn window(job: &Job) -> Option<JobFact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
     let fix = "to send it sooner, change its `submit` in jobs.toml";
-    Some(JobFact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(fix)) })
+    Some(JobFact { until: job.due, ..blocking_fact(FactKind::Window, fault.words.clone(), Some(fix)) })
 }
 
 /// Its place among the others, until it is bought.
 fn turn(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
-    let standing = handler.mounts.get(&job.key.source)?.source().standing;
+    let standing = handler.mounts.get(&job.key.source)?.source().scheduling;
     if is_bought(job.stage.kind()) {
         return None;
     }
     let words = match job.bumped {
         Some(_) => "a person moved the job before all others".to_owned(),
-        None => format!("processing order: {}", standing.words(job)),
+        None => format!("processing order: {}", standing.describe(job)),
     };
     let fix = job.bumped.is_none().then(|| format!("`scribed bump {}` processes it before all others", job.id));
-    Some(JobFact { holds: false, ..keeps(FactKind::Turn, words, fix.as_deref()) })
+    Some(JobFact { holds: false, ..blocking_fact(FactKind::Turn, words, fix.as_deref()) })
 }
 
 fn person(job: &Job) -> Option<JobFact> {
@@ -167,7 +167,7 @@ fn person(job: &Job) -> Option<JobFact> {
          twice; or `scribed cancel {id}`"
     );
     let fix = (job.stage.kind() == StageKind::Submitting).then_some(fix);
-    Some(keeps(FactKind::Person, format!("waiting for a person's decision: {}", fault.words), fix.as_deref()))
+    Some(blocking_fact(FactKind::Person, format!("waiting for a person's decision: {}", fault.words), fix.as_deref()))
 }
 
 fn asks_service(job: &Job) -> bool {
@@ -178,7 +178,11 @@ fn asks_service(job: &Job) -> bool {
 fn outage(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Option<JobFact> {
     let trouble = handler.running.as_ref()?.engines.of(service)?.trouble().filter(|_| asks_service(job))?;
     let fix = "`scribed check` tests whether the service answers and accepts the key; an outage uses up no attempts";
-    Some(keeps(FactKind::Outage, format!("scribed sends nothing new to service {service}: {trouble}"), Some(fix)))
+    Some(blocking_fact(
+        FactKind::Outage,
+        format!("scribed sends nothing new to service {service}: {trouble}"),
+        Some(fix),
+    ))
 }
 
 async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
@@ -193,19 +197,19 @@ async fn suspect(handler: &CommandHandler, job: &Job, service: &ServiceName) -> 
     let words = awaited.or_else(|| {
         suspect.then(|| format!("{NEW}: scribed submits nothing before it has read the list of service {service}"))
     });
-    Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))
+    Ok(words.map(|words| blocking_fact(FactKind::Suspect, words, None)))
 }
 
 async fn limit(handler: &CommandHandler, job: &Job, service: &ServiceName) -> Result<Option<JobFact>, StoreError> {
     let Some(engine) = handler.running.as_ref().and_then(|running| running.engines.of(service)) else {
         return Ok(None);
     };
-    let running = handler.store.counts_of(&|group| handler.routing.of(group) == service).await?.running();
+    let running = handler.store.counts_of(&|group| handler.routing.service_of(group) == service).await?.running();
     let (_, most) = engine.learned_limits().running;
-    let waits = is_paused(job) && running >= most as u64;
+    let waits = is_pausable(job) && running >= most as u64;
     let words = format!("{running} transcriptions run at service {service}, and its limit is {most} at a time");
     let fix = "raise `limits.running` of the service, if the service allows more";
-    Ok(waits.then(|| keeps(FactKind::Limit, words, Some(fix))))
+    Ok(waits.then(|| blocking_fact(FactKind::Limit, words, Some(fix))))
 }
 
 fn callback(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
@@ -213,5 +217,5 @@ fn callback(handler: &CommandHandler, job: &Job) -> Option<JobFact> {
     let is_called = running.received.is_some() && running.engines.callbacks_work();
     let words = "the service sends a callback when the transcription ends; scribed still polls, but less often";
     (is_called && job.stage.kind() == StageKind::Submitted)
-        .then(|| JobFact { holds: false, ..keeps(FactKind::Callback, words, None) })
+        .then(|| JobFact { holds: false, ..blocking_fact(FactKind::Callback, words, None) })
 }

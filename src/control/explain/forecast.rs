@@ -51,7 +51,7 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
     let Some(job) = job else {
         return if stamp.size == 0 { Forecast::Skipped(EMPTY.to_owned()) } else { Forecast::New };
     };
-    let is_same = job.is_file(stamp);
+    let is_same = job.matches_file(stamp);
     match job.stage.kind() {
         StageKind::Found | StageKind::Settled if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
         _ if job.is_held() && !job.stage.is_end() && is_same => Forecast::Held,
@@ -66,7 +66,7 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
         StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` continues it)".to_owned()),
         StageKind::Skipped => match job.stage {
             // Whatever took the file's place is gone: it is there again.
-            Stage::Skipped { why } if why.is_lifted_by_a_file() => Forecast::Changed,
+            Stage::Skipped { why } if why.ends_when_file_found() => Forecast::Changed,
             _ => Forecast::Skipped(reason(job)),
         },
     }
@@ -82,7 +82,7 @@ pub fn forecast_row(
 ) -> Forecast {
     use StageKind as S;
     let is_before_its_purchase = job.is_none_or(|job| {
-        !is_bought(job.stage.kind()) || !job.row.as_deref().is_some_and(|known| known.orders_as(row))
+        !is_bought(job.stage.kind()) || !job.row.as_deref().is_some_and(|known| known.requests_same_as(row))
     });
     if !allowed && is_before_its_purchase {
         return Forecast::NotAllowed;
@@ -105,7 +105,7 @@ fn begun(forecast: Forecast, looked: Option<&io::Result<FileLook>>) -> Forecast 
         Some(Ok(FileLook::File(stamp))) if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
         None | Some(Ok(FileLook::File(_))) => forecast,
         Some(Ok(FileLook::Nothing)) => Forecast::Awaited,
-        Some(Ok(FileLook::Other)) => Forecast::Skipped(Skip::NotAFile.words().to_owned()),
+        Some(Ok(FileLook::Other)) => Forecast::Skipped(Skip::NotAFile.describe().to_owned()),
         Some(Err(error)) => Forecast::Skipped(format!("cannot access the file: {error}")),
     }
 }
@@ -139,7 +139,7 @@ pub async fn look_up(
 ///
 /// # Errors
 /// The store's.
-pub async fn bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
+pub async fn are_bought(handler: &CommandHandler, orders: &[PurchaseKey]) -> Result<Vec<bool>, CommandRefusal> {
     let mut bought = Vec::with_capacity(orders.len());
     for order in orders {
         bought.push(handler.store.purchase(order).await?.is_some());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
     /// In words.
-    pub words: String,
+    pub text: String,
     /// The moment, where it is known; never a past one.
     pub at: Option<Timestamp>,
     /// What of the words says why, where that can be left out.
@@ -23,19 +23,19 @@ pub struct NextStep {
 impl NextStep {
     /// In words that say it all.
     pub fn new(words: impl Into<String>, at: Option<Timestamp>) -> Self {
-        Self { words: words.into(), at, why: None }
+        Self { text: words.into(), at, why: None }
     }
 
     /// The words without why, where that was said already.
     pub fn after(&self, is_said: impl Fn(&str) -> bool) -> String {
         match self.why.as_deref().filter(|why| is_said(why)) {
-            Some(why) => self.words.replacen(&format!(": {why}"), "", 1),
-            None => self.words.clone(),
+            Some(why) => self.text.replacen(&format!(": {why}"), "", 1),
+            None => self.text.clone(),
         }
     }
 
     /// To this job, of which these facts are true; what keeps it comes first among them.
-    pub fn of(job: &Job, facts: &[JobFact], now: Timestamp, zone: Zone) -> Self {
+    pub fn for_job(job: &Job, facts: &[JobFact], now: Timestamp, zone: Zone) -> Self {
         let has_daemon = !facts.iter().any(|fact| fact.kind == FactKind::NoDaemon);
         let kept = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
         let Some(due) = job.due else { return Self::new(ended(job), None) };
@@ -45,14 +45,14 @@ impl NextStep {
                     if has_daemon { "" } else { "; no daemon runs, so this needs `scribed run` or `scribed once`" };
                 let at = fact.until.filter(|until| *until > now && has_daemon);
                 let words = format!("{}{then}", kept_by(fact, now, zone));
-                Self { words, at, why: Some(fact.words.clone()) }
+                Self { text: words, at, why: Some(fact.words.clone()) }
             }
             None if !has_daemon => {
                 let words = "at the next `scribed run` or `scribed once`; no daemon runs, so nothing happens by \
                              itself";
                 Self::new(words, None)
             }
-            None if due > now => Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due)),
+            None if due > now => Self::new(format!("at {} or soon after", zone.format_second(due)), Some(due)),
             None => Self::new("now, as soon as a limit permits it", Some(now)),
         }
     }
@@ -90,7 +90,7 @@ fn otherwise(job: &Job) -> String {
 }
 
 fn kept_by(fact: &JobFact, now: Timestamp, zone: Zone) -> String {
-    let by_itself = fact.until.filter(|until| *until > now).map(|until| zone.shown_to_the_second(until));
+    let by_itself = fact.until.filter(|until| *until > now).map(|until| zone.format_second(until));
     match fact.kind {
         FactKind::Pause => {
             let option = fact.fix.as_deref().unwrap_or_default().trim_matches('`');
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_has_ended_badly_may_be_acknowledged_once() {
         let fault = Fault::new(FaultKind::Template, "wrong", Timestamp(0));
-        let failed = job(0).on(JobEvent::Failed { fault }, Timestamp(1)).unwrap();
+        let failed = job(0).apply(JobEvent::Failed { fault }, Timestamp(1)).unwrap();
         let written = |unread: Option<&str>| Job {
             stage: Stage::Written {
                 order: PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") },
@@ -177,14 +177,18 @@ mod tests {
             (job(5), vec![of(FactKind::Pause, Some(later)), of(FactKind::NoDaemon, None)]),
             (job(5), vec![of(FactKind::Budget, Some(later))]),
             (job(5), vec![of(FactKind::Limit, None)]),
-            (job(5).resting(None, None), vec![]),
+            (job(5).deferred(None, None), vec![]),
         ];
         let told: Vec<String> = cases
             .iter()
             .map(|(job, facts)| {
-                let next = NextStep::of(job, facts, now, Zone::default());
+                let next = NextStep::for_job(job, facts, now, Zone::default());
                 assert!(next.at.is_none_or(|at| at >= now));
-                format!("{} [{}]", next.words, next.at.map(|at| Zone::default().unnamed(at)).unwrap_or_default())
+                format!(
+                    "{} [{}]",
+                    next.text,
+                    next.at.map(|at| Zone::default().format_without_zone(at)).unwrap_or_default()
+                )
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
@@ -198,13 +202,13 @@ mod tests {
         when one of those has ended, in processing order []
         nothing by itself: it waits for a person's decision []
         ");
-        let next = NextStep::of(
+        let next = NextStep::for_job(
             &job(5),
             &[of(FactKind::Budget, Some(later)), of(FactKind::NoDaemon, None)],
             now,
             Zone::default(),
         );
         assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; no daemon runs"));
-        assert_eq!(next.after(|_| false), next.words);
+        assert_eq!(next.after(|_| false), next.text);
     }
 }

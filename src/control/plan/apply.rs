@@ -5,7 +5,7 @@ use crate::blocking::blocking;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow as Ordered;
 use crate::domain::names::SourceName;
-use crate::manifests::passes::rows::looked;
+use crate::manifests::passes::rows::look_for_file;
 use crate::manifests::passes::{PassContext, SourceManifests};
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::media_file::MediaFile;
@@ -84,7 +84,7 @@ pub async fn admit<'s>(
             }
         }
     }
-    let Some(chosen) = listed.context.chosen else { return Ok(left_out) };
+    let Some(chosen) = listed.context.plan_allowlist else { return Ok(left_out) };
     let wanted = chosen.listing();
     for lists in listed.lists.iter().filter(|lists| wanted.contains(&lists.mount().source().name)) {
         lists.once(listed.context).await?;
@@ -169,7 +169,7 @@ async fn not_taken(
     if let Some(ordered) = ordered.as_deref().filter(|ordered| own(ordered)) {
         return Ok(changed(lists.mount(), ordered, row).await);
     }
-    let told = lists.told().into_iter().find(|told| told.manifest == *manifest);
+    let told = lists.summaries().into_iter().find(|told| told.manifest == *manifest);
     Ok(Some(match told {
         None => format!("its manifest {manifest} does not exist any more"),
         Some(told) => match (told.problem, is_as_planned(lists.mount(), row).await) {
@@ -185,9 +185,9 @@ async fn not_taken(
 async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &PlanRow) -> Option<String> {
     let (theirs, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
     // What is elsewhere nobody here looks at.
-    match blocking(move || looked(&theirs, &ordered)).await {
+    match blocking(move || look_for_file(&theirs, &ordered)).await {
         Ok(looked) => not_as_it_was(&looked?, &planned),
-        Err(denied) => Some(format!("its row {}", denied.words(mount.source()))),
+        Err(denied) => Some(format!("its row {}", denied.describe(mount.source()))),
     }
 }
 
@@ -195,8 +195,8 @@ async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &PlanRow) -> Option
 async fn is_as_planned(mount: &Arc<Mount>, row: &PlanRow) -> Option<String> {
     let is_file = row.stamp != Stamp::default();
     let (theirs, path) = (Arc::clone(mount), row.key.path.clone());
-    if let Err(denied) = blocking(move || PathPolicy::new(theirs.source()).named(&path)).await {
-        return Some(format!("its row {}", denied.words(mount.source()))).filter(|_| is_file);
+    if let Err(denied) = blocking(move || PathPolicy::new(theirs.source()).check_media_name(&path)).await {
+        return Some(format!("its row {}", denied.describe(mount.source()))).filter(|_| is_file);
     }
     let looked = MediaFile::below(mount, &row.key.path).look().await;
     // Its name may be longer than its path.
@@ -209,7 +209,7 @@ async fn some(
     rows: Vec<PlanRow>,
     left_out: &mut LeftOut,
 ) -> Result<(), StoreError> {
-    if let Err(away) = mount.there_now().await {
+    if let Err(away) = mount.check_now().await {
         left_out.away.insert(mount.source().name.clone(), away.to_string());
         rows.into_iter().for_each(|row| left_out.add(row.key, AWAY.to_owned()));
         return Ok(());

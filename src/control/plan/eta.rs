@@ -60,9 +60,9 @@ pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBa
     let limits = |at| config.budget.limits(config.zone.day(at), config.zone.month(at));
     let used: Vec<u64> = limits(now).iter().map(|limit| used(status, limit)).collect();
     let opening = |source: &SourceName, at| opening(config, status, source, at);
-    let world = EtaInputs { paces: &paces, opening: &opening, limits: &limits, used: &used };
+    let world = EtaInputs { paces: &paces, submit_opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, batches, &world);
-    let shown = finish.at.map(|at| Zone::UTC.shown(at));
+    let shown = finish.at.map(|at| Zone::UTC.format_minute(at));
     Reckoned { finish, shown, assumed }
 }
 
@@ -103,7 +103,7 @@ fn opening(config: &Config, status: Option<&QueueStatus>, source: &SourceName, a
     if frozen {
         return SubmitOpening::Shut(None);
     }
-    if let Some(pause) = status.and_then(|status| status.pauses.of(source, at)) {
+    if let Some(pause) = status.and_then(|status| status.pauses.for_source(source, at)) {
         return SubmitOpening::Shut(pause.until);
     }
     let windows = config.sources.iter().find(|known| known.name == *source).and_then(|source| source.submit.as_ref());

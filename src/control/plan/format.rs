@@ -6,7 +6,7 @@ use crate::config::model::Config;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::{Hash, SourceName, Timestamp};
 use crate::durable_file::{Durability, RenamedFile, StagedFile, folder_of};
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::pipeline::budget::plan_allowlist::{PlanAllowlist, RowMark};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,7 +64,7 @@ struct Tail {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file.
-    #[error("the plan {} cannot be {what}: {}", file.display(), said(error, file))]
+    #[error("the plan {} cannot be {what}: {}", file.display(), describe_error(error, file))]
     Io {
         /// Which.
         file: PathBuf,
@@ -92,7 +92,7 @@ pub enum PlanError {
 }
 
 /// What a configuration says, whatever its comments and blanks. `None` for a file that is gone meanwhile.
-pub fn print_of(config: &Config) -> Option<Hash> {
+pub fn config_hash(config: &Config) -> Option<Hash> {
     let text = std::fs::read_to_string(&config.file).ok()?;
     let table: toml::Table = toml::from_str(&text).ok()?;
     Some(Hash::of(serde_json::to_string(&table).ok()?.as_bytes()))
@@ -122,7 +122,7 @@ impl PlanWriter {
     pub fn begin(file: &Path, config: &Config, clock: &dyn Clock) -> Result<Self, PlanError> {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "written", error };
         let gone = || failed(io::Error::other("cannot read the configuration again"));
-        let configuration = print_of(config).ok_or_else(gone)?;
+        let configuration = config_hash(config).ok_or_else(gone)?;
         let staged = folder_of(file).and_then(|folder| StagedFile::with_prefix(folder, TEMPORARY));
         let to = BufWriter::new(staged.map_err(failed)?);
         let mut writer = Self { file: file.to_owned(), to, rows: 0, hash: blake3::Hasher::new() };
@@ -231,7 +231,7 @@ impl PlanReader {
         if *theirs != ours {
             return foreign(format!("was made for another queue: that of {theirs}, while this one is in {ours}"));
         }
-        if Some(self.head.configuration) != print_of(config) {
+        if Some(self.head.configuration) != config_hash(config) {
             let ours = config.file.display();
             return foreign(format!(
                 "was made for another configuration: {ours} has changed since, so the plan may now do something \

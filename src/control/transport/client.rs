@@ -2,7 +2,7 @@
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
 use super::server::PATH;
-use super::socket::{NAME, SocketPath, is_answered};
+use super::socket::{NAME, SocketPath, has_listener};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub enum CallError {
     /// The socket is there and cannot be used.
     #[error(
         "a daemon may listen at {}, but this user cannot connect to it: {}. Run the command as the daemon's user",
-        place.display(), crate::permission::said_state(error, place)
+        place.display(), crate::permission::describe_state_error(error, place)
     )]
     Closed {
         /// The socket.
@@ -75,10 +75,10 @@ impl DaemonClient {
     pub fn find(state: &Path) -> Result<Option<Self>, CallError> {
         let place = state.join(NAME);
         let closed = |error| CallError::Closed { place: place.clone(), error };
-        if !is_answered(state).map_err(closed)? {
+        if !has_listener(state).map_err(closed)? {
             return Ok(None);
         }
-        let reach = SocketPath::to(state, NAME).map_err(closed)?;
+        let reach = SocketPath::open(state, NAME).map_err(closed)?;
         let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
         let client = builder.unix_socket(reach.path()).build();
         let client = client.map_err(|error| closed(io::Error::other(error)))?;

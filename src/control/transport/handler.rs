@@ -52,7 +52,7 @@ pub struct CommandHandler {
     /// What may still be bought.
     pub budget_gate: Arc<BudgetGate>,
     /// The kept results of a service.
-    pub kept: KeptOf,
+    pub results: KeptOf,
     /// What it takes to write outputs.
     pub writing: Tools,
     /// What runs here, if this is a daemon or a pass.
@@ -100,11 +100,11 @@ impl CommandHandler {
             ControlRequest::LookUp { keys, sizes } => {
                 ControlAnswer::LookedUp(forecast::look_up(self, &keys, &sizes).await?)
             }
-            ControlRequest::Bought { orders } => ControlAnswer::Bought(forecast::bought(self, &orders).await?),
+            ControlRequest::Bought { orders } => ControlAnswer::Bought(forecast::are_bought(self, &orders).await?),
             ControlRequest::Add { path } => ControlAnswer::Added(Box::new(add::add(self, &path).await?)),
             ControlRequest::AddUrl(order) => ControlAnswer::Added(Box::new(add_url::add_url(self, &order).await?)),
             ControlRequest::Retry { job, pay_again, fresh: true } => {
-                ControlAnswer::Retried(rerender::fresh(self, &job, pay_again).await?)
+                ControlAnswer::Retried(rerender::retry_fresh(self, &job, pay_again).await?)
             }
             ControlRequest::Retry { job, pay_again, .. } => {
                 ControlAnswer::Retried(steer::retry(self, &job, pay_again).await?)
@@ -149,7 +149,7 @@ impl CommandHandler {
             JobSelector::Path(place) => only(self.of_place(place).await?, &place.to_string())?,
             JobSelector::Typed { typed, place } => match only(self.of_place(place).await?, &place.to_string())? {
                 Some(job) => Some(job),
-                None => only(job_names::jobs(self, typed).await?, &typed.shown())?,
+                None => only(job_names::jobs(self, typed).await?, &typed.escaped())?,
             },
         };
         let named = match wanted {
@@ -166,7 +166,7 @@ impl CommandHandler {
             Some((_, key)) => self.store.find(&key).await?,
             None => None,
         };
-        Ok(own.into_iter().chain(self.ordered(place.path()).await?).collect())
+        Ok(own.into_iter().chain(self.jobs_of_rows(place.path()).await?).collect())
     }
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
@@ -188,7 +188,7 @@ impl CommandHandler {
     ///
     /// # Errors
     /// The store's.
-    pub async fn ordered(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
+    pub async fn jobs_of_rows(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
         let (is_url, mut jobs) = (place::is_url(path), Vec::new());
         for mount in self.mounts.values().filter(|mount| is_url || mount.source().reads_manifests()) {
             let source = mount.source();
@@ -221,7 +221,7 @@ impl CommandHandler {
     }
 
     /// Of a path that lies below no source's folder, with the mend.
-    pub fn outside(&self, place: &MediaAddress) -> String {
+    pub fn outside_message(&self, place: &MediaAddress) -> String {
         if place::is_url(place.path()) {
             return format!(
                 "there is no job for {place}: `scribed add` with the address adds it, if the service can fetch it"
@@ -241,8 +241,8 @@ impl CommandHandler {
     ///
     /// # Errors
     /// The store's.
-    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
-        if job.stage.is_end() || self.routing.knows(&job) {
+    pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
+        if job.stage.is_end() || self.routing.has_service_of(&job) {
             let job = self.budget_gate.told(&*self.store, job, self.clock.now()).await?;
             let job = self.over(windows::told(&self.mounts, job, self.clock.moment()));
             return Ok(job);
@@ -250,10 +250,10 @@ impl CommandHandler {
         let words = format!(
             "jobs.toml has no service `{}` for this job any more: add [services.{0}] again until the job has \
              ended, or cancel the job",
-            self.routing.of(&job.group())
+            self.routing.service_of(&job.route_key())
         );
         let fault = Fault::new(FaultKind::Asks, words, job.since);
-        Ok(job.resting(None, Some(fault)))
+        Ok(job.deferred(None, Some(fault)))
     }
 
     /// Without a fault of the whole service that is over by now, where a daemon knows that.
@@ -263,7 +263,7 @@ impl CommandHandler {
         };
         let is_over = || {
             let engines = self.running.as_ref().map(|running| &running.engines);
-            let engine = engines.and_then(|engines| engines.of(self.routing.of(&job.group())));
+            let engine = engines.and_then(|engines| engines.of(self.routing.service_of(&job.route_key())));
             engine.is_some_and(|engine| engine.trouble().is_none())
         };
         let waits = !job.stage.is_end() && job.due.is_some() && job.fault.as_ref().is_some_and(of_service);
@@ -274,14 +274,14 @@ impl CommandHandler {
     }
 
     /// Somebody changed what may move.
-    pub fn nudge(&self) {
+    pub fn wake_engines(&self) {
         if let Some(running) = &self.running {
             running.engines.nudge();
         }
     }
 
     /// Somebody took a job out of its mover's hands.
-    pub fn recall(&self) {
+    pub fn wake_executor(&self) {
         if let Some(running) = &self.running {
             running.engines.recall();
         }

@@ -139,7 +139,7 @@ pub struct UrlOrder {
 }
 
 /// Names in one [`ControlRequest::LookUp`]: memory stays the same for a million.
-pub const LOOKED_UP_AT_ONCE: usize = 256;
+pub const MAX_LOOKUP_NAMES: usize = 256;
 
 /// A job as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -468,7 +468,7 @@ pub struct BudgetUse {
 
 impl From<Account> for BudgetUse {
     fn from(account: Account) -> Self {
-        let (used, until) = (account.used(), account.limit.opens());
+        let (used, until) = (account.used(), account.limit.resets_at());
         let Account { limit: BudgetLimit { source, period, allowed, .. }, reserved, unclaimed, .. } = account;
         Self { source, period, allowed, used, reserved, unclaimed, until }
     }
@@ -557,7 +557,7 @@ impl RemovedSource {
     }
 
     /// For people: what is wrong, and what to do.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { source, open, bought } = self;
         let name = source.as_str();
         let paid = match bought {
@@ -721,7 +721,7 @@ impl DaemonStatus {
     }
 
     /// The same, and which process.
-    pub fn named(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("{}, process {}", self.kind(), self.pid)
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon's socket in the state directory: for its owner only from its first moment, and in its
 //! place only while somebody listens.
 
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -31,7 +31,7 @@ impl SocketPath {
     ///
     /// # Errors
     /// Where the folder cannot be opened.
-    pub fn to(folder: &Path, name: &str) -> io::Result<Self> {
+    pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
         let path = folder.join(name);
         if path.as_os_str().len() <= LONGEST {
             return Ok(Self { path, _folder: None });
@@ -51,18 +51,18 @@ impl SocketPath {
 ///
 /// # Errors
 /// Where there may be somebody whom this user may not speak to.
-pub fn is_answered(state: &Path) -> io::Result<bool> {
+pub fn has_listener(state: &Path) -> io::Result<bool> {
     let place = state.join(NAME);
-    if !place.try_exists().map_err(at_state(&place))? {
+    if !place.try_exists().map_err(explain_state_at(&place))? {
         return Ok(false);
     }
-    match UnixStream::connect(SocketPath::to(state, NAME)?.path()) {
+    match UnixStream::connect(SocketPath::open(state, NAME)?.path()) {
         Ok(_) => Ok(true),
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(false),
             // A listener with a full queue.
             io::ErrorKind::WouldBlock => Ok(true),
-            _ => Err(at_state(&place)(error)),
+            _ => Err(explain_state_at(&place)(error)),
         },
     }
 }
@@ -84,22 +84,22 @@ impl ListeningSocket {
         let place = state.join(NAME);
         let is_socket = |meta: &std::fs::Metadata| meta.file_type().is_socket();
         let in_the_way = place.symlink_metadata().is_ok_and(|meta| !is_socket(&meta));
-        if in_the_way || is_answered(state)? {
+        if in_the_way || has_listener(state)? {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         sweep(state);
         // Bound where only its owner comes, closed to others, then moved: at no moment is it open to them.
-        let room = tempfile::Builder::new().prefix(BEGUN).tempdir_in(state).map_err(at_state(state))?;
-        let listener = UnixListener::bind(SocketPath::to(room.path(), NAME)?.path())?;
+        let room = tempfile::Builder::new().prefix(BEGUN).tempdir_in(state).map_err(explain_state_at(state))?;
+        let listener = UnixListener::bind(SocketPath::open(room.path(), NAME)?.path())?;
         std::fs::set_permissions(room.path().join(NAME), Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        std::fs::rename(room.path().join(NAME), &place).map_err(at_state(&place))?;
+        std::fs::rename(room.path().join(NAME), &place).map_err(explain_state_at(&place))?;
         Ok(Self { listener, removal: SocketRemoval(place) })
     }
 
     /// Where it lies.
-    pub fn place(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.removal.0
     }
 
@@ -141,12 +141,12 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
         drop(UnixListener::bind(state.path().join(NAME)).unwrap());
-        assert!(!is_answered(state.path()).unwrap());
+        assert!(!has_listener(state.path()).unwrap());
         let living = ListeningSocket::at(state.path()).unwrap();
-        assert_eq!(mode(living.place()), 0o600);
-        assert!(is_answered(state.path()).unwrap());
+        assert_eq!(mode(living.path()), 0o600);
+        assert!(has_listener(state.path()).unwrap());
         assert_eq!(ListeningSocket::at(state.path()).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-        assert!(is_answered(state.path()).unwrap(), "the living one was left alone");
+        assert!(has_listener(state.path()).unwrap(), "the living one was left alone");
         drop(living.split());
         assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
         drop(ListeningSocket::at(state.path()).unwrap());
@@ -167,8 +167,8 @@ mod tests {
         let state = (0..4).fold(top.path().to_owned(), |path, _| path.join("a".repeat(60)));
         std::fs::create_dir_all(&state).unwrap();
         let living = ListeningSocket::at(&state).unwrap();
-        assert!(is_answered(&state).unwrap());
+        assert!(has_listener(&state).unwrap());
         drop(living.split());
-        assert!(!is_answered(&state).unwrap());
+        assert!(!has_listener(&state).unwrap());
     }
 }

@@ -99,10 +99,10 @@ impl CronLine {
         let mut last = first;
         for _ in 0..FOLLOWED {
             let next = line.next(last);
-            if next == NEVER || next.since(last) > length {
+            if next == NEVER || next.duration_since(last) > length {
                 return false;
             }
-            if next.since(first) > std::time::Duration::from_secs(370 * 24 * 3600) {
+            if next.duration_since(first) > std::time::Duration::from_secs(370 * 24 * 3600) {
                 return true;
             }
             last = next;
@@ -137,8 +137,8 @@ impl CronLine {
     /// What the clock shows; in the first of two hours that it shows alike, from where the second begins to
     /// matter.
     fn seen_from(&self, after: Timestamp) -> NaiveDateTime {
-        let local = self.zone.clock(after);
-        match self.zone.moments(local) {
+        let local = self.zone.local_time(after);
+        match self.zone.to_timestamps(local) {
             LocalResult::Ambiguous(first, again) if self.hourly && after < again => {
                 local - chrono::TimeDelta::milliseconds(again.0.saturating_sub(first.0))
             }
@@ -148,7 +148,7 @@ impl CronLine {
 
     /// When what the clock shows counts: the first time, and again.
     fn moments(&self, local: NaiveDateTime) -> (Option<Timestamp>, Option<Timestamp>) {
-        match self.zone.moments(local) {
+        match self.zone.to_timestamps(local) {
             LocalResult::Single(at) => (Some(at), None),
             LocalResult::Ambiguous(first, again) => (Some(first), self.hourly.then_some(again)),
             LocalResult::None if self.hourly => (None, None),

@@ -163,7 +163,7 @@ proptest! {
         let line = line(&text, zone.name());
         let from = Timestamp(hours * 3_600_000);
         let minutes = (1..=3 * 24 * 60).map(|n| Timestamp(from.0 + n * 60_000));
-        let shown = |at: Timestamp| Zone::parse(zone.name()).unwrap().clock(at);
+        let shown = |at: Timestamp| Zone::parse(zone.name()).unwrap().local_time(at);
         let mut expected = Vec::new();
         let before = (0..26 * 60).map(|n| Timestamp(from.0 - n * 60_000));
         let mut highest = before.map(shown).max().unwrap();

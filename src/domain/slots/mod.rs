@@ -76,14 +76,14 @@ const SET_BACK: Duration = Duration::from_secs(48 * 3600);
 
 impl LastScan {
     /// A scan begins.
-    pub fn begins(last: Option<&Self>, line: Option<&CronLine>, now: Timestamp) -> Self {
+    pub fn started(last: Option<&Self>, line: Option<&CronLine>, now: Timestamp) -> Self {
         let through = last.map_or(now, |last| last.through_at(now));
         Self { begun: now, ended: None, line: line.map(CronLine::to_string), through }
     }
 
     /// It comes to its end. A slot that came meanwhile is over with it.
     #[must_use]
-    pub fn ends(&self, now: Timestamp) -> Self {
+    pub fn finished(&self, now: Timestamp) -> Self {
         Self { ended: Some(now), through: self.through_at(now), ..self.clone() }
     }
 
@@ -94,7 +94,7 @@ impl LastScan {
     }
 
     /// Whether it was made under this line.
-    pub fn is_under(&self, line: Option<&CronLine>) -> bool {
+    pub fn has_line(&self, line: Option<&CronLine>) -> bool {
         self.line == line.map(CronLine::to_string)
     }
 
@@ -104,21 +104,21 @@ impl LastScan {
     }
 
     fn is_wrong(&self, now: Timestamp) -> bool {
-        self.through > now.after(SET_BACK)
+        self.through > now.saturating_add(SET_BACK)
     }
 }
 
 /// When a source is scanned, by its line and by what is known of its last scan.
-pub fn turn(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, now: Timestamp) -> ScanTurn {
+pub fn next_scan(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, now: Timestamp) -> ScanTurn {
     let later = |left_out| ScanTurn::At { slot: line.next(now), left_out };
     let Some(last) = last else { return ScanTurn::Now(Cause::First) };
     if last.ended.is_none() {
         return ScanTurn::Now(Cause::CutOff);
     }
-    if !last.is_under(Some(line)) {
+    if !last.has_line(Some(line)) {
         return later(None);
     }
-    let just_now = now.before(IN_TIME);
+    let just_now = now.saturating_sub(IN_TIME);
     let from = if last.is_wrong(now) { just_now } else { last.through };
     let slot = line.next(from);
     if slot > now {
@@ -133,9 +133,9 @@ pub fn turn(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, now: 
 }
 
 /// Whether a slot has come since.
-pub fn has_come(line: &CronLine, since: Timestamp, now: Timestamp) -> bool {
+pub fn has_slot_passed(line: &CronLine, since: Timestamp, now: Timestamp) -> bool {
     let last = LastScan { begun: since, ended: Some(since), line: Some(line.to_string()), through: since };
-    matches!(turn(line, MissedSlots::Once, Some(&last), now), ScanTurn::Now(_))
+    matches!(next_scan(line, MissedSlots::Once, Some(&last), now), ScanTurn::Now(_))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What single cells of a manifest mean. Each error stands after the name of its column.
 
-use crate::config::paths::rules::flat;
+use crate::config::paths::rules::normalize_lexically;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::manifest_row::OutputPlace;
 use crate::domain::path::RelPath;
-use crate::domain::remote::{RemoteUrl, decoded};
+use crate::domain::remote::{RemoteUrl, percent_decode};
 use crate::source::filter::rules::LONGEST_PATH;
 use crate::wire::languages::LANGUAGES;
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
         return Err("has a line break within a path".to_owned());
     }
     let manifest = root.join(OsStr::from_bytes(manifest.as_bytes()));
-    let whole = flat(&manifest.parent().unwrap_or(root).join(OsStr::from_bytes(cell)));
+    let whole = normalize_lexically(&manifest.parent().unwrap_or(root).join(OsStr::from_bytes(cell)));
     if whole.as_os_str().len() > LONGEST_PATH {
         return Err(format!("is a path of more than {LONGEST_PATH} bytes, which the system cannot open"));
     }
@@ -57,7 +57,7 @@ pub enum MediaCell<'c> {
 }
 
 /// Tells paths from addresses. `in_url`: the column is one for addresses.
-pub fn named(cell: &[u8], in_url: bool) -> Read<MediaCell<'_>> {
+pub fn classify_media(cell: &[u8], in_url: bool) -> Read<MediaCell<'_>> {
     let starts = |scheme: &[u8]| cell.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if starts(b"file://") {
         return of_file_url(cell).map(|path| MediaCell::Path(Cow::Owned(path)));
@@ -85,7 +85,7 @@ fn of_file_url(cell: &[u8]) -> Read<Vec<u8>> {
     let rest = &cell[b"file://".len()..];
     let path = rest.iter().position(|byte| *byte == b'/').map(|at| rest.split_at(at));
     match path {
-        Some((host, path)) if host.is_empty() || host.eq_ignore_ascii_case(b"localhost") => Ok(decoded(path)),
+        Some((host, path)) if host.is_empty() || host.eq_ignore_ascii_case(b"localhost") => Ok(percent_decode(path)),
         _ => Err("is a file:// address with another machine or without a path: write file:///FOLDER/FILE, or the \
                   path"
             .to_owned()),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn addresses_of_files_are_paths_and_odd_ones_are_told() {
-        let path = |cell: &str| named(cell.as_bytes(), false).map(|named| format!("{named:?}"));
+        let path = |cell: &str| classify_media(cell.as_bytes(), false).map(|named| format!("{named:?}"));
         let bytes = |path: &str| format!("{:?}", MediaCell::Path(Cow::Borrowed(path.as_bytes())));
         assert_eq!(path("FILE:///srv/a%20b.wav"), Ok(bytes("/srv/a b.wav")));
         assert_eq!(path("file://localhost/a.wav"), Ok(bytes("/a.wav")));
@@ -200,7 +200,11 @@ mod tests {
         for odd in ["ftp://h/a", "s3://b/a", "file://h/a", "file://", "view-source+x://a"] {
             assert!(path(odd).unwrap_err().contains("file://"), "{odd}");
         }
-        assert_eq!(named(b"ftp://h/a", true), Ok(MediaCell::Url), "that of a column for addresses is told as such");
+        assert_eq!(
+            classify_media(b"ftp://h/a", true),
+            Ok(MediaCell::Url),
+            "that of a column for addresses is told as such"
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the cells of one row say: its order, or all that is wrong with it at once.
 
-use super::cells::{MediaCell, channels, checksum, duration, file, languages, named, output, priority, url, words};
-use super::record::{OURS, RawRow, RowError, plain};
+use super::cells::{
+    MediaCell, channels, checksum, classify_media, duration, file, languages, output, priority, url, words,
+};
+use super::record::{OURS, RawRow, RowError, normalize_column};
 use super::text::Encoding;
 use crate::config::model::Source;
 use crate::domain::checksum::Algorithm;
@@ -29,13 +31,13 @@ const LONGEST_CELL: usize = 8 << 10;
 ///
 /// # Errors
 /// Everything that is wrong with it; never empty.
-pub fn order(record: &RawRow, terms: &ColumnContext<'_>) -> Result<ManifestRow, Vec<RowError>> {
+pub fn parse_row(record: &RawRow, terms: &ColumnContext<'_>) -> Result<ManifestRow, Vec<RowError>> {
     order_of(Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() })
 }
 
 /// What a row orders whatever the ending of its recording is; `None` where something else is wrong with it. Older
 /// releases took a recording of any ending.
-pub fn of_old(record: &RawRow, terms: &ColumnContext<'_>) -> Option<ManifestRow> {
+pub fn parse_row_any_extension(record: &RawRow, terms: &ColumnContext<'_>) -> Option<ManifestRow> {
     order_of(Reader { record, terms, any_ending: true, wrong: Vec::new(), columns: BTreeMap::new() }).ok()
 }
 
@@ -43,7 +45,7 @@ fn order_of(mut reader: Reader<'_>) -> Result<ManifestRow, Vec<RowError>> {
     let (record, terms) = (reader.record, reader.terms);
     let media = reader.media().and_then(|(column, media)| reader.may_be_named(column, media));
     let mut row =
-        ManifestRow::bare(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
+        ManifestRow::minimal(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
     row.columns = std::mem::take(&mut reader.columns);
     reader.together(&row);
@@ -58,18 +60,18 @@ pub fn names(record: &RawRow, terms: &ColumnContext<'_>) -> Option<RowMedia> {
 }
 
 /// What is wrong with the recording that a row names.
-pub fn of_media(record: &RawRow, what: String) -> RowError {
+pub fn media_error(record: &RawRow, what: String) -> RowError {
     let is_named = |(column, cell): &&(std::sync::Arc<str>, Vec<u8>)| {
-        [&FILE[..], &URL].concat().contains(&plain(column).as_str()) && !cell.trim_ascii().is_empty()
+        [&FILE[..], &URL].concat().contains(&normalize_column(column).as_str()) && !cell.trim_ascii().is_empty()
     };
     let column = record.cells.iter().find(is_named).map(|(column, _)| column.to_string());
     RowError { row: record.number, column, what }
 }
 
 /// How long the recording is by its row's word.
-pub fn announced(record: &RawRow) -> Option<AudioAmount> {
+pub fn declared_audio(record: &RawRow) -> Option<AudioAmount> {
     let cell = |name: &str| {
-        let found = record.cells.iter().find(|(column, _)| plain(column) == name);
+        let found = record.cells.iter().find(|(column, _)| normalize_column(column) == name);
         found.and_then(|(_, cell)| std::str::from_utf8(cell.trim_ascii()).ok())
     };
     let millis = duration(cell("duration")?).ok()?;
@@ -109,7 +111,7 @@ impl<'r> Reader<'r> {
                 None
             }
             (Some((column, cell)), None) | (None, Some((column, cell))) => {
-                let read = named(cell, at_url.is_some()).and_then(|named| match named {
+                let read = classify_media(cell, at_url.is_some()).and_then(|named| match named {
                     MediaCell::Path(path) => self.local(&path),
                     MediaCell::Url => self.remote(cell),
                 });
@@ -121,8 +123,8 @@ impl<'r> Reader<'r> {
     /// `None` where no setting allows it, which is told.
     fn may_be_named(&mut self, column: &str, media: RowMedia) -> Option<RowMedia> {
         let judged = match &media {
-            RowMedia::File(path) if self.any_ending => self.terms.policy.placed(path),
-            RowMedia::File(path) => self.terms.policy.named(path),
+            RowMedia::File(path) if self.any_ending => self.terms.policy.check_location(path),
+            RowMedia::File(path) => self.terms.policy.check_media_name(path),
             RowMedia::Url(_) => Ok(()),
         };
         self.noted(column, refused(judged)).map(|()| media)
@@ -132,7 +134,7 @@ impl<'r> Reader<'r> {
         let root = &self.terms.source.folder;
         let path = file(cell, root, self.terms.manifest)?;
         // Outside of the roots a path is judged by its name alone.
-        let may_be_looked_at = || self.terms.policy.placed(&path).is_ok();
+        let may_be_looked_at = || self.terms.policy.check_location(&path).is_ok();
         let old = self.in_old_letters(cell).filter(|_| may_be_looked_at());
         let as_on_disk = old.and_then(|cell| file(&cell, root, self.terms.manifest).ok());
         let is_there = |path: &RelPath| full_path(root, path).symlink_metadata().is_ok();
@@ -162,7 +164,7 @@ impl<'r> Reader<'r> {
         let (mut seconds, mut counted) = (None, None);
         let record = self.record;
         for (column, cell) in &record.cells {
-            let (name, cell) = (plain(column), cell.trim_ascii());
+            let (name, cell) = (normalize_column(column), cell.trim_ascii());
             if cell.is_empty() || name.starts_with(OURS) || [&FILE[..], &URL].concat().contains(&name.as_str()) {
                 continue;
             }
@@ -222,11 +224,11 @@ impl<'r> Reader<'r> {
     /// The first of these columns that holds something.
     fn first(&self, names: &[&str]) -> Option<(&'r str, &'r [u8])> {
         let each = self.record.cells.iter().map(|(name, cell)| (&**name, cell.trim_ascii()));
-        each.into_iter().find(|(name, cell)| names.contains(&plain(name).as_str()) && !cell.is_empty())
+        each.into_iter().find(|(name, cell)| names.contains(&normalize_column(name).as_str()) && !cell.is_empty())
     }
 
     fn has(&self, names: &[&str]) -> bool {
-        self.record.cells.iter().any(|(name, _)| names.contains(&plain(name).as_str()))
+        self.record.cells.iter().any(|(name, _)| names.contains(&normalize_column(name).as_str()))
     }
 
     fn noted<T>(&mut self, column: &str, read: Result<T, String>) -> Option<T> {
@@ -268,7 +270,7 @@ mod tests {
         let cells = cells.iter().map(|(name, cell)| (Arc::from(*name), cell.as_bytes().to_vec())).collect();
         let terms = ColumnContext { source, manifest: &RelPath::new("2024/may.csv"), policy: &PathPolicy::new(source) };
         let wrong = |wrong: Vec<RowError>| wrong.iter().map(ToString::to_string).collect();
-        order(&RawRow { number: 7, cells, encoding: Encoding::Utf8 }, &terms).map_err(wrong)
+        parse_row(&RawRow { number: 7, cells, encoding: Encoding::Utf8 }, &terms).map_err(wrong)
     }
 
     #[test]

@@ -9,12 +9,12 @@ use crate::config::model::{Manifests, Source};
 use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::filter::builtin::{ignored, is_leftover};
-use crate::source::filter::own_outputs::json_is_ours;
+use crate::source::filter::own_outputs::is_own_json;
 use crate::source::metadata::stamp::open;
 use crate::source::mount::disk::Disk;
-use crate::source::place::below;
+use crate::source::place::resolve_below;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -30,9 +30,9 @@ pub struct FoundManifests {
     /// The manifests, by their paths below the source's folder.
     pub manifests: Vec<(RelPath, Stamp)>,
     /// Those that a source before this one has already, and which that is.
-    pub taken: Vec<(RelPath, Stamp, SourceName)>,
+    pub owned_by_others: Vec<(RelPath, Stamp, SourceName)>,
     /// What could not be looked at, in words.
-    pub troubles: Vec<String>,
+    pub problems: Vec<String>,
     /// Folders in which a killed process left a receipt half-written.
     pub leftovers: BTreeSet<RootedPath>,
 }
@@ -41,14 +41,14 @@ impl FoundManifests {
     fn add(&mut self, manifests: &Manifests, below: &Path, stamp: Stamp) {
         let (whole, manifest) = (manifests.place.join(below), RelPath::new(below.as_os_str().as_bytes()));
         match manifests.earlier.iter().find(|earlier| earlier.takes(&whole)) {
-            Some(earlier) => self.taken.push((manifest, stamp, earlier.source.clone())),
+            Some(earlier) => self.owned_by_others.push((manifest, stamp, earlier.source.clone())),
             None => self.manifests.push((manifest, stamp)),
         }
     }
 }
 
 /// Why nothing of a manifest is taken that a source before it has, in words.
-pub fn taken_words(earlier: &SourceName) -> String {
+pub fn owned_by_other_message(earlier: &SourceName) -> String {
     format!(
         "the source {earlier}, which comes first in jobs.toml, uses this manifest already, and a manifest has one \
          receipt: change the `manifest` of one of the two sources so that only one matches"
@@ -72,11 +72,11 @@ pub fn find(source: &Source, disk: Disk) -> FoundManifests {
                     // What was a folder on the way may be a link by now.
                     match path.stat() {
                         Ok(stat) => lists.add(manifests, path.below(), disk.stamp_of(&stat)),
-                        Err(error) => lists.troubles.push(error.to_string()),
+                        Err(error) => lists.problems.push(error.to_string()),
                     }
                 }
             }
-            Err(error) => lists.troubles.push(error.to_string()),
+            Err(error) => lists.problems.push(error.to_string()),
         }
     }
     lists
@@ -94,7 +94,7 @@ pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
 
 /// Whether this is an output of ours, of a recording beside the lists: an object, where lists are lists.
 fn is_output(path: &RootedPath) -> bool {
-    kind(path.below()) == Some(ManifestFormat::Json) && json_is_ours(path)
+    kind(path.below()) == Some(ManifestFormat::Json) && is_own_json(path)
 }
 
 /// Whether this is the name of a receipt, which orders nothing.
@@ -116,9 +116,9 @@ pub fn read(
     expected: Stamp,
     on_row: OnRow<'_>,
 ) -> Result<Form, String> {
-    let path = below(&source.folder, manifest);
+    let path = resolve_below(&source.folder, manifest);
     let same = || "the manifest changed while scribed read it; scribed reads it again when it has settled".to_owned();
-    let broken = |error: std::io::Error| format!("cannot read the manifest: {}", said(&error, &path.full()));
+    let broken = |error: std::io::Error| format!("cannot read the manifest: {}", describe_error(&error, &path.full()));
     let file = open(&path).map_err(broken)?;
     if disk.stamp(&file.metadata().map_err(broken)?) != expected {
         return Err(same());

@@ -35,7 +35,7 @@ impl std::fmt::Display for RowError {
 }
 
 /// Everything that is wrong with a row, in one line.
-pub fn all_wrong(wrong: &[RowError]) -> String {
+pub fn join_errors(wrong: &[RowError]) -> String {
     wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -53,7 +53,7 @@ pub struct Form {
 }
 
 /// The name of a column as settings and templates name it: lower case, with `_` for whatever is no letter or digit.
-pub fn plain(name: &str) -> String {
+pub fn normalize_column(name: &str) -> String {
     let lower = name.trim().to_lowercase();
     lower.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }

@@ -1,7 +1,7 @@
 //! Manifests that are tables: CSV and TSV as spreadsheets write them.
 
 use super::quotes::{OpenQuote, Quotes};
-use super::record::{Form, RawRow, RowError, plain};
+use super::record::{Form, RawRow, RowError, normalize_column};
 use super::text::{ByteOrderMark, Encoding, LimitedText, RowLimit, encoding, mark, text};
 use csv::{ByteRecord, ReaderBuilder};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ fn header(record: &ByteRecord) -> Result<Vec<Arc<str>>, String> {
             return Err(format!("the name of column {} is not UTF-8: save the file as \"CSV UTF-8\"", number + 1));
         };
         let name = name.trim();
-        if let Some(first) = seen.insert(plain(name), number).filter(|_| !name.is_empty()) {
+        if let Some(first) = seen.insert(normalize_column(name), number).filter(|_| !name.is_empty()) {
             return Err(format!(
                 "columns {} and {} are both named `{name}`: rename one of them",
                 first + 1,

@@ -64,7 +64,7 @@ impl AssignedNames {
     ) -> Name {
         let key = |path| JobKey { source: source.clone(), path };
         let base = match own_name {
-            OwnName::Free | OwnName::Of(_) => plain(source, row),
+            OwnName::Free | OwnName::Of(_) => own_key(source, row),
             OwnName::Taken => key(marked(row, None)),
         };
         let recording = recording(row);
@@ -84,7 +84,7 @@ impl AssignedNames {
 }
 
 /// The recording's own path or address, as the name of a job.
-pub fn plain(source: &SourceName, row: &ManifestRow) -> JobKey {
+pub fn own_key(source: &SourceName, row: &ManifestRow) -> JobKey {
     let path = match &row.media {
         RowMedia::File(path) => path.clone(),
         RowMedia::Url(url) => RelPath::new(url.name()),
@@ -95,7 +95,7 @@ pub fn plain(source: &SourceName, row: &ManifestRow) -> JobKey {
 /// Every name that the job of a row may have.
 pub fn candidates(source: &SourceName, row: &ManifestRow) -> [JobKey; 3] {
     let key = |path| JobKey { source: source.clone(), path };
-    [plain(source, row), key(marked(row, None)), key(marked(row, Some(order(row))))]
+    [own_key(source, row), key(marked(row, None)), key(marked(row, Some(order(row))))]
 }
 
 /// That with the manifest's name behind it, and what is ordered where that alone tells it from others.

@@ -24,14 +24,14 @@ impl SourceManifests {
     }
 
     /// What was written as the receipt of this manifest. Blocks.
-    pub(crate) fn ours(&self, manifest: &RelPath) -> Vec<Hash> {
+    pub(crate) fn own_receipts(&self, manifest: &RelPath) -> Vec<Hash> {
         let read = fs::read(self.kept_at(manifest)).ok();
         read.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok()).unwrap_or_default().ours
     }
 
     /// Durable when it returns. Blocks.
     pub(crate) fn announce(&self, manifest: &RelPath, hash: Hash) -> io::Result<()> {
-        let mut ours = self.ours(manifest);
+        let mut ours = self.own_receipts(manifest);
         ours.retain(|known| *known != hash);
         ours.push(hash);
         ours.drain(..ours.len().saturating_sub(MOST));

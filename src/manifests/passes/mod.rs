@@ -7,7 +7,7 @@ use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::domain::slots;
-use crate::manifests::format::find::{FoundManifests as Found, find, taken_words};
+use crate::manifests::format::find::{FoundManifests as Found, find, owned_by_other_message};
 use crate::manifests::format::record::Form;
 use crate::output::publish;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
@@ -59,7 +59,7 @@ pub struct PassContext<'a> {
     /// Told when something new is due.
     pub admitted: &'a (dyn Fn() + Sync),
     /// Where a plan is carried out: nothing but its rows is taken.
-    pub chosen: Option<&'a PlanAllowlist>,
+    pub plan_allowlist: Option<&'a PlanAllowlist>,
 }
 
 /// What is known of one manifest.
@@ -125,7 +125,7 @@ pub struct ManifestSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassResult {
     /// Whether the folder was there.
-    pub there: bool,
+    pub is_folder_present: bool,
     /// Rows that made a new job, or made one start over.
     pub admitted: u64,
     /// Rows of what was gone through.
@@ -152,7 +152,7 @@ impl SourceManifests {
     }
 
     /// Each manifest as it is known now.
-    pub fn told(&self) -> Vec<ManifestSummary> {
+    pub fn summaries(&self) -> Vec<ManifestSummary> {
         let known = self.known();
         let told = |(manifest, known): (&RelPath, &Known)| ManifestSummary {
             manifest: manifest.clone(),
@@ -167,10 +167,10 @@ impl SourceManifests {
     ///
     /// # Errors
     /// The store's.
-    pub async fn keep(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
+    pub async fn run(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
         loop {
             let begun = context.clock.uptime();
-            self.look(context).await?;
+            self.run_due(context).await?;
             let took = context.clock.uptime().since(begun);
             context.clock.sleep(LOOK.max(took * 20)).await;
         }
@@ -181,14 +181,14 @@ impl SourceManifests {
     /// # Errors
     /// The store's.
     pub async fn once(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
-        let mut all = PassResult { there: true, admitted: 0, rows: 0, unsettled: None };
+        let mut all = PassResult { is_folder_present: true, admitted: 0, rows: 0, unsettled: None };
         loop {
-            let looked = self.look(context).await?;
+            let looked = self.run_due(context).await?;
             all.admitted += looked.admitted;
             all.rows += looked.rows;
-            all.there &= looked.there;
+            all.is_folder_present &= looked.is_folder_present;
             match looked.unsettled {
-                Some(wait) if all.there => context.clock.sleep(wait.max(Duration::from_millis(10))).await,
+                Some(wait) if all.is_folder_present => context.clock.sleep(wait.max(Duration::from_millis(10))).await,
                 _ => return Ok(all),
             }
         }
@@ -198,21 +198,21 @@ impl SourceManifests {
     ///
     /// # Errors
     /// The store's.
-    pub async fn look(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
-        let mut looked = PassResult { there: false, admitted: 0, rows: 0, unsettled: None };
-        let _scanning = self.mount.scans().scanning();
-        if self.mount.there_now().await.is_err() {
+    pub async fn run_due(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
+        let mut looked = PassResult { is_folder_present: false, admitted: 0, rows: 0, unsettled: None };
+        let _scanning = self.mount.scans().begin_first_scan();
+        if self.mount.check_now().await.is_err() {
             return Ok(looked);
         }
-        looked.there = true;
+        looked.is_folder_present = true;
         let lists = Arc::clone(self);
         let found = blocking(move || find(lists.mount.source(), lists.mount.disk_at(&RelPath::new("")))).await;
-        if self.mount.there_now().await.is_err() {
-            return Ok(PassResult { there: false, ..looked });
+        if self.mount.check_now().await.is_err() {
+            return Ok(PassResult { is_folder_present: false, ..looked });
         }
-        let is_whole = found.troubles.is_empty();
+        let is_whole = found.problems.is_empty();
         let there = self.note(found, context.clock.now()).await;
-        if is_whole && context.chosen.is_none() && self.has_lost_a_list(&there) {
+        if is_whole && context.plan_allowlist.is_none() && self.has_lost_a_list(&there) {
             self.end_removed_lists(context, &there).await?;
         }
         let (due, unsettled) = self.due(context).await?;
@@ -254,10 +254,10 @@ impl SourceManifests {
         }
         if !found.leftovers.is_empty() {
             // What cannot be removed does no harm.
-            blocking(move || found.leftovers.iter().for_each(|folder| drop(publish::sweep(folder)))).await;
+            blocking(move || found.leftovers.iter().for_each(|folder| drop(publish::remove_leftovers(folder)))).await;
         }
         let mut known = self.known();
-        let taken = found.taken.iter().map(|(manifest, ..)| manifest);
+        let taken = found.owned_by_others.iter().map(|(manifest, ..)| manifest);
         let there: BTreeSet<RelPath> = found.manifests.iter().map(|(found, _)| found).chain(taken).cloned().collect();
         known.retain(|manifest, _| there.contains(manifest));
         for (manifest, stamp) in found.manifests {
@@ -266,9 +266,9 @@ impl SourceManifests {
                 *one = Known::new(stamp, now);
             }
         }
-        for (manifest, stamp, earlier) in found.taken {
+        for (manifest, stamp, earlier) in found.owned_by_others {
             let one = known.entry(manifest.clone()).or_insert_with(|| Known::new(stamp, now));
-            let problem = taken_words(&earlier);
+            let problem = owned_by_other_message(&earlier);
             if one.problem.as_ref() != Some(&problem) {
                 let (source, reason) = (&self.mount.source().name, &problem);
                 tracing::error!(%source, %manifest, %reason, "scribed does not read a manifest for this source; jobs of its rows continue");
@@ -287,13 +287,13 @@ impl SourceManifests {
         let (disk, settle) = (self.mount.disk_at(&root), self.mount.settle_at(&root));
         let (mut due, mut unsettled) = (Vec::new(), None::<Duration>);
         for (manifest, known) in self.known().iter() {
-            if context.chosen.is_some_and(|chosen| !chosen.has_list(name, manifest)) {
+            if context.plan_allowlist.is_some_and(|chosen| !chosen.has_list(name, manifest)) {
                 continue;
             }
-            let by_looks = known.since.after(settle);
+            let by_looks = known.since.saturating_add(settle);
             let quiet = disk.quiet_at(&known.stamp, at, settle).map_or(by_looks, |quiet| quiet.min(by_looks));
             if quiet > at.now {
-                let wait = quiet.since(at.now);
+                let wait = quiet.duration_since(at.now);
                 unsettled = Some(unsettled.map_or(wait, |other| other.min(wait)));
                 continue;
             }
@@ -316,7 +316,7 @@ impl SourceManifests {
     fn is_scanned(&self, taken: &Taken, up: Uptime, wall: Timestamp) -> bool {
         match &self.mount.source().scan {
             Schedule::Every(every) => up.since(taken.at) >= *every,
-            Schedule::At(line) => slots::has_come(line, taken.wall, wall),
+            Schedule::At(line) => slots::has_slot_passed(line, taken.wall, wall),
         }
     }
 

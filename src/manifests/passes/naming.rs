@@ -3,7 +3,7 @@
 use crate::domain::job::Stamp;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::path::RelPath;
-use crate::manifests::format::columns::{ColumnContext, names, order};
+use crate::manifests::format::columns::{ColumnContext, names, parse_row};
 use crate::manifests::format::find::{RECEIPT, find, read};
 use crate::manifests::format::record::RowError;
 use crate::source::mount::source_mount::Mount;
@@ -25,7 +25,7 @@ pub struct NamingRow {
     /// As [`ManifestRow::number`].
     pub number: u64,
     /// What it orders, or everything that is wrong with it.
-    pub order: Result<ManifestRow, Vec<RowError>>,
+    pub row: Result<ManifestRow, Vec<RowError>>,
     /// What the row came back in last; `None` before that.
     pub receipt: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub struct NamedRecording {
 
 impl NamedRecording {
     /// About what lies at this absolute path, or this address. Blocks.
-    pub fn about(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let real = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
         Self { typed: path.to_owned(), real: real() }
     }
@@ -67,7 +67,7 @@ fn is_at(whole: &Path, real: &Path) -> bool {
 }
 
 /// The rows of a source's manifests that name it. What cannot be read names nothing. Blocks.
-pub fn naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
+pub fn rows_naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
     let found = find(source, mount.disk_at(&RelPath::new("")));
     found.manifests.iter().flat_map(|(manifest, stamp)| in_one(mount, manifest, *stamp, asked)).collect()
@@ -78,11 +78,11 @@ fn in_one(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecordin
     let (terms, mut found) = (ColumnContext { source, manifest, policy: &PathPolicy::new(source) }, Vec::new());
     let whole = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         if names(&record, &terms).is_some_and(|media| asked.is(&source.folder, &media)) {
-            let order = match (order(&record, &terms), wrong) {
+            let order = match (parse_row(&record, &terms), wrong) {
                 (order, None) => order,
                 (order, Some(wrong)) => Err(std::iter::once(wrong).chain(order.err().into_iter().flatten()).collect()),
             };
-            found.push(NamingRow { manifest: manifest.clone(), number: record.number, order, receipt: None });
+            found.push(NamingRow { manifest: manifest.clone(), number: record.number, row: order, receipt: None });
         }
         if found.len() < MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

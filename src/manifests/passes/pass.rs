@@ -1,10 +1,10 @@
 //! One pass over a manifest: each row becomes a job, or says why not, and comes back in the receipt.
 
-use super::keys::{AssignedNames, Name, OwnName, candidates, plain};
+use super::keys::{AssignedNames, Name, OwnName, candidates, own_key};
 use super::receipt::{Draft, RowResult};
 use super::removed::NamedJobs;
 use super::repeats::RepeatedRows;
-use super::rows::{ReadRow, gather, items, sight};
+use super::rows::{ReadRow, collect_repeats, items, sight};
 use super::{Known, PassContext, RowCounts, SourceManifests, Taken};
 use crate::blocking::{blocking, joined, spawn};
 use crate::domain::fault::FaultKind;
@@ -68,7 +68,7 @@ impl SourceManifests {
         };
         self.answered(manifest, draft.end().await);
         if is_first {
-            if context.chosen.is_none() {
+            if context.plan_allowlist.is_none() {
                 self.end_removed_rows(context, manifest, &named).await?;
             }
             let RowCounts { rows, wrong, repeated, awaited, .. } = sum;
@@ -115,7 +115,7 @@ impl SourceManifests {
 
     async fn gather(self: &Arc<Self>, manifest: &RelPath, stamp: Stamp) -> Result<Gathered, String> {
         let (lists, manifest) = (Arc::clone(self), manifest.clone());
-        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_, _| {})).await;
+        let gathered = blocking(move || collect_repeats(&lists.mount, &manifest, stamp, &mut |_, _| {})).await;
         gathered.map(|(form, repeats)| (form, Arc::new(repeats)))
     }
 
@@ -149,7 +149,7 @@ impl SourceManifests {
                 {
                     self.tell_wrong(manifest, wrong);
                 }
-                if let (Some(denied), Ok(row)) = (&item.denied, &item.order) {
+                if let (Some(denied), Ok(row)) = (&item.denied, &item.row) {
                     held += 1;
                     if tells && held <= TOLD {
                         self.tell_held(manifest, row, denied);
@@ -162,7 +162,7 @@ impl SourceManifests {
         Ok(match joined(reading).await {
             Ok(_) => Ok((sum, draft, named)),
             Err(problem) => {
-                draft.give_up().await;
+                draft.discard().await;
                 Err(problem)
             }
         })
@@ -177,7 +177,7 @@ impl SourceManifests {
 
     fn tell_held(&self, manifest: &RelPath, row: &ManifestRow, denied: &Denied) {
         let source = self.mount.source();
-        let (name, number, reason) = (&source.name, row.number, denied.words(source));
+        let (name, number, reason) = (&source.name, row.number, denied.describe(source));
         tracing::warn!(source = %name, %manifest, row = number, %reason, "a row of a manifest waits for a setting in jobs.toml; other rows continue");
     }
 
@@ -196,23 +196,25 @@ impl SourceManifests {
         (given, named): (&mut AssignedNames, &mut NamedJobs),
         admitted: &mut u64,
     ) -> Result<RowResult<'i>, StoreError> {
-        let row = match &item.order {
+        let row = match &item.row {
             Ok(row) => row,
             Err(wrong) => {
                 return Ok(self.bought_before(context, item, given).await?.unwrap_or(RowResult::Wrong(wrong)));
             }
         };
         let source = &self.mount.source().name;
-        let known = context.store.find(&plain(source, row)).await?.and_then(|job| job.row);
+        let known = context.store.find(&own_key(source, row)).await?.and_then(|job| job.row);
         let own_name = OwnName::of(known.as_deref(), &row.manifest);
         let key = match given.name(source, row, own_name, repeats) {
             Name::Key(key) => key,
             Name::Repeats(first) => return Ok(RowResult::Repeats(first)),
         };
         let seen = item.seen();
-        let key = context.chosen.and_then(|chosen| as_planned(chosen, source, row, seen)).unwrap_or(key);
+        let key = context.plan_allowlist.and_then(|chosen| as_planned(chosen, source, row, seen)).unwrap_or(key);
         named.add(&key);
-        if let Some(chosen) = context.chosen.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row))) {
+        if let Some(chosen) =
+            context.plan_allowlist.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row)))
+        {
             match context.store.find(&key).await? {
                 None => return Ok(RowResult::LeftOut),
                 // It is not as it was planned: that is noted, so that nothing is bought for it.
@@ -220,7 +222,7 @@ impl SourceManifests {
                 Some(job) => return Ok(self.of_job(job, item)),
             }
         }
-        let sight = if item.denied.is_some() { RowSight::Unknown } else { sight(item.looked.as_ref()) };
+        let sight = if item.denied.is_some() { RowSight::Unknown } else { sight(item.file_look.as_ref()) };
         let (now, due) = self.first_look(context, sight);
         let admission = context.store.admit_row(&key, row, sight, now, due).await?;
         let id = admission.id();
@@ -244,10 +246,10 @@ impl SourceManifests {
         item: &'i ReadRow,
         given: &mut AssignedNames,
     ) -> Result<Option<RowResult<'i>>, StoreError> {
-        let Some(row) = &item.of_old else { return Ok(None) };
+        let Some(row) = &item.row_any_extension else { return Ok(None) };
         for key in candidates(&self.mount.source().name, row) {
             let Some(job) = context.store.find(&key).await? else { continue };
-            let is_theirs = |known: &ManifestRow| known.manifest == row.manifest && known.orders_as(row);
+            let is_theirs = |known: &ManifestRow| known.manifest == row.manifest && known.requests_same_as(row);
             if job.row.as_deref().is_some_and(is_theirs) && has_bought(&job) {
                 let earlier = given.earlier(row).map(RowResult::Repeats);
                 return Ok(Some(earlier.unwrap_or_else(|| RowResult::Job(Box::new(job), false))));
@@ -262,15 +264,15 @@ impl SourceManifests {
         let (at, settle, disk) = (context.clock.moment(), self.mount.settle_at(&root), self.mount.disk_at(&root));
         let quiet = |stamp| disk.quiet_at(&stamp, at, settle);
         let due = match seen {
-            RowSight::File(stamp) => quiet(stamp).map_or(at.now.after(settle), |quiet| quiet.max(at.now)),
-            RowSight::Nothing => at.now.after(AWAITED),
+            RowSight::File(stamp) => quiet(stamp).map_or(at.now.saturating_add(settle), |quiet| quiet.max(at.now)),
+            RowSight::Nothing => at.now.saturating_add(AWAITED),
             RowSight::Unknown => at.now,
         };
         (at.now, due)
     }
 
     fn of_job<'i>(&self, job: Job, item: &ReadRow) -> RowResult<'i> {
-        let is_file = item.order.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
+        let is_file = item.row.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
         let waits = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
         let is_missed = waits || item.seen().is_none() && item.denied.is_none();
         let awaited = !job.stage.is_end() && is_file && is_missed;

@@ -10,11 +10,11 @@ use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::reason::reason;
 use crate::manifests::format::find::RECEIPT;
-use crate::manifests::format::record::{Form, OURS, RawRow, RowError, all_wrong, plain};
+use crate::manifests::format::record::{Form, OURS, RawRow, RowError, join_errors, normalize_column};
 use crate::manifests::format::text::Encoding;
 use crate::output::publish::PlaceError;
 use crate::output::table::{TableKeeper, TablePiece, write_table};
-use crate::source::place::{below, full_path, outputs_beside};
+use crate::source::place::{full_path, outputs_beside, resolve_below};
 use crate::wire::timestamps;
 use std::ffi::OsString;
 use std::io;
@@ -76,7 +76,7 @@ impl Draft {
         let (to, pieces) = mpsc::channel(4);
         let (theirs, of) = (Arc::clone(lists), manifest.clone());
         let writing = spawn(move || theirs.write(&of, pieces));
-        let is_theirs = |name: &&Arc<str>| !plain(name).starts_with(OURS);
+        let is_theirs = |name: &&Arc<str>| !normalize_column(name).starts_with(OURS);
         let columns: Vec<Arc<str>> = form.columns.iter().filter(is_theirs).cloned().collect();
         let start = if form.marked { "\u{feff}".as_bytes().to_vec() } else { Vec::new() };
         let rows = writer(form.delimiter, start);
@@ -133,7 +133,7 @@ impl Draft {
     }
 
     /// Nothing appears.
-    pub async fn give_up(self) {
+    pub async fn discard(self) {
         self.to.send(TablePiece::GivenUp).await.ok();
         joined(self.writing).await.ok();
     }
@@ -149,7 +149,7 @@ impl Draft {
         match answer {
             RowResult::Wrong(wrong) => {
                 set("state", "wrong".to_owned());
-                set("reason", all_wrong(wrong));
+                set("reason", join_errors(wrong));
                 set("fault", "row".to_owned());
             }
             RowResult::Repeats(first) => {
@@ -172,7 +172,7 @@ impl Draft {
         set("state", job.stage.kind().name().to_owned());
         set("reason", reason(job));
         set("job", job.id.to_string());
-        set("service", job.stage.order().map(|order| order.service.to_string()).unwrap_or_default());
+        set("service", job.stage.purchase_key().map(|order| order.service.to_string()).unwrap_or_default());
         set("transcription", job.stage.transcription().map(ToString::to_string).unwrap_or_default());
         set("outputs", self.outputs(job));
         set("language", job.language.clone().unwrap_or_default());
@@ -187,7 +187,7 @@ impl Draft {
         }
         set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
         set("since", timestamps::format(job.since));
-        set("missing", job.without().unwrap_or_default());
+        set("missing", job.missing_names().unwrap_or_default());
     }
 
     /// From the manifest's folder where they lie below it.
@@ -210,15 +210,15 @@ impl SourceManifests {
         manifest: &RelPath,
         mut pieces: mpsc::Receiver<TablePiece>,
     ) -> Result<Option<OsString>, PlaceError> {
-        let path = below(&self.mount.source().folder, manifest);
+        let path = resolve_below(&self.mount.source().folder, manifest);
         let (folder, name) = (path.parent(), path.file_name());
         let numbered = (2..=NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
         let ends = std::iter::once(format!("{RECEIPT}csv")).chain(numbered);
         let names: Vec<OsString> =
             ends.map(|end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat())).collect();
-        let is_ours = |hash: &Hash| self.ours(manifest).contains(hash);
+        let is_ours = |hash: &Hash| self.own_receipts(manifest).contains(hash);
         let announce = |hash: Hash| -> io::Result<()> { self.announce(manifest, hash) };
-        let is_right = || self.mount.there_blocking().is_ok();
+        let is_right = || self.mount.check_writable_blocking().is_ok();
         let keeper = TableKeeper { is_right: &is_right, names: &names, is_ours: &is_ours, announce: &announce };
         // Whoever may read the list may read its receipt.
         write_table(&folder, access_of(&path).ok(), &keeper, || pieces.blocking_recv().unwrap_or(TablePiece::GivenUp))

@@ -29,7 +29,7 @@ impl NamedJobs {
 
     /// A row that is wrong names this recording: whatever was ordered for it before goes on.
     pub(crate) fn add_recording(&mut self, source: &SourceName, manifest: &RelPath, media: &RowMedia) {
-        let row = ManifestRow::bare(manifest.clone(), 0, media.clone());
+        let row = ManifestRow::minimal(manifest.clone(), 0, media.clone());
         candidates(source, &row).iter().for_each(|key| self.add(key));
     }
 

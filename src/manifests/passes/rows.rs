@@ -5,13 +5,13 @@ use super::repeats::{RepeatCollector, RepeatedRows};
 use crate::domain::job::Stamp;
 use crate::domain::manifest_row::{ManifestRow, RowMedia, RowSight};
 use crate::domain::path::RelPath;
-use crate::manifests::format::columns::{ColumnContext, names, of_media, of_old, order};
+use crate::manifests::format::columns::{ColumnContext, media_error, names, parse_row, parse_row_any_extension};
 use crate::manifests::format::find::read;
 use crate::manifests::format::record::{Form, RawRow, RowError};
-use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::metadata::stamp::{FileLook, stat};
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::{Denied, PathHold, PathPolicy};
-use crate::source::place::named_by_row;
+use crate::source::place::row_file;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -20,15 +20,15 @@ pub struct ReadRow {
     /// As it is written.
     pub record: RawRow,
     /// What it orders, or everything that is wrong with it.
-    pub order: Result<ManifestRow, Vec<RowError>>,
+    pub row: Result<ManifestRow, Vec<RowError>>,
     /// What stands where its file should be; `None` where it names none, nothing that can be understood, or what it may
     /// not name.
-    pub looked: Option<io::Result<FileLook>>,
+    pub file_look: Option<io::Result<FileLook>>,
     /// Why nothing is done about it before the configuration is another.
     pub denied: Option<Denied>,
     /// What it orders, where all that is wrong with it is the ending of its recording: an older release may have taken
     /// it in, and bought it.
-    pub of_old: Option<ManifestRow>,
+    pub row_any_extension: Option<ManifestRow>,
     /// The recording that it names, where something is wrong with it.
     pub names: Option<RowMedia>,
 }
@@ -36,7 +36,7 @@ pub struct ReadRow {
 impl ReadRow {
     /// Its file, where that is there.
     pub fn seen(&self) -> Option<Stamp> {
-        sight(self.looked.as_ref()).stamp()
+        sight(self.file_look.as_ref()).stamp()
     }
 }
 
@@ -54,7 +54,7 @@ pub fn sight(looked: Option<&io::Result<FileLook>>) -> RowSight {
 ///
 /// # Errors
 /// In words, why nothing of it can be believed.
-pub fn gather(
+pub fn collect_repeats(
     mount: &Mount,
     manifest: &RelPath,
     stamp: Stamp,
@@ -64,7 +64,7 @@ pub fn gather(
     let policy = PathPolicy::new(source);
     let terms = ColumnContext { source, manifest, policy: &policy };
     let form = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, _| {
-        if let Ok(row) = order(&record, &terms) {
+        if let Ok(row) = parse_row(&record, &terms) {
             gathering.add(&row);
             on_row(&row, &policy);
         }
@@ -88,27 +88,32 @@ pub fn items(
     let terms = ColumnContext { source, manifest, policy: &policy };
     read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         let is_cut = wrong.is_some();
-        let order = match (order(&record, &terms), wrong) {
+        let order = match (parse_row(&record, &terms), wrong) {
             (Ok(row), None) => Ok(row),
             (Ok(_), Some(wrong)) => Err(vec![wrong]),
             (Err(_), Some(wrong)) if record.cells.is_empty() => Err(vec![wrong]),
             (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
         };
-        on_item(match order.map(|row| (looked_by(&policy, mount, &row), row)) {
+        on_item(match order.map(|row| (look_with_policy(&policy, mount, &row), row)) {
             Ok((Ok(looked), row)) => {
-                ReadRow { record, order: Ok(row), looked, denied: None, of_old: None, names: None }
+                ReadRow { record, row: Ok(row), file_look: looked, denied: None, row_any_extension: None, names: None }
             }
             Ok((Err(Denied::Refused(words)), row)) => {
-                let (wrong, names) = (vec![of_media(&record, words)], Some(row.media));
-                ReadRow { order: Err(wrong), record, looked: None, denied: None, of_old: None, names }
+                let (wrong, names) = (vec![media_error(&record, words)], Some(row.media));
+                ReadRow { row: Err(wrong), record, file_look: None, denied: None, row_any_extension: None, names }
             }
-            Ok((Err(denied), row)) => {
-                ReadRow { record, order: Ok(row), looked: None, denied: Some(denied), of_old: None, names: None }
-            }
+            Ok((Err(denied), row)) => ReadRow {
+                record,
+                row: Ok(row),
+                file_look: None,
+                denied: Some(denied),
+                row_any_extension: None,
+                names: None,
+            },
             Err(wrong) => {
-                let of_old = if is_cut { None } else { of_old(&record, &terms) };
+                let of_old = if is_cut { None } else { parse_row_any_extension(&record, &terms) };
                 let names = names(&record, &terms);
-                ReadRow { record, order: Err(wrong), looked: None, denied: None, of_old, names }
+                ReadRow { record, row: Err(wrong), file_look: None, denied: None, row_any_extension: of_old, names }
             }
         })
     })
@@ -121,15 +126,15 @@ pub type MediaLook = Option<io::Result<FileLook>>;
 ///
 /// # Errors
 /// Why it may not; nothing is looked at then.
-pub fn looked(mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
-    looked_by(&PathPolicy::new(mount.source()), mount, row)
+pub fn look_for_file(mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
+    look_with_policy(&PathPolicy::new(mount.source()), mount, row)
 }
 
 /// As [`looked`], for many rows of one source. Blocks.
 ///
 /// # Errors
 /// As [`looked`].
-pub fn looked_by(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
+pub fn look_with_policy(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
     match policy.row(row) {
         // As any other file that cannot be looked at now.
         Err(Denied::Held(PathHold::Unknown { why, .. })) => {
@@ -141,6 +146,6 @@ pub fn looked_by(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> R
 
 fn look_at(mount: &Mount, row: &ManifestRow) -> MediaLook {
     let RowMedia::File(path) = &row.media else { return None };
-    let path = named_by_row(mount.source(), path);
-    Some(look(&path, mount.disk_of_path(&path)))
+    let path = row_file(mount.source(), path);
+    Some(stat(&path, mount.disk_of_path(&path)))
 }

@@ -50,7 +50,7 @@ impl Excess {
 impl BudgetGate {
     /// A result came, and with it its bill: what exceeds the reservation is told. Without a budget nobody minds.
     pub fn record_bill(&self, job: &Job, audio: &AudioAmount, now: Timestamp) {
-        let bill = audio.billed.or_else(|| audio.to_reserve());
+        let bill = audio.billed.or_else(|| audio.reservation_millis());
         if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, self.is_set()) {
             self.excess().note(job, charge, billed, now);
         }
@@ -84,8 +84,8 @@ impl ExcessLog {
     /// How long until something has to be told.
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let gathered = self.gathered();
-        let gathers = gathered.since?.after(GATHERED).since(now);
-        let is_silent = gathered.told.map(|told| told.after(SILENT).since(now)).unwrap_or_default();
+        let gathers = gathered.since?.saturating_add(GATHERED).duration_since(now);
+        let is_silent = gathered.told.map(|told| told.saturating_add(SILENT).duration_since(now)).unwrap_or_default();
         Some(gathers.max(is_silent))
     }
 

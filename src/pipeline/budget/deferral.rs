@@ -49,15 +49,15 @@ impl ExhaustedBudgets {
 
 impl BudgetGate {
     pub(super) fn defer(&self, job: &Job, over: BudgetExceeded, now: Timestamp) -> Deferral {
-        let until = over.opens();
+        let until = over.fits_at();
         let left = over.left;
         // What never fits waits for a person, and stands in nobody's way.
         let fault = Fault {
-            asks: over.asks(),
+            asks: over.needs_person(),
             need: Some(over.need),
             ..Fault::new(FaultKind::Budget, self.describe(&over), now)
         };
-        if !over.is_hopeless() {
+        if !over.exceeds_whole_limit() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();
             // Once for each budget, until it is there again.

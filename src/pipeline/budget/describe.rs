@@ -1,6 +1,6 @@
 //! Budgets in words.
 
-use crate::domain::budget::{BudgetExceeded, Period, fits};
+use crate::domain::budget::{BudgetExceeded, Period, check_accounts};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -13,13 +13,13 @@ impl BudgetGate {
     pub(super) fn describe(&self, over: &BudgetExceeded) -> String {
         let [need, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
         let setting = over.limit.setting();
-        if over.is_hopeless() {
+        if over.exceeds_whole_limit() {
             return format!(
                 "it needs {need} of billed audio, more than {setting} ever allows ({allowed}): raise that setting, then `scribed reload`; other jobs continue"
             );
         }
-        let again = match (over.opens(), over.limit.period) {
-            (Some(at), _) => format!("the job continues at {}", Zone::UTC.shown(at)),
+        let again = match (over.fits_at(), over.limit.period) {
+            (Some(at), _) => format!("the job continues at {}", Zone::UTC.format_minute(at)),
             (None, Period::Run) => "the job continues with the next run".to_owned(),
             (None, _) => "the job continues when you raise the budget and `scribed reload`".to_owned(),
         };
@@ -44,7 +44,7 @@ impl BudgetGate {
         let words =
             "the budget is used up by other jobs: `scribed status` shows what is left and when the next period begins";
         let (until, fault) = (self.next_opening(now), Fault::new(FaultKind::Budget, words, now));
-        Ok(job.resting(until, Some(fault)))
+        Ok(job.deferred(until, Some(fault)))
     }
 
     async fn with_current_amounts(
@@ -59,13 +59,13 @@ impl BudgetGate {
             // Nothing has to be known where nothing limits it.
             None if accounts.is_empty() => Ok(()),
             None => return Ok(job),
-            Some(need) => fits(accounts, need),
+            Some(need) => check_accounts(accounts, need),
         };
         Ok(match over {
-            Ok(()) => job.resting(Some(now), None),
+            Ok(()) => job.deferred(Some(now), None),
             Err(over) => {
-                let fault = Fault { words: self.describe(&over), asks: over.asks(), ..fault };
-                job.resting(over.opens(), Some(fault))
+                let fault = Fault { words: self.describe(&over), asks: over.needs_person(), ..fault };
+                job.deferred(over.fits_at(), Some(fault))
             }
         })
     }

@@ -124,7 +124,7 @@ impl BudgetGate {
 
     /// What a purchase for this source has to fit into now.
     pub fn limits_for(&self, source: &SourceName, now: Timestamp) -> Vec<BudgetLimit> {
-        self.budget.wall(source, self.zone.day(now), self.zone.month(now))
+        self.budget.limits_for_source(source, self.zone.day(now), self.zone.month(now))
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeMap<JobId, Refused>> {

@@ -113,7 +113,7 @@ mod tests {
         assert!(chosen.allows(&job("a", stamp)));
         assert!(!chosen.allows(&job("b", stamp)));
         assert!(!chosen.allows(&job("a", Stamp { mtime_ns: 9, ..stamp })));
-        let row = ManifestRow::bare(RelPath::new("l.csv"), 2, RowMedia::File(RelPath::new("c")));
+        let row = ManifestRow::minimal(RelPath::new("l.csv"), 2, RowMedia::File(RelPath::new("c")));
         chosen.add(&key("c"), &stamp, Some(&RowMark::of(&row)));
         let ordered = |row: &ManifestRow| Job { row: Some(Box::new(row.clone())), ..job("c", stamp) };
         assert!(chosen.allows(&ordered(&row)) && chosen.allows(&ordered(&ManifestRow { number: 9, ..row.clone() })));

@@ -1,7 +1,7 @@
 //! What follows when a reservation is released. The store releases it in the commit that ends the need of it, or that
 //! brings a lower bill (`domain/charge.rs`); here, those that were refused and fit now are due again.
 
-use crate::domain::budget::{BudgetExceeded, fits};
+use crate::domain::budget::{BudgetExceeded, check_accounts};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::pipeline::budget::BudgetGate;
 use crate::store::contract::{Store, StoreError};
@@ -22,7 +22,7 @@ impl BudgetGate {
             if !by_source.contains_key(&source) {
                 by_source.insert(source.clone(), store.accounts(&self.limits_for(&source, now)).await?);
             }
-            match fits(by_source[&source].clone(), need) {
+            match check_accounts(by_source[&source].clone(), need) {
                 Ok(()) => {
                     self.refused().remove(&id);
                     store.wake(id, now).await?;

@@ -1,7 +1,7 @@
 //! Reserves what a job is expected to cost: before its upload, and once more right before its create.
 
 use crate::clock::Clock;
-use crate::domain::budget::{BudgetExceeded, fits};
+use crate::domain::budget::{BudgetExceeded, check_accounts};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -37,7 +37,7 @@ impl BudgetGate {
         if self.limits_for(&job.key.source, clock.now()).is_empty() {
             return Ok(None);
         }
-        let known = job.held().and_then(|held| held.reserved);
+        let known = job.reservation().and_then(|held| held.reserved);
         let need = match known {
             Some(need) => Some(need),
             None => self.measure_length(mount, job, pick, clock).await,
@@ -68,8 +68,8 @@ impl BudgetGate {
         (service, service_date): (&ServiceName, Option<Timestamp>),
         now: Timestamp,
     ) -> Result<Option<Deferral>, StoreError> {
-        let said = job.stage.audio().and_then(|audio| audio.to_reserve());
-        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced_length(job));
+        let said = job.stage.audio().and_then(|audio| audio.reservation_millis());
+        let need = said.or_else(|| job.reservation().and_then(|held| held.reserved)).or_else(|| announced_length(job));
         if need.is_none() && !self.limits_for(&job.key.source, now).is_empty() {
             return Ok(Some(unknown_length(job, now)));
         }
@@ -101,7 +101,7 @@ impl BudgetGate {
         now: Timestamp,
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         store.skip_reservation(lease).await?;
-        Ok(fits(store.accounts(&self.limits_for(&job.key.source, now)).await?, 1))
+        Ok(check_accounts(store.accounts(&self.limits_for(&job.key.source, now)).await?, 1))
     }
 
     async fn measure_length(
@@ -119,7 +119,7 @@ impl BudgetGate {
         tokio::select! {
             biased;
             audio = (self.measure)(path, job.key.clone(), job.seen) => {
-                audio?.with_only(pick.and_then(TrackSelection::channels)).to_reserve()
+                audio?.with_only(pick.and_then(TrackSelection::channels)).reservation_millis()
             }
             () = clock.sleep(PATIENCE) => None,
         }

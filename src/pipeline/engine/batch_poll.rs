@@ -111,7 +111,7 @@ impl Engine {
             };
             let outcome = wait::pending(&self.wait_context(&parts), &claim.job, status.as_str(), false, now);
             if let StageOutcome::Sleep { until, reason } = outcome {
-                pending.push(Claimed { job: claim.job.resting(Some(until), reason), ..claim });
+                pending.push(Claimed { job: claim.job.deferred(Some(until), reason), ..claim });
             }
         }
         let saved = pending.len();

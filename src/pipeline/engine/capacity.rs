@@ -21,14 +21,14 @@ impl Engine {
             return Ok(());
         }
         let sources = parts.mounts.values().map(|mount| mount.source());
-        let policies: SchedulingPolicies = sources.map(|source| (source.name.clone(), source.standing)).collect();
+        let policies: SchedulingPolicies = sources.map(|source| (source.name.clone(), source.scheduling)).collect();
         parts.store.set_scheduling(policies).await?;
         *told = Some(parts);
         Ok(())
     }
 
     pub(super) fn is_of_backlog(&self, source: &SourceName) -> bool {
-        self.parts().mounts.get(source).is_some_and(|mount| mount.source().standing.lane == Lane::Backlog)
+        self.parts().mounts.get(source).is_some_and(|mount| mount.source().scheduling.lane == Lane::Backlog)
     }
 
     /// Whether a job is of the backlog, and nobody has put it before the others.

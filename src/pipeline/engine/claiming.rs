@@ -48,7 +48,7 @@ impl Engine {
             let some = match kind == StageKind::Probed && budget_gate.is_set() {
                 true => self.claim_in_line(may, wanted).await?,
                 false => {
-                    let claimed = store.claim(&[kind], may, now, now.after(LEASE), wanted).await?;
+                    let claimed = store.claim(&[kind], may, now, now.saturating_add(LEASE), wanted).await?;
                     OrderedClaims { claimed, waits_for_others: false }
                 }
             };
@@ -60,7 +60,7 @@ impl Engine {
             }
             // What a person took meanwhile, or what is not renewed, is claimed again.
             let leases: Vec<Lease> = passed_over.iter().map(|claim| claim.lease).collect();
-            let _ = store.renew(&leases, now.after(FOR_EVER)).await;
+            let _ = store.renew(&leases, now.saturating_add(FOR_EVER)).await;
         }
     }
 
@@ -72,9 +72,9 @@ impl Engine {
         let (pauses, exhausted) = (store.pauses().await?, budget_gate.exhausted(now));
         let windows = windows::closed(mounts, clock.wall());
         let is_coming = |group: &RouteKey| {
-            let (source, service) = (&group.source, routing.of(group));
+            let (source, service) = (&group.source, routing.service_of(group));
             let goes_on =
-                pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.covers(source);
+                pauses.for_source(source, now).is_none() && !windows.contains_key(source) && !exhausted.covers(source);
             let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
             goes_on && is_there && routing.services().contains(service) && budget_gate.is_served(service)
         };
@@ -94,7 +94,7 @@ impl Engine {
             is_coming: &is_coming,
             being_scanned: &being_scanned,
         };
-        let found = store.claim_in_budget_order(may, now, now.after(LEASE), room, &order).await?;
+        let found = store.claim_in_budget_order(may, now, now.saturating_add(LEASE), room, &order).await?;
         budget_gate.note_waiting(found.waits_for_others);
         Ok(found)
     }

@@ -23,7 +23,7 @@ const FOLDER_ASKED: Duration = Duration::from_secs(3600);
 
 impl Engine {
     pub(super) fn transition(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
-        job.on(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
+        job.apply(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
     }
 
     /// Commits what running the stage of a job came to; `None`: it panicked.
@@ -96,7 +96,7 @@ impl Engine {
             Submission::Unknown(intended, fault) => {
                 self.observe_fault(client, &fault);
                 self.observe_push_back(StageKind::Uploaded, &fault).await?;
-                let due = now.after(self.parts().terms.lag);
+                let due = now.saturating_add(self.parts().terms.lag);
                 self.commit_outcome(lease, *intended, StageOutcome::Rest(Some(due), fault)).await
             }
         }
@@ -136,11 +136,11 @@ impl Engine {
                 if job.stage.kind() == StageKind::Submitted {
                     self.observe_answer(&job);
                 }
-                job.resting(Some(until), reason)
+                job.deferred(Some(until), reason)
             }
-            StageOutcome::Rest(until, fault) => job.resting(until, Some(fault)),
+            StageOutcome::Rest(until, fault) => job.deferred(until, Some(fault)),
             StageOutcome::Step(event) | StageOutcome::StepThen(event, _) | StageOutcome::StepThenRest(event, ..)
-                if job.clone().on(event.clone(), now).is_err() =>
+                if job.clone().apply(event.clone(), now).is_err() =>
             {
                 let words = format!(
                     "internal error: the event {} does not apply to a job at stage {}",
@@ -152,7 +152,7 @@ impl Engine {
             StageOutcome::Step(event) => self.apply_event(job, event, None, now),
             StageOutcome::StepThen(event, due) => self.apply_event(job, event, Some(due), now),
             StageOutcome::StepThenRest(event, until, fault) => {
-                self.apply_event(job, event, None, now).resting(until, Some(fault))
+                self.apply_event(job, event, None, now).deferred(until, Some(fault))
             }
         };
         self.commit(lease, &job).await
@@ -167,9 +167,9 @@ impl Engine {
         }
         self.forget_faults(job.id);
         let before = job.clone();
-        let Ok(job) = job.on(event, now) else { return before };
+        let Ok(job) = job.apply(event, now) else { return before };
         match due {
-            Some(due) => job.resting(Some(due), None),
+            Some(due) => job.deferred(Some(due), None),
             None => job,
         }
     }
@@ -208,13 +208,13 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(way) {
-            return self.commit(lease, &job.resting(Some(now), None)).await;
+            return self.commit(lease, &job.deferred(Some(now), None)).await;
         }
         self.observe(Observation::Failed(&fault));
         self.observe_push_back(job.stage.kind(), &fault).await?;
         self.log_unwritable(&job, &fault);
         let failures = self.count_failure(&job, blames_the_service(&fault));
-        let next = now.after(self.gate.job_wait(&fault, failures.earlier));
+        let next = now.saturating_add(self.gate.job_wait(&fault, failures.earlier));
         let mut verdict = decide(&self.parts().retry, &fault, job.attempts, next);
         if failures.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
             verdict = RetryDecision::Fail; // others get through: it is this job's own fault after all
@@ -223,7 +223,7 @@ impl Engine {
             && matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited)
             && job.stage.kind() != StageKind::Fetched
         {
-            *at = (*at).max(now.after(FOLDER_ASKED));
+            *at = (*at).max(now.saturating_add(FOLDER_ASKED));
         }
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
         let job = match verdict {
@@ -232,10 +232,10 @@ impl Engine {
                     self.log_attempt(&job, &fault, (at, attempts), now);
                 }
                 let job = if dead { self.transition(job.clone(), JobEvent::Anew, now).unwrap_or(job) } else { job };
-                Job { attempts, ..job }.resting(Some(at), Some(fault))
+                Job { attempts, ..job }.deferred(Some(at), Some(fault))
             }
             RetryDecision::Fail => return self.commit_bug(lease, job, fault).await,
-            RetryDecision::Ask => job.resting(None, Some(fault)),
+            RetryDecision::Ask => job.deferred(None, Some(fault)),
         };
         self.commit(lease, &job).await
     }
@@ -244,11 +244,11 @@ impl Engine {
         let now = self.parts().clock.now();
         self.forget_faults(job.id);
         // A job past its intent cannot fail before it is known what was bought.
-        let failed = job.clone().on(JobEvent::Failed { fault: fault.clone() }, now);
+        let failed = job.clone().apply(JobEvent::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| {
-            let at = now.after(self.parts().retry.max);
+            let at = now.saturating_add(self.parts().retry.max);
             self.log_attempt(&job, &fault, (at, job.attempts), now);
-            job.resting(Some(at), Some(fault))
+            job.deferred(Some(at), Some(fault))
         });
         self.commit(lease, &job).await
     }
@@ -258,7 +258,7 @@ impl Engine {
         crash::point(Point::Committing(kind));
         self.parts().store.commit(lease, job, Hold::Release).await?;
         crash::point(Point::Committed(kind));
-        if !self.owns(&job.group()) {
+        if !self.owns(&job.route_key()) {
             self.parts().passing.pass();
         }
         self.count_end(job);

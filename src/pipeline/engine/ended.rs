@@ -26,11 +26,11 @@ impl Engine {
             biased;
             looked = medium.look() => looked,
             // The scan that finds it again looks at all.
-            _ = mount.lost() => return Ok(()),
+            _ = mount.wait_until_away() => return Ok(()),
         };
         let Ok(FileLook::File(stamp)) = looked else { return Ok(()) };
         // Another one may be shown by the bare mount point of a share that is away.
-        if job.is_file(&stamp) || mount.there_now().await.is_err() {
+        if job.matches_file(&stamp) || mount.check_now().await.is_err() {
             return Ok(());
         }
         let now = parts.clock.now();

@@ -44,7 +44,7 @@ impl Engine {
                 () = clock.sleep(LEASE / 3) => {}
                 () = self.recalled.notified() => {}
             }
-            let until = self.parts().clock.now().after(LEASE);
+            let until = self.parts().clock.now().saturating_add(LEASE);
             if !self.parts().store.renew(&[*lease], until).await?.is_empty() {
                 return Err(StoreError::LeaseLost(lease.job));
             }

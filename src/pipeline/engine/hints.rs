@@ -115,7 +115,7 @@ impl Engine {
         self.hints.keep_early(hint.clone());
         let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
         // Every engine hears it; one of them knows the job.
-        if job.as_ref().is_some_and(|job| !self.owns(&job.group())) {
+        if job.as_ref().is_some_and(|job| !self.owns(&job.route_key())) {
             self.hints.take_early(&[hint.clone(), hint.clone()]);
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Engine {
         let Some(id) = self.parts().store.job_awaiting(transcription).await? else { return Ok(()) };
         self.hints.take_early(&[hint.clone(), hint.clone()]);
         match self.parts().store.job(id).await? {
-            Some(job) if self.owns(&job.group()) => self.bring_forward(id, transcription).await.map(drop),
+            Some(job) if self.owns(&job.route_key()) => self.bring_forward(id, transcription).await.map(drop),
             _ => Ok(()),
         }
     }

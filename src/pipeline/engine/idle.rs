@@ -44,8 +44,9 @@ impl Engine {
     /// Whether something runs at the service whose result could be kept here, as far as this pass has met.
     async fn is_awaited(&self, began: Timestamp) -> Result<bool, StoreError> {
         let is_unwritable = |fault: &Fault| fault.kind == FaultKind::Unwritable && fault.at >= began;
-        let is_awaited =
-            |job: &Job| self.owns(&job.group()) && job.due.is_some() && !job.fault.as_ref().is_some_and(is_unwritable);
+        let is_awaited = |job: &Job| {
+            self.owns(&job.route_key()) && job.due.is_some() && !job.fault.as_ref().is_some_and(is_unwritable)
+        };
         let stages = vec![StageKind::Submitting, StageKind::Submitted];
         let mut filter = Filter { stages, after: None, limit: 1_000 };
         loop {
@@ -62,12 +63,12 @@ impl Engine {
     /// is for the next one: somebody has to do something about it first.
     async fn is_worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
         let now = self.parts().clock.now();
-        let until = now.after(wait);
+        let until = now.saturating_add(wait);
         let pauses = self.parts().store.pauses().await?;
         let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
         let shut = self.parts().budget_gate.exhausted(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.covers(&job.key.source);
-        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
         let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
@@ -77,7 +78,7 @@ impl Engine {
             filter.after = Some(last.id);
             let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
             let brings =
-                |job: &Job| self.owns(&job.group()) && soon(job) && !rests(job) && !waits_for_world(job, began);
+                |job: &Job| self.owns(&job.route_key()) && soon(job) && !rests(job) && !waits_for_world(job, began);
             if jobs.iter().any(brings) {
                 return Ok(true);
             }

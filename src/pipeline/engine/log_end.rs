@@ -18,7 +18,7 @@ impl Engine {
             Stage::Failed { fault, .. } => self.log_failed(job, fault),
             Stage::Skipped { why } => {
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                tracing::info!(target: FINISHED, job = %id, %source, %path, reason = %why.words(), "skipped");
+                tracing::info!(target: FINISHED, job = %id, %source, %path, reason = %why.describe(), "skipped");
             }
             _ => self.log_question(job),
         }
@@ -49,7 +49,7 @@ impl Engine {
     /// An attempt of the job's own was of no use, and another one follows.
     pub(super) fn log_attempt(&self, job: &Job, fault: &Fault, (at, attempts): (Timestamp, u32), now: Timestamp) {
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
-        let wait = humantime::format_duration(std::time::Duration::from_secs(at.since(now).as_secs()));
+        let wait = humantime::format_duration(std::time::Duration::from_secs(at.duration_since(now).as_secs()));
         let next =
             format!("scribed tries again in {wait} (attempt {} of {})", attempts + 1, self.parts().retry.attempts);
         tracing::info!(job = %id, %source, %path, %reason, %next, "an attempt failed");
@@ -58,12 +58,12 @@ impl Engine {
 
 fn log_written(job: &Job) {
     let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-    let outputs = job.outputs.iter().map(|output| output.shown()).collect::<Vec<_>>().join(", ");
+    let outputs = job.outputs.iter().map(|output| output.display_name()).collect::<Vec<_>>().join(", ");
     let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
     let charge = job.charges.last();
     let billed_seconds = charge.and_then(Charge::amount).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
-    let without = job.without().map(tracing::field::display);
+    let without = job.missing_names().map(tracing::field::display);
     let unread = job.unread();
     tracing::info!(
         target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, unread,
@@ -74,7 +74,7 @@ fn log_written(job: &Job) {
 /// From the submission to the outputs; `None` where it was not bought for this job.
 fn took(charge: &Charge, written: Timestamp) -> Option<f64> {
     let is_known = charge.state == State::Spent && charge.at != Charge::UNDATED;
-    is_known.then(|| (written.since(charge.at).as_secs_f64() * 10.0).round() / 10.0)
+    is_known.then(|| (written.duration_since(charge.at).as_secs_f64() * 10.0).round() / 10.0)
 }
 
 fn seconds(millis: u64) -> f64 {
@@ -84,7 +84,7 @@ fn seconds(millis: u64) -> f64 {
 /// What happens next to a job that failed.
 fn after_failure(job: &Job) -> String {
     let id = job.id;
-    let cost = if job.stage.revival_buys() { ", with another purchase" } else { "" };
+    let cost = if job.stage.retry_buys() { ", with another purchase" } else { "" };
     format!(
         "nothing by itself; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` acknowledges the \
          failure"

@@ -39,7 +39,8 @@ impl Engine {
         // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
         // service wants nothing it is asked nothing.
         if missed < lag || self.gate.permit(RequestKind::Read) != Permit::Granted {
-            let at = self.parts().clock.now().after(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
+            let at =
+                self.parts().clock.now().saturating_add(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
             let words = format!("{}; scribed searches the service's list for it", gone.words);
             return Ok(StageOutcome::Rest(Some(at), Fault { kind: FaultKind::Broken, words, ..gone }));
         }
@@ -55,7 +56,7 @@ impl Engine {
             Err(LostTranscription::Fault(fault)) => Err(StageStop::Fault(fault)),
             Err(LostTranscription::Unread(fault)) => {
                 self.observe_fault(&parts.client, &fault);
-                let at = now.after(self.gate.longest_wait(self.count_failure(job, false).earlier));
+                let at = now.saturating_add(self.gate.longest_wait(self.count_failure(job, false).earlier));
                 Ok(StageOutcome::Rest(Some(at), fault))
             }
         }

@@ -294,7 +294,7 @@ impl Engine {
 
     /// Whether a group is this engine's business.
     fn owns(&self, group: &RouteKey) -> bool {
-        self.parts().routing.of(group) == self.service()
+        self.parts().routing.service_of(group) == self.service()
     }
 
     /// Something new may be due: look now.

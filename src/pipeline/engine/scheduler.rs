@@ -8,7 +8,7 @@ use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
-use crate::domain::reason::is_paused;
+use crate::domain::reason::is_pausable;
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
 use crate::pipeline::stages::upload::extract_audio::ROOM_LOOKED_FOR;
@@ -71,7 +71,7 @@ impl WorkKind {
     /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
     /// has bought, or for its turn to buy.
     pub(super) fn rests_when_paused(job: &Job) -> bool {
-        is_paused(job) || job.stage.kind() == StageKind::Following
+        is_pausable(job) || job.stage.kind() == StageKind::Following
     }
 
     /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
@@ -162,18 +162,18 @@ impl Engine {
         let mut wake = self.try_or_wait(trial, running, busy);
         let trusted = self.may_buy(may_submit, running, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
-        wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
+        wake = earlier(wake, pauses.next_end(now).map(|end| end.duration_since(now)));
         let parts = self.parts();
         let windows = windows::closed(&parts.mounts, parts.clock.wall());
         wake = earlier(wake, self.opens(&windows));
         let shut = parts.budget_gate.exhausted(now);
-        wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.since(now)));
+        wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.duration_since(now)));
         parts.budget_gate.excess().tell(now, false);
         self.log_limit.tell(now, false);
         if until == Until::Stopped {
             wake = earlier(wake, parts.budget_gate.excess().due(now));
         }
-        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
         for (lane, kind) in WorkKind::CLAIMING {
             let is_out = lane.needs_service() && read != Permit::Granted;
             let may_not_submit = lane.submits() && !may_submit;
@@ -198,7 +198,7 @@ impl Engine {
                 };
                 if !full {
                     let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
-                    wake = earlier(wake, due.map(|due| due.since(self.parts().clock.now())));
+                    wake = earlier(wake, due.map(|due| due.duration_since(self.parts().clock.now())));
                 }
             }
         }
@@ -209,7 +209,7 @@ impl Engine {
 
     /// How long until the first of these windows may be open.
     fn opens(&self, windows: &ClosedWindows) -> Option<Duration> {
-        windows.values().min().map(|at| at.since(self.parts().clock.wall()).min(NAP))
+        windows.values().min().map(|at| at.duration_since(self.parts().clock.wall()).min(NAP))
     }
 
     async fn start(

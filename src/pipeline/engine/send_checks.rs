@@ -25,7 +25,7 @@ impl Engine {
         tokio::select! {
             biased;
             allowed = Self::check_path_policy(parts, mount, job) => allowed,
-            lost = mount.lost() => Err(away(lost)),
+            lost = mount.wait_until_away() => Err(away(lost)),
         }
     }
 
@@ -36,7 +36,7 @@ impl Engine {
 
     async fn check_path_policy(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
         let (source, of, elsewhere) = (Arc::clone(mount.source()), job.clone(), !parts.client.identity().is_own);
-        let judged = blocking(move || path_policy::of_job(&source, &of, elsewhere)).await;
+        let judged = blocking(move || path_policy::check_job(&source, &of, elsewhere)).await;
         judged.map_err(|denied| denied.fault(mount.source(), job, parts.clock.now()))
     }
 

@@ -22,7 +22,7 @@ impl Engine {
         tokio::select! {
             biased;
             outcome = stage_run => outcome,
-            lost = mount.lost() => Err(away(lost).into()),
+            lost = mount.wait_until_away() => Err(away(lost).into()),
         }
     }
 

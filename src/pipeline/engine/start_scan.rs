@@ -371,7 +371,7 @@ fn since(newest: &NewestPurchase, parts: &EngineParts) -> Option<Timestamp> {
 }
 
 fn scanned_so_far(ScanProgress { records, back_to }: ScanProgress) -> String {
-    let back = back_to.map(|date| format!(", back to {}", Zone::UTC.shown(date))).unwrap_or_default();
+    let back = back_to.map(|date| format!(", back to {}", Zone::UTC.format_minute(date))).unwrap_or_default();
     format!("{records} records read{back}")
 }
 

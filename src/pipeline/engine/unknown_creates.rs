@@ -28,7 +28,7 @@ impl Engine {
         let (ripe, unripe) = self.ripe(claims);
         for (claim, due) in unripe {
             let fault = claim.job.fault.clone();
-            still_ours(self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await)?;
+            still_ours(self.commit(&claim.lease, &claim.job.deferred(Some(due), fault)).await)?;
         }
         if ripe.is_empty() {
             return Ok(());
@@ -75,7 +75,7 @@ impl Engine {
             self.ask_queue(parts).await?;
             let witness = self.list_view().witness(parts.clock.uptime(), parts.terms.lag);
             // What the service keeps no more proves nothing.
-            let oldest_kept = parts.clock.now().before(parts.terms.retention);
+            let oldest_kept = parts.clock.now().saturating_sub(parts.terms.retention);
             let witness = witness.filter(|witness| witness.date.is_none_or(|date| date >= oldest_kept));
             let Some(witness) = witness else {
                 return Ok((self.scan_list(parts, oldest, false).await?, WitnessSight::NoWitness));
@@ -141,9 +141,9 @@ impl Engine {
                 _ => {}
             }
         }
-        let kept = parts.client.last_date().map(|date| date.before(parts.terms.retention));
+        let kept = parts.client.last_date().map(|date| date.saturating_sub(parts.terms.retention));
         let since = since.max(kept);
-        let scope = ScanScope { since, walk_limit: parts.terms.walk_limit, filter };
+        let scope = ScanScope { since, walk_limit: parts.terms.list_scan_limit, filter };
         list_scan::run(&ScanContext { client: &*parts.client, may: &may, progress: &progress }, scope).await
     }
 
@@ -157,7 +157,7 @@ impl Engine {
         for claim in claims {
             let lag = self.parts().terms.lag;
             let from = memory.creates.ripe_from(claim.job.id, now, self.started, lag, LEASE);
-            if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
+            if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.saturating_add(from.since(now)))) }
         }
         (ripe, unripe)
     }
@@ -165,7 +165,7 @@ impl Engine {
     pub(super) async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
         loop {
             self.parts().clock.sleep(LEASE / 3).await;
-            let until = self.parts().clock.now().after(LEASE);
+            let until = self.parts().clock.now().saturating_add(LEASE);
             let leases: Vec<Lease> = claims.iter().map(|claim| claim.lease).collect();
             // A job that a person took meanwhile is passed over when it is committed.
             self.parts().store.renew(&leases, until).await?;
@@ -175,7 +175,7 @@ impl Engine {
     async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         let Claimed { lease, job } = claim;
-        let Some(order) = job.stage.order().cloned() else { return Ok(()) };
+        let Some(order) = job.stage.purchase_key().cloned() else { return Ok(()) };
         match finding {
             Finding::Adopt(item) => {
                 tracing::info!(job = %job.id, transcription = %item.id, "the service had accepted an unknown create; scribed continues with its transcription");
@@ -202,11 +202,11 @@ impl Engine {
                 let words = "the service did not accept the create: its list does not have it; scribed sends it \
                              again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
-                let at = now.after(self.gate.longest_wait(failures.earlier));
-                self.commit(&lease, &back.resting(Some(at), Some(fault))).await
+                let at = now.saturating_add(self.gate.longest_wait(failures.earlier));
+                self.commit(&lease, &back.deferred(Some(at), Some(fault))).await
             }
             Finding::Unproven(why) => self.unproven(&lease, job, why, now).await,
-            Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
+            Finding::Ask(fault) => self.commit(&lease, &job.deferred(None, Some(fault))).await,
         }
     }
 
@@ -214,7 +214,7 @@ impl Engine {
     async fn unproven(&self, lease: &Lease, job: Job, why: &str, now: Timestamp) -> Result<(), StoreError> {
         let before = self.list_view().count_unproven(job.id);
         if before + 1 >= self.parts().retry.attempts {
-            return self.commit(lease, &job.resting(None, Some(unproven_for_good(why, now)))).await;
+            return self.commit(lease, &job.deferred(None, Some(unproven_for_good(why, now)))).await;
         }
         let lag = self.parts().terms.lag;
         let growth = Growth::doubling(lag, lag.saturating_mul(MOST_LAGS));
@@ -222,13 +222,13 @@ impl Engine {
         let words =
             format!("it is not known whether the service accepted the create: {why}; scribed reads the list again");
         let fault = Fault::new(FaultKind::Unknown, words, now);
-        self.commit(lease, &job.resting(Some(now.after(wait)), Some(fault))).await
+        self.commit(lease, &job.deferred(Some(now.saturating_add(wait)), Some(fault))).await
     }
 
     async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         if fault.blame() == Blame::Person {
-            return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
+            return self.commit(&claim.lease, &claim.job.deferred(None, Some(fault))).await;
         }
         let wait = self.gate.longest_wait(self.count_failure(&claim.job, false).earlier);
         let words = format!(
@@ -237,7 +237,7 @@ impl Engine {
             fault.words
         );
         let fault = Fault { words, ..fault };
-        self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
+        self.commit(&claim.lease, &claim.job.deferred(Some(now.saturating_add(wait)), Some(fault))).await
     }
 }
 

@@ -47,7 +47,7 @@ pub enum WitnessSight {
 /// Why the scan does not prove that, in words.
 pub fn proven(intent: &Intent, scan: &ListScan, sight: WitnessSight) -> Result<(), &'static str> {
     let reaches = |latest: crate::pipeline::recovery::list_scan::LatestCreation, margin| match intent.service_date {
-        Some(date) => latest.reaches(date.before(margin)),
+        Some(date) => latest.reaches(date.saturating_sub(margin)),
         None => latest.reaches(Timestamp(i64::MIN)),
     };
     if reaches(scan.unreadable, MARGIN) {
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn an_unreadable_record_prevents_the_proof_for_its_time_and_for_no_other() {
-        let before = LatestCreation::At(DATE.before(MARGIN + Duration::from_secs(1)));
-        let then = LatestCreation::At(DATE.before(Duration::from_secs(60)));
+        let before = LatestCreation::At(DATE.saturating_sub(MARGIN + Duration::from_secs(1)));
+        let then = LatestCreation::At(DATE.saturating_sub(Duration::from_secs(60)));
         for (latest, is_proof) in [(before, true), (then, false), (LatestCreation::Unknown, false)] {
             let scan = reaching(latest, LatestCreation::Never);
             assert_eq!(proven(&intent(Some(DATE)), &scan, WitnessSight::Shown).is_ok(), is_proof, "{latest:?}");
@@ -117,7 +117,7 @@ mod tests {
         let scan = reaching(LatestCreation::Never, LatestCreation::At(DATE));
         assert_eq!(proven(&intent(Some(DATE)), &scan, WitnessSight::Shown), Ok(()), "others use the account, too");
         assert!(proven(&intent(Some(DATE)), &scan, WitnessSight::NoWitness).is_err());
-        let earlier = reaching(LatestCreation::Never, LatestCreation::At(DATE.before(Duration::from_secs(61))));
+        let earlier = reaching(LatestCreation::Never, LatestCreation::At(DATE.saturating_sub(Duration::from_secs(61))));
         assert_eq!(proven(&intent(Some(DATE)), &earlier, WitnessSight::NoWitness), Ok(()));
     }
 

@@ -160,7 +160,7 @@ pub struct ScanContext<'d> {
 /// # Errors
 /// [`ScanFault`]: then nothing may be concluded from absence.
 pub async fn run(context: &ScanContext<'_>, scope: ScanScope) -> Result<ListScan, ScanFault> {
-    let mut scope = ScanScope { since: scope.since.map(|since| since.before(MARGIN)), ..scope };
+    let mut scope = ScanScope { since: scope.since.map(|since| since.saturating_sub(MARGIN)), ..scope };
     let mut limit = PAGE;
     let mut restarts = 0;
     loop {
@@ -182,7 +182,7 @@ async fn once(context: &ScanContext<'_>, scope: ScanScope, limit: u32) -> Result
         if pages >= if reader.is_seen_newest_first() { MOST_PAGES } else { scope.walk_limit } {
             return Err(ScanFault::TooLong);
         }
-        let after_date = scope.since.filter(|_| scope.filter).map(|since| since.before(FILTER_MARGIN));
+        let after_date = scope.since.filter(|_| scope.filter).map(|since| since.saturating_sub(FILTER_MARGIN));
         let query =
             ListQuery { offset: reader.offset, limit, after_date, before_date: reader.before, ..ListQuery::default() };
         let page = match context.client.list(&query).await {
@@ -297,7 +297,7 @@ impl Reader {
         match self.last_created.filter(|_| self.is_seen_newest_first() && self.offset > 0 && self.window.is_none()) {
             Some(last) if is_refusal => {
                 self.window = Some((self.offset, fault));
-                self.before = Some(last.after(WINDOW_OVERLAP));
+                self.before = Some(last.saturating_add(WINDOW_OVERLAP));
                 (self.offset, self.end, self.probe) = (0, 0, Probe::No);
                 Ok(())
             }

@@ -69,7 +69,7 @@ pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTree
     let mut newest: BTreeMap<PurchaseKey, (&Token, &ListItem)> = BTreeMap::new();
     let mut rounds: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
     for (token, item) in found {
-        let order = token.order(&identity.service);
+        let order = token.purchase_key(&identity.service);
         let age = |(token, item): &(&Token, &ListItem)| (item.created, token.round);
         let round = rounds.entry(order.clone()).or_default();
         *round = token.round.max(*round);
@@ -115,7 +115,7 @@ pub fn judge(
     if intent.key != identity.key {
         return ask("scribed sent the create with another key, and each key sees only its own transcriptions");
     }
-    if now.since(intent.sent_at) >= retention {
+    if now.duration_since(intent.sent_at) >= retention {
         return ask("the create is older than the service keeps records (`retention`)");
     }
     match absence::proven(intent, scan, sight) {

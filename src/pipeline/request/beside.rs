@@ -14,7 +14,7 @@ use crate::pipeline::stages::outcome::StageOutcome;
 use crate::source::filter::scribedignore::IgnoreFiles;
 use crate::source::metadata::sidecars;
 use crate::source::metadata::sidecars::Sidecar;
-use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::metadata::stamp::{FileLook, stat};
 use crate::source::mount::source_mount::Mount;
 use crate::source::place::{Recording, recording};
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ impl BesideSettings {
         };
         let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
         let ignored = || IgnoreFiles::new(&source.folder).rule_anywhere(whole, false).is_some();
-        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
+        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::find(&source.folder, &path) }
     }
 
     /// What becomes of a job that cannot go on now: it is to be passed over, or somebody is writing at its settings.
@@ -48,7 +48,7 @@ impl BesideSettings {
         }
         let at = clock.moment();
         let changed = sidecars::changed(self.sidecars.as_deref().unwrap_or_default())?;
-        let until = at.of_past(changed)?.after(mount.settle_of(job));
+        let until = at.of_past(changed)?.saturating_add(mount.settle_of(job));
         (until > at.now).then_some(StageOutcome::Sleep { until, reason: None })
     }
 }
@@ -63,7 +63,7 @@ fn path_in_folder(source: &Source, job: &Job) -> Option<RelPath> {
 pub async fn look_with_settings(mount: &Mount, medium: MediaFile, job: &Job) -> (io::Result<FileLook>, BesideSettings) {
     let (source, of) = (Arc::clone(mount.source()), job.clone());
     if let MediaFile::File { path, disk } = medium {
-        return blocking(move || (look(&path, disk), BesideSettings::read(&source, &of))).await;
+        return blocking(move || (stat(&path, disk), BesideSettings::read(&source, &of))).await;
     }
     let around = blocking(move || BesideSettings::read(&source, &of)).await;
     (medium.look().await, around)

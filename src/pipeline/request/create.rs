@@ -33,7 +33,7 @@ pub async fn create_request(
         None => Map::new(),
     };
     let cut = job.sent.as_ref().and_then(SentAudio::cut);
-    metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
+    metadata.insert(RESERVED_KEY.to_owned(), token.encode_with_part(cut).into());
     let callback = callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),

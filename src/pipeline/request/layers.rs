@@ -129,9 +129,9 @@ impl RequestLayers {
         }
         if let (Some(selection), Some(row)) = (&self.selection, self.row.as_ref().filter(|row| row.is_remote())) {
             let words = "its row names an address that the service fetches, and scribed cannot extract a part of it; move the row to a manifest of a source without `track` and `channels`";
-            return Err(failed(format!("asked for of its sound: {selection}; but {words} ({})", row.place())));
+            return Err(failed(format!("asked for of its sound: {selection}; but {words} ({})", row.location())));
         }
-        rendered.pick.clone_from(&self.selection);
+        rendered.track_selection.clone_from(&self.selection);
         // Before anything is paid: what was paid for must have a name.
         self.check_output_names(source).map_err(|problem| failed(problem.to_string()))?;
         Ok(rendered)

@@ -41,8 +41,8 @@ pub async fn refresh(
         return Ok(None);
     }
     // Where nobody knows what was sent, it is sent anew.
-    let is_other_sound =
-        new != *params && stored_params::load(files, params, now).map_or(true, |(_, pick)| pick != built.rendered.pick);
+    let is_other_sound = new != *params
+        && stored_params::load(files, params, now).map_or(true, |(_, pick)| pick != built.rendered.track_selection);
     Ok(Some(StageOutcome::Step(JobEvent::Remade { params: new, making: Box::new(built.record), is_other_sound })))
 }
 
@@ -58,7 +58,7 @@ pub async fn refresh_before_upload(
     (job, params): (&Job, &Hash),
 ) -> Result<Option<StageOutcome>, Fault> {
     let (now, bought) = (clock.now(), job.made_from.is_some());
-    if bought || now < job.since.after(RESTED) && files.order(params).is_ok() {
+    if bought || now < job.since.saturating_add(RESTED) && files.order(params).is_ok() {
         return Ok(None);
     }
     let (_, beside) = look_with_settings(mount, MediaFile::of(mount, job), job).await;

@@ -7,10 +7,10 @@ use crate::wire::params::{Params, Vocabulary};
 
 /// What the row says over its template, as anything else that is said of a recording.
 pub fn overlay(row: &ManifestRow) -> Overlay {
-    let mut overlay = Overlay::new(row.place());
+    let mut overlay = Overlay::new(row.location());
     overlay.template.clone_from(&row.template);
     if !row.languages.is_empty() {
-        overlay.say_languages(&row.languages);
+        overlay.set_languages(&row.languages);
     }
     overlay
 }

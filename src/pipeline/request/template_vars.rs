@@ -20,7 +20,7 @@ pub fn of_job(source: &Source, job: &Job) -> Vars {
     Vars {
         source: job.key.source.to_string(),
         language: said.or(source.language.clone()),
-        capture: source.capture.as_ref().map(|capture| capture.of(&vars.path)).unwrap_or_default(),
+        capture: source.capture.as_ref().map(|capture| capture.captures(&vars.path)).unwrap_or_default(),
         date: source.shared.zone.date(Timestamp(job.seen.mtime_ns.div_euclid(1_000_000))),
         env: source.shared.env.clone(),
         row: columns.map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect(),

@@ -7,12 +7,12 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;
 use crate::source::filter::own_outputs;
-use crate::source::filter::own_outputs::says_it_is_ours;
+use crate::source::filter::own_outputs::is_own_subtitle;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::outputs_beside;
 use crate::store::contract::Store;
@@ -112,7 +112,7 @@ pub async fn exclude_ours(
             return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
         }
         Err(error) => {
-            let words = format!("{UNLISTED}: {}", said(&error, &folder.full()));
+            let words = format!("{UNLISTED}: {}", describe_error(&error, &folder.full()));
             return Err(Fault::new(FaultKind::Unreadable, words, now));
         }
     };
@@ -169,19 +169,19 @@ pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelP
 pub async fn are_all_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
     let Storage::Bucket(bucket) = mount.storage() else {
         let folder = folder.clone();
-        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
+        return blocking(move || subtitles.iter().all(|path| is_own_subtitle(&folder, path))).await;
     };
     for path in subtitles {
         let with = |ext: &str| {
             let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
             RelPath::new(path.as_os_str().as_bytes())
         };
-        let vtt = bucket.piece(&with("vtt"), own_outputs::HEAD, false).await;
-        let is_ours = vtt.is_ok_and(|text| own_outputs::is_in_vtt(&text))
+        let vtt = bucket.read_range(&with("vtt"), own_outputs::HEAD, false).await;
+        let is_ours = vtt.is_ok_and(|text| own_outputs::vtt_has_provenance(&text))
             || bucket
-                .piece(&with("json"), own_outputs::TAIL, true)
+                .read_range(&with("json"), own_outputs::TAIL, true)
                 .await
-                .is_ok_and(|text| own_outputs::is_in_json(&text));
+                .is_ok_and(|text| own_outputs::json_has_provenance(&text));
         if !is_ours {
             return false;
         }

@@ -14,7 +14,7 @@ use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{JobId, Timestamp};
 use crate::durable_file::{self, Durability};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -122,7 +122,7 @@ impl InProgress {
     }
 
     fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
-        fs::create_dir_all(dir).map_err(at_state(dir))?;
+        fs::create_dir_all(dir).map_err(explain_state_at(dir))?;
         let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
         // What cannot be read accuses nobody.
         let known: Vec<(JobId, Suspect)> =
@@ -138,10 +138,10 @@ impl InProgress {
         }
         if !entries.is_empty() {
             // Before the entries are gone.
-            write(&suspects_file, &suspects).map_err(at_state(&suspects_file))?;
+            write(&suspects_file, &suspects).map_err(explain_state_at(&suspects_file))?;
         }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = file.map_err(at_state(&path))?;
+        let file = file.map_err(explain_state_at(&path))?;
         Ok(Self::of(Some(file), suspects_file, suspects, started))
     }
 

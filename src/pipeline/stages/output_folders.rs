@@ -140,7 +140,7 @@ impl OutputFolders {
         let fault = Fault::new(FaultKind::Unwritable, words, now);
         match self.is_scout(&folder, job.id, clock.uptime()) {
             true => Err(fault),
-            false => Ok(Some(Deferral { until: Some(now.after(OTHERS_ASK)), fault })),
+            false => Ok(Some(Deferral { until: Some(now.saturating_add(OTHERS_ASK)), fault })),
         }
     }
 
@@ -323,8 +323,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String> {
     let source = mount.source();
     // What a command ordered may go there, too.
-    if source.place.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
-        mount.place_ready().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
+    if source.output_folder.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
+        mount.check_output_folder().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
     }
     let file = match recording(source, job) {
         Recording::File(path) => Some(path),

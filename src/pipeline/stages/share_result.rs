@@ -25,9 +25,9 @@ pub async fn run(
     let now = clock.now();
     let leader = store.job(owner).await.map_err(|error| store_fault(&error, now))?;
     let origin = leader.as_ref().and_then(|leader| leader.bought_at.clone());
-    let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.lead(order));
+    let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.leader_state(order));
     Ok(match lead {
-        LeaderState::Wait => StageOutcome::Sleep { until: now.after(NET), reason: None },
+        LeaderState::Wait => StageOutcome::Sleep { until: now.saturating_add(NET), reason: None },
         LeaderState::Share(transcription) => {
             StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round: job.round, origin })
         }

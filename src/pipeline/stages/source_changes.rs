@@ -17,7 +17,7 @@ use crate::source::mount::source_mount::Mount;
 /// # Errors
 /// A fault where the source's folder is away.
 pub async fn file_changed(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
-    mount.there_now().await.map_err(|away| folder_away(&away, now))?;
+    mount.check_now().await.map_err(|away| folder_away(&away, now))?;
     Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
 }
 
@@ -32,13 +32,13 @@ pub async fn file_missing(
     now: Timestamp,
 ) -> Result<StageOutcome, Fault> {
     if !matches!(seen, Ok(FileLook::File(_))) {
-        mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
+        mount.check_not_bare().await.map_err(|away| folder_away(&away, now))?;
     }
     match seen {
         Ok(FileLook::File(_)) => Ok(StageOutcome::Sleep { until: now, reason: None }),
         Ok(FileLook::Other) => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::NotAFile })),
         Ok(FileLook::Nothing) => match &job.row {
-            Some(row) => Err(row.awaited(now)),
+            Some(row) => Err(row.awaiting_file_fault(now)),
             None => Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::Vanished })),
         },
         Err(error) if LinkInPath::of(&error).is_some() => {

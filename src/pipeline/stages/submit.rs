@@ -118,7 +118,7 @@ async fn buys_nothing(
     let outdated = tokio::select! {
         biased;
         outdated = check_current(context, mount, job, of, now) => outdated,
-        away = mount.lost() => Err(folder_away(&away, now)),
+        away = mount.wait_until_away() => Err(folder_away(&away, now)),
     };
     if let Some(outcome) = outdated? {
         return Ok(Some(outcome));
@@ -129,7 +129,7 @@ async fn buys_nothing(
     let not_writable = tokio::select! {
         biased;
         not_writable = context.folders.check_writable(context.store, context.clock, mount, job) => not_writable,
-        away = mount.lost() => Err(folder_away(&away, now)),
+        away = mount.wait_until_away() => Err(folder_away(&away, now)),
     };
     Ok(not_writable?.map(|Deferral { until, fault }| StageOutcome::Rest(until, fault)))
 }
@@ -141,13 +141,13 @@ async fn may_not_submit_now(
     job: &Job,
 ) -> Result<Option<StageOutcome>, StageStop> {
     let until = context.clock.now();
-    if context.store.pauses().await.map_err(StageStop::Store)?.of(&job.key.source, until).is_some() {
+    if context.store.pauses().await.map_err(StageStop::Store)?.for_source(&job.key.source, until).is_some() {
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
     // What is sent at the last moment could leave after it. By then the window keeps it, whose clock may be set
     // back meanwhile.
     let has_time = windows::has_time(mount.source(), FRESH, context.clock.wall());
-    Ok((!has_time).then(|| StageOutcome::Sleep { until: until.after(FRESH), reason: None }))
+    Ok((!has_time).then(|| StageOutcome::Sleep { until: until.saturating_add(FRESH), reason: None }))
 }
 
 async fn reserve(
@@ -173,7 +173,7 @@ async fn check_current(
 ) -> Result<Option<StageOutcome>, Fault> {
     let origin = &context.client.identity().origin;
     if let AudioAt::Upload(upload) = upload
-        && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.since(upload.at) > UPLOAD_LASTS)
+        && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.duration_since(upload.at) > UPLOAD_LASTS)
     {
         return Ok(Some(StageOutcome::Step(JobEvent::UploadLost)));
     }
@@ -182,7 +182,7 @@ async fn check_current(
         _ if job.is_remote() => {}
         Ok(FileLook::File(stamp)) if stamp == job.seen => {}
         Ok(FileLook::File(stamp)) => {
-            return file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some);
+            return file_changed(mount, stamp, now.saturating_add(mount.settle_of(job)), now).await.map(Some);
         }
         other => return file_missing(mount, job, other, now).await.map(Some),
     }
@@ -203,6 +203,6 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
     // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
     let waits =
         Fault::new(FaultKind::Unknown, "scribed may have sent a create; it searches the service's list for it", now);
-    let intended = job.clone().on(JobEvent::Intended { intent }, now).map_err(bug)?;
-    Ok(intended.resting(Some(now), Some(waits)))
+    let intended = job.clone().apply(JobEvent::Intended { intent }, now).map_err(bug)?;
+    Ok(intended.deferred(Some(now), Some(waits)))
 }

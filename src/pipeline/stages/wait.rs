@@ -89,12 +89,12 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
         RecordState::Done { raw, audio, took } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
             let is_little = raw.len() <= LITTLE;
-            in_place_if(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
+            in_place_if(is_little, move || files.save(&id, &raw)).await.map_err(|error| {
                 let words =
                     format!("cannot save the result in the state directory: {error}; scribed fetches it again later");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
-            let age = took.unwrap_or_else(|| now.since(job.since));
+            let age = took.unwrap_or_else(|| now.duration_since(job.since));
             asking.ended(job.id, audio, age, *calls);
             Ok(PollResult { outcome: StageOutcome::Step(JobEvent::Fetched { audio }), took })
         }
@@ -103,8 +103,8 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             Ok(pending(context, job, &status, goes_back, now).into())
         }
         // What lists show late, reads may show late too.
-        RecordState::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
-            Ok(StageOutcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None }.into())
+        RecordState::Lost(fault) if fault.kind == FaultKind::Gone && now.duration_since(job.since) < terms.lag => {
+            Ok(StageOutcome::Sleep { until: now.saturating_add(terms.poll.max.min(terms.lag)), reason: None }.into())
         }
         RecordState::Lost(fault) => {
             asking.forget(job.id);
@@ -141,7 +141,7 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmoun
 /// It has not ended: when it is asked for again, and what is odd about it.
 pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> StageOutcome {
     let poll = &context.terms.poll;
-    let age = now.since(job.since);
+    let age = now.duration_since(job.since);
     let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
         let words =

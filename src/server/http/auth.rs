@@ -2,7 +2,7 @@
 
 use crate::domain::names::Hash;
 use crate::durable_file;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::server::http::error::ServiceError;
 use crate::server::storage::files;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -74,7 +74,7 @@ pub fn own_key(data: &Path) -> io::Result<ApiKey> {
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let key = Hash(bytes).to_string();
     // Two processes may have begun at once: the first one's key stays, for both.
-    if durable_file::create_new(&path, key.as_bytes()).map_err(at_state(data))? {
+    if durable_file::create_new(&path, key.as_bytes()).map_err(explain_state_at(data))? {
         return Ok(ApiKey::new(key));
     }
     read_key(&path)?
@@ -85,7 +85,7 @@ fn read_key(path: &Path) -> io::Result<Option<ApiKey>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(ApiKey::new)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at_state(path)(error)),
+        Err(error) => Err(explain_state_at(path)(error)),
     }
 }
 

@@ -148,7 +148,7 @@ impl ListenerTls {
         let mut state = self.state();
         let Some(until) = state.pair.validity.map(|validity| validity.until) else { return };
         let today = now.0.div_euclid(DAY);
-        if now.after(SOON) < until || state.warned == Some(today) {
+        if now.saturating_add(SOON) < until || state.warned == Some(today) {
             return;
         }
         state.warned = Some(today);

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
-use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
+use crate::output::subtitles::{Cue, Layout, lay_out, srt, vtt};
 use crate::server::recognition::confidence;
 use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
 use crate::server::recognition::recogniser::Term;
@@ -101,7 +101,7 @@ impl WrittenResult {
         };
         let translation =
             (params.translation == Some(true)).then(|| translation(params, transcript, &transcription, clock));
-        let took = self.facts.ended.since(self.facts.created);
+        let took = self.facts.ended.duration_since(self.facts.created);
         let metadata = amounts(self.channels, self.facts.audio_duration, took);
         let enrichments = self.enrichments.clone();
         let result = ResultOut { metadata, transcription, enrichments, sentences, translation };
@@ -147,7 +147,7 @@ fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
 }
 
 fn shown(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
-    let mut cues = cues(transcript, &Layout::of(config));
+    let mut cues = lay_out(transcript, &Layout::of(config));
     if complies {
         cues.iter_mut().for_each(without_markup);
     }

@@ -361,7 +361,7 @@ fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::domain::missing::named;
+    use crate::domain::missing::join_names;
     use crate::domain::names::Timestamp;
     use crate::domain::transcript::{Transcript, Utterance, Word};
     use crate::server::recognition::result;
@@ -394,7 +394,7 @@ mod tests {
             let delivered: Delivered = serde_json::from_value(result).unwrap();
             assert_eq!(delivered.missing(&request), foreseen.missing);
         }
-        assert!(named(&foreseen.missing).ends_with("summarization, translation fr"));
+        assert!(join_names(&foreseen.missing).ends_with("summarization, translation fr"));
         assert_eq!(foreseen.refused, ["pii_redaction must be false: this service cannot redact yet"]);
     }
 

@@ -94,7 +94,7 @@ impl View {
         let set_aside = store.index().set_aside_ids(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
-            now: service.shown.shown_to_the_second(now),
+            now: service.shown.format_second(now),
             up: span(clock.uptime().since(service.born)),
             counts: service.statistics.get(store, &service.door.owners(), clock),
             disk: disk(service),
@@ -144,9 +144,9 @@ fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> 
         id: id.to_string(),
         name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
         length: head.file.audio_duration.map(length),
-        when: format!("{verb} {} ago", span(now.since(at))),
+        when: format!("{verb} {} ago", span(now.duration_since(at))),
         at: timestamps::format(at),
-        shown: shown.shown_to_the_second(at),
+        shown: shown.format_second(at),
         trouble: failure.map(|failure| format!("{}: {}", failure.code, failure.message)),
         pending_deliveries: head.calls.iter().any(|call| call.due.is_some()),
     }

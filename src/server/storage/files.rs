@@ -2,7 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::durable_file::{self, Durability, StagedFile, folder_of};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -42,7 +42,7 @@ const PIECE: usize = 64 << 10;
 /// # Errors
 /// Those of the file system.
 pub fn temporary(folder: &Path) -> io::Result<StagedFile> {
-    StagedFile::create_in(folder).map_err(at_state(folder))
+    StagedFile::create_in(folder).map_err(explain_state_at(folder))
 }
 
 /// Makes a folder, and those above it, that only its owner may enter.
@@ -50,9 +50,9 @@ pub fn temporary(folder: &Path) -> io::Result<StagedFile> {
 /// # Errors
 /// Those of the file system. That it is there already is none.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at_state(path))?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(explain_state_at(path))?;
     match folder_of(path) {
-        Ok(above) => durable_file::sync(above).map_err(at_state(above)),
+        Ok(above) => durable_file::sync(above).map_err(explain_state_at(above)),
         Err(_) => Ok(()), // the root
     }
 }
@@ -63,7 +63,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 /// Those of the file system.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at_state(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_state_at(path)(error)),
         _ => Ok(()),
     }
 }
@@ -73,7 +73,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of the file system.
 pub fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(at_state(path))?;
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(explain_state_at(path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -86,7 +86,7 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
 /// # Errors
 /// Those of the file system.
 pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
-    durable_file::sweep(folder).map(drop).map_err(at_state(folder))
+    durable_file::sweep(folder).map(drop).map_err(explain_state_at(folder))
 }
 
 /// The ids of the files named `<id>.json` in a folder. Removes what a dead process left half-done.
@@ -96,7 +96,7 @@ pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
 pub fn record_ids(folder: &Path) -> io::Result<Vec<Uuid>> {
     remove_leftovers(folder)?;
     let mut ids = Vec::new();
-    for entry in fs::read_dir(folder).map_err(at_state(folder))? {
+    for entry in fs::read_dir(folder).map_err(explain_state_at(folder))? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
         ids.extend(name.strip_suffix(".json").and_then(parse_id));

@@ -407,7 +407,7 @@ impl TranscriptionIndex {
     /// clock was set back.
     pub fn pop_delivery(&mut self, now: Timestamp, longest: Duration) -> NextCall {
         while let Some((due, created, number)) = self.calls.first().copied() {
-            let wait = due.since(now);
+            let wait = due.duration_since(now);
             if !wait.is_zero() && wait <= longest {
                 return NextCall::In(wait);
             }

@@ -7,7 +7,7 @@
 
 use crate::clock::boot;
 use crate::durable_file::{self, Durability};
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::server::storage::files;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -134,7 +134,7 @@ impl Starts {
 
     fn write(&self, id: Uuid, kills: u32, work: TranscriptionWork, running: Option<String>) -> io::Result<()> {
         let marker = serde_json::to_vec(&Marker { v: 1, kills, work, running })?;
-        durable_file::replace(&self.path(id), &marker, Durability::Unsynced).map_err(at_state(&self.folder))
+        durable_file::replace(&self.path(id), &marker, Durability::Unsynced).map_err(explain_state_at(&self.folder))
     }
 
     fn path(&self, id: Uuid) -> PathBuf {

@@ -6,7 +6,7 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::durable_file::Durability;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::server::storage::disk_quota::{Bounded, DiskQuota};
 use crate::server::storage::files;
 use crate::server::storage::owners::Owners;
@@ -249,7 +249,7 @@ impl LiveRecords {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(at_state(&self.path(number))(error)),
+                Err(error) => return Err(explain_state_at(&self.path(number))(error)),
             }
             state.read = number;
         }

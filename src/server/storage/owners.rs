@@ -5,7 +5,7 @@
 //! with another key that the name has or had belongs to it as well, from the next start on.
 
 use crate::domain::names::Hash;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::server::http::auth::ApiKey;
 use crate::server::storage::files;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ fn read(path: &Path) -> io::Result<Stored> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::new()),
-        Err(error) => return Err(at_state(path)(error)),
+        Err(error) => return Err(explain_state_at(path)(error)),
     };
     match serde_json::from_slice::<Version>(&bytes) {
         Ok(Version { v }) if v != 1 => Err(wrong(format!("a newer release of scribed wrote it (version {v})"))),

@@ -101,7 +101,7 @@ impl TranscriptionStore {
     }
 
     pub(crate) fn remove_expired_records(&self) {
-        let before = self.clock.now().before(self.rules.retention);
+        let before = self.clock.now().saturating_sub(self.rules.retention);
         let removed = self.remove_ended_before(before, || true, |_| true);
         if removed > 0 {
             tracing::info!(removed, "the service removed transcriptions that are older than `retention`");
@@ -122,7 +122,7 @@ impl TranscriptionStore {
         if !self.upload_store.is_nearly_full() {
             return;
         }
-        let before = self.clock.now().before(MAY_GO);
+        let before = self.clock.now().saturating_sub(MAY_GO);
         let may = |owner: &Hash| self.upload_store.must_free_space(owner);
         let removed = self.remove_ended_before(before, || self.upload_store.is_nearly_full(), may);
         tracing::warn!(

@@ -163,7 +163,7 @@ impl Dispatcher {
         let own = Arc::clone(self);
         let done = catch_panic(async move { own.see_to(due, &given_up).await }).await;
         if done.is_err() {
-            self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
+            self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
         }
         done.unwrap_or(true)
     }
@@ -203,7 +203,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 tracing::error!(id = %due.id, %error, "cannot read the transcription for a webhook call; the service tries again");
-                self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
+                self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
                 return true;
             }
         };
@@ -216,7 +216,7 @@ impl Dispatcher {
         match (settled, heard) {
             (Err(error), _) => {
                 tracing::error!(id = %due.id, %error, "cannot save the outcome of a webhook call; the service repeats the call");
-                self.store.postpone_delivery(due, self.clock.now().after(AGAIN));
+                self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
             }
             (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the service called the receiver of a transcription"),
             (Ok(true), Err(words)) => {

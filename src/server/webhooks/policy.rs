@@ -105,7 +105,7 @@ pub fn delivery_id(id: Uuid, ended: &TranscriptionEnd) -> String {
 /// When a call that failed is due again, and how many failures it has; due never when given up.
 pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
     let failed = call.failed.saturating_add(1);
-    DeliveryState { failed, due: patience.backoff(failed).map(|wait| now.after(wait)), ..call.clone() }
+    DeliveryState { failed, due: patience.backoff(failed).map(|wait| now.saturating_add(wait)), ..call.clone() }
 }
 
 #[cfg(test)]

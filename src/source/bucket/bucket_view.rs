@@ -5,7 +5,7 @@ use crate::config::model;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::domain::remote::{RemoteUrl, identity};
+use crate::domain::remote::{RemoteUrl, surrogate_hash};
 use crate::source::bucket::pages::ObjectPages;
 use crate::source::bucket::s3;
 use crate::source::bucket::s3::S3Retries;
@@ -72,20 +72,21 @@ impl Bucket {
         let client = |patience| s3::client(settings, patience).map(Arc::new);
         let both = client(S3Retries::Little).and_then(|quick| Ok(Clients { quick, steady: client(S3Retries::Much)? }));
         let endpoint = settings.endpoint.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
-        let (name, by_url) = (format!("s3://{}@{endpoint}", settings.name), settings.reach == model::BucketReach::Url);
+        let (name, by_url) =
+            (format!("s3://{}@{endpoint}", settings.name), settings.transfer_mode == model::BucketReach::Url);
         Self { clients: both, prefix: settings.prefix.clone(), name, by_url }
     }
 
     /// Whether the service fetches its objects.
-    pub fn is_by_url(&self) -> bool {
+    pub fn is_fetched_by_service(&self) -> bool {
         self.by_url
     }
 
     /// What stands for the content of an object that nobody here reads.
-    pub fn identity(&self, path: &RelPath, state: &Stamp) -> Hash {
+    pub fn surrogate_hash(&self, path: &RelPath, state: &Stamp) -> Hash {
         let key = self.below(&path.lossy());
         let etag = format!("{:016x}-{}", state.inode, if state.inode == 0 { state.mtime_ns } else { 0 });
-        identity(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
+        surrogate_hash(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
     }
 
     /// Where a service fetches an object, for a day. A secret.
@@ -101,9 +102,9 @@ impl Bucket {
     ///
     /// # Errors
     /// Why not, behind "the bucket …".
-    pub async fn there(&self) -> Result<(), String> {
+    pub async fn check_reachable(&self) -> Result<(), String> {
         let clients = self.clients.as_ref().map_err(Clone::clone)?;
-        let mut first = ObjectPages::new(Arc::clone(&clients.quick), self.below("")).at_most(1);
+        let mut first = ObjectPages::new(Arc::clone(&clients.quick), self.below("")).with_page_size(1);
         let Err(error) = first.next().await else { return Ok(()) };
         match s3::status(&error) {
             // It asks to be slower, and is there.
@@ -139,7 +140,7 @@ impl Bucket {
     ///
     /// # Errors
     /// What the server says, except that nothing is there.
-    pub async fn look(&self, path: &RelPath) -> io::Result<FileLook> {
+    pub async fn stat(&self, path: &RelPath) -> io::Result<FileLook> {
         Ok(self.head(path).await?.map_or(FileLook::Nothing, |object| FileLook::File(object.stamp)))
     }
 
@@ -175,7 +176,7 @@ impl Bucket {
     ///
     /// # Errors
     /// What the server says.
-    pub async fn piece(&self, path: &RelPath, bytes: u64, from_end: bool) -> io::Result<Vec<u8>> {
+    pub async fn read_range(&self, path: &RelPath, bytes: u64, from_end: bool) -> io::Result<Vec<u8>> {
         let range = if from_end { GetRange::Suffix(bytes) } else { GetRange::Bounded(0..bytes) };
         let options = GetOptions { range: Some(range), ..GetOptions::default() };
         let got = self.steady()?.get_opts(&self.key(path)?, options).await;
@@ -200,7 +201,7 @@ impl Bucket {
     ///
     /// # Errors
     /// What the server says.
-    pub async fn of_stem(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    pub async fn list_same_stem(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let whole = as_path(path);
         let stem = whole.with_file_name(whole.file_stem().unwrap_or_default());
         let start = format!("{}.", stem.to_string_lossy());
@@ -221,7 +222,7 @@ impl Bucket {
     pub async fn subtitles(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let recording = name(path);
         let is_its = |other: &RelPath| is_subtitle_of(name(other).as_bytes(), recording);
-        Ok(self.of_stem(path).await?.into_iter().filter(is_its).collect())
+        Ok(self.list_same_stem(path).await?.into_iter().filter(is_its).collect())
     }
 
     /// Whether objects may be put: by a put on a condition that is never met.

@@ -4,7 +4,7 @@ use crate::config::model::Source;
 use crate::domain::path::RelPath;
 use crate::source::bucket::bucket_view::{Bucket, Object};
 use crate::source::bucket::s3::words;
-use crate::source::filter::rules::{EntryKind, FilterResult, choose};
+use crate::source::filter::rules::{EntryKind, FilterResult, filter_path};
 use crate::source::scan::inventory::Sighting;
 use crate::source::scan::traverse::TraversedItem;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::path::Path;
 use tokio::sync::mpsc::Sender;
 
 /// Lists the whole bucket. Ends early when nobody listens.
-pub async fn walk(bucket: &Bucket, source: &Source, to: &Sender<Vec<TraversedItem>>) {
+pub async fn list_taken(bucket: &Bucket, source: &Source, to: &Sender<Vec<TraversedItem>>) {
     let told = |listed| match listed {
         Listed::Object(object) => match chosen(source, &object.path) {
             FilterResult::Taken => Some(vec![TraversedItem::File(object.path, object.stamp)]),
@@ -25,7 +25,7 @@ pub async fn walk(bucket: &Bucket, source: &Source, to: &Sender<Vec<TraversedIte
 }
 
 /// Lists the whole bucket, and what is passed over too. Ends early when nobody listens.
-pub async fn survey(bucket: &Bucket, source: &Source, to: &Sender<Sighting>) {
+pub async fn list_all(bucket: &Bucket, source: &Source, to: &Sender<Sighting>) {
     let told = |listed| match listed {
         Listed::Object(object) => Some(match chosen(source, &object.path) {
             FilterResult::Taken => Sighting::Taken(object.path, object.stamp),
@@ -38,7 +38,7 @@ pub async fn survey(bucket: &Bucket, source: &Source, to: &Sender<Sighting>) {
 
 /// Whether the source takes an object.
 fn chosen(source: &Source, path: &RelPath) -> FilterResult {
-    choose(source, Path::new(OsStr::from_bytes(path.as_bytes())), EntryKind::File)
+    filter_path(source, Path::new(OsStr::from_bytes(path.as_bytes())), EntryKind::File)
 }
 
 enum Listed {
@@ -62,7 +62,7 @@ async fn each<T>(bucket: &Bucket, told: impl Fn(Listed) -> Option<T>, to: &Sende
                 return say(to, told(Listed::Trouble(words))).await;
             }
         };
-        let odd = page.odd.map(|key| Listed::Trouble(unspeakable(&key)));
+        let odd = page.undecodable_key.map(|key| Listed::Trouble(unspeakable(&key)));
         let objects = page.objects.iter().filter_map(|meta| bucket.object(meta)).map(Listed::Object);
         for one in odd.into_iter().chain(objects).filter_map(&told) {
             if to.send(one).await.is_err() {
@@ -79,7 +79,7 @@ async fn say<T>(to: &Sender<T>, last: Option<T>) {
 }
 
 fn unspeakable(key: &str) -> String {
-    let key = RelPath::new(key.as_bytes()).shown();
+    let key = RelPath::new(key.as_bytes()).escaped();
     format!(
         "{key}: ignored: scribed cannot request a key with an empty part, a single dot or a control character; \
          rename the object"

@@ -15,7 +15,7 @@ pub struct ObjectPage {
     /// In the order of their keys.
     pub objects: Vec<ObjectMeta>,
     /// A key that cannot be asked for: with an empty part, a dot alone or a control character in it.
-    pub odd: Option<String>,
+    pub undecodable_key: Option<String>,
 }
 
 /// A listing under way.
@@ -44,7 +44,7 @@ impl ObjectPages {
 
     /// With so many objects a page, 1 or more.
     #[must_use]
-    pub fn at_most(self, size: usize) -> Self {
+    pub fn with_page_size(self, size: usize) -> Self {
         Self { size, ..self }
     }
 
@@ -74,7 +74,7 @@ impl ObjectPages {
                 Ok(page) => {
                     self.next = page.page_token.map_or(Next::None, Next::Token);
                     self.size = (self.size * 2).min(PAGE);
-                    return Ok(Some(ObjectPage { objects: page.result.objects, odd: None }));
+                    return Ok(Some(ObjectPage { objects: page.result.objects, undecodable_key: None }));
                 }
                 // The whole page is refused for one key: it is come nearer to, until it is alone.
                 Err(Error::InvalidPath { .. }) if self.size > 1 => self.size /= 2,
@@ -82,7 +82,7 @@ impl ObjectPages {
                     let key = odd_key(&source).filter(|key| behind.as_ref() != Some(key));
                     let Some(key) = key else { return Err(Error::InvalidPath { source }) };
                     self.next = Next::Behind(key.clone());
-                    return Ok(Some(ObjectPage { objects: Vec::new(), odd: Some(key) }));
+                    return Ok(Some(ObjectPage { objects: Vec::new(), undecodable_key: Some(key) }));
                 }
                 Err(error) => return Err(error),
             }

@@ -15,25 +15,25 @@ pub const TAIL: u64 = 16 * 1024;
 
 /// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
 /// made it. What cannot be read says nothing. Blocks.
-pub fn says_it_is_ours(folder: &RootedPath, subtitle: &RelPath) -> bool {
+pub fn is_own_subtitle(folder: &RootedPath, subtitle: &RelPath) -> bool {
     let path = folder.join(OsStr::from_bytes(subtitle.as_bytes()));
-    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| is_in_vtt(&text));
-    let json = || json_is_ours(&path.with_extension("json"));
+    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| vtt_has_provenance(&text));
+    let json = || is_own_json(&path.with_extension("json"));
     vtt() || json()
 }
 
 /// Whether a `.json` says that scribed made it. What cannot be read says nothing. Blocks.
-pub fn json_is_ours(path: &RootedPath) -> bool {
-    end_of(path).is_ok_and(|text| is_in_json(&text))
+pub fn is_own_json(path: &RootedPath) -> bool {
+    end_of(path).is_ok_and(|text| json_has_provenance(&text))
 }
 
 /// Whether the start of a `.vtt` says it.
-pub fn is_in_vtt(start: &[u8]) -> bool {
+pub fn vtt_has_provenance(start: &[u8]) -> bool {
     holds(start, b"\nmade by: scribed ")
 }
 
 /// Whether the end of a `.json` says it.
-pub fn is_in_json(end: &[u8]) -> bool {
+pub fn json_has_provenance(end: &[u8]) -> bool {
     holds(end, b"\"program\":\"scribed ")
 }
 
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn what_was_written_with_it_says_whose_it_is() {
         let root = tempfile::TempDir::new().unwrap();
-        let ours = |name: &str| says_it_is_ours(&RootedPath::new(root.path(), ""), &RelPath::new(name));
+        let ours = |name: &str| is_own_subtitle(&RootedPath::new(root.path(), ""), &RelPath::new(name));
         let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();
         write("a.en.srt", "1\n");
         assert!(!ours("a.en.srt"));

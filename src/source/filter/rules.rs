@@ -113,7 +113,7 @@ impl fmt::Display for Rule {
                 "ignored: a file of scribed (state, configuration, a key or service data), or in an output folder (`place`)",
             ),
             Self::OurOutput => f.write_str("ignored: an output that scribed wrote"),
-            Self::NotAFile(kind) => write!(f, "ignored: {}, not a regular file", kind.words()),
+            Self::NotAFile(kind) => write!(f, "ignored: {}, not a regular file", kind.describe()),
             Self::Line { file, line, pattern } => {
                 write!(f, "ignored: line {line} of {} ({pattern})", file.display())
             }
@@ -124,17 +124,17 @@ impl fmt::Display for Rule {
             Self::Excluded => f.write_str("ignored: an `exclude` pattern of the source matches it"),
             Self::Manifest => f.write_str("ignored: a manifest; scribed transcribes what its rows name"),
             Self::NotListed => f.write_str("ignored: the source transcribes only what its manifests name"),
-            Self::TooLong => write!(f, "ignored: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
+            Self::TooLong => write!(f, "ignored: its path is longer than {LONGEST_PATH} bytes; {LONG_PATH_FIX}"),
         }
     }
 }
 
 /// What to do about paths that are too long.
-pub const MOVE_UP: &str = "move it to a higher folder, or make a lower folder a source";
+pub const LONG_PATH_FIX: &str = "move it to a higher folder, or make a lower folder a source";
 
 impl EntryKind {
     /// For people.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::File => "a file",
             Self::Folder => "a folder",
@@ -148,19 +148,19 @@ impl EntryKind {
 
 /// Whether the source's own settings take what stands at `path`, relative to its folder. Of a folder it says whether
 /// what lies below is looked at: `Taken`, or the rule that passes over all of it.
-pub fn choose(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+pub fn filter_path(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let above: Vec<&Path> = above.collect();
     for folder in above.into_iter().rev() {
-        if let FilterResult::PassedOver(rule) = choose_entry(source, folder, EntryKind::Folder) {
+        if let FilterResult::PassedOver(rule) = filter_entry(source, folder, EntryKind::Folder) {
             return FilterResult::PassedOver(Rule::Below { folder: folder.to_owned(), rule: Box::new(rule) });
         }
     }
-    choose_entry(source, path, kind)
+    filter_entry(source, path, kind)
 }
 
 /// As [`choose`] for an entry of a folder that is known to be looked at.
-pub fn choose_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+pub fn filter_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     match rule(source, path, kind) {
         Some(rule) => FilterResult::PassedOver(rule),
         None => FilterResult::Taken,
@@ -168,8 +168,13 @@ pub fn choose_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResu
 }
 
 /// As [`choose_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
-pub fn choose_here(source: &Source, ignoring: &mut IgnoreFiles, path: &Path, kind: EntryKind) -> FilterResult {
-    match choose_entry(source, path, kind) {
+pub fn filter_entry_with_ignore_files(
+    source: &Source,
+    ignoring: &mut IgnoreFiles,
+    path: &Path,
+    kind: EntryKind,
+) -> FilterResult {
+    match filter_entry(source, path, kind) {
         FilterResult::Taken => {
             ignoring.rule(path, kind == EntryKind::Folder).map_or(FilterResult::Taken, FilterResult::PassedOver)
         }
@@ -178,8 +183,8 @@ pub fn choose_here(source: &Source, ignoring: &mut IgnoreFiles, path: &Path, kin
 }
 
 /// As [`choose`], with what the `.scribedignore`s say. Blocks.
-pub fn choose_anywhere(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
-    match choose(source, path, kind) {
+pub fn filter_path_with_ignore_files(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
+    match filter_path(source, path, kind) {
         FilterResult::Taken => {
             let rule = IgnoreFiles::new(&source.folder).rule_anywhere(path, kind == EntryKind::Folder);
             rule.map_or(FilterResult::Taken, FilterResult::PassedOver)
@@ -190,7 +195,7 @@ pub fn choose_anywhere(source: &Source, path: &Path, kind: EntryKind) -> FilterR
 
 fn rule(source: &Source, path: &Path, kind: EntryKind) -> Option<Rule> {
     let name = path.file_name().unwrap_or_else(|| OsStr::new(""));
-    if source.own.iter().any(|own| path.starts_with(own)) {
+    if source.own_folders.iter().any(|own| path.starts_with(own)) {
         return Some(Rule::OwnFolder);
     }
     if path == Path::new(MARKER) && kind == EntryKind::File {
@@ -230,7 +235,7 @@ mod tests {
     }
 
     fn chosen(source: &Source, path: &str, kind: EntryKind) -> String {
-        match choose(source, Path::new(path), kind) {
+        match filter_path(source, Path::new(path), kind) {
             FilterResult::Taken => "taken".to_owned(),
             FilterResult::PassedOver(rule) => rule.to_string(),
         }

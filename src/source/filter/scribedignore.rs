@@ -3,7 +3,7 @@
 
 use crate::beneath::RootedPath;
 use crate::domain::path::RelPath;
-use crate::domain::pattern::excess;
+use crate::domain::pattern::limit_violation;
 use crate::source::filter::rules::Rule;
 use crate::source::metadata::small_file::read;
 use ignore::Match;
@@ -78,7 +78,7 @@ impl IgnoreFiles {
     }
 
     /// Files that cannot be read or have a line that cannot be understood; told once.
-    pub fn troubles(&mut self) -> Vec<String> {
+    pub fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
     }
 
@@ -109,7 +109,7 @@ impl IgnoreFiles {
 
     /// A file that is not understood whole may be meant to keep out anything: nothing below it is taken.
     fn unread(&mut self, folder: &Path, why: String) -> Lines {
-        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
+        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).escaped();
         self.troubles
             .push(format!("{shown} {why}; scribed takes no recording below its folder until that is corrected"));
         Lines::Unread(why)
@@ -127,7 +127,7 @@ fn compiled(folder: &Path, text: &str) -> Result<Gitignore, String> {
         if count == MOST_PATTERNS {
             return Err(format!("has more than {MOST_PATTERNS} patterns (line {number})"));
         }
-        if let Some(why) = excess(line) {
+        if let Some(why) = limit_violation(line) {
             return Err(format!("cannot be used: its line {number} {why}"));
         }
         let added = builder.add_line(Some(PathBuf::from(number.to_string())), line);
@@ -183,7 +183,7 @@ mod tests {
         fs::write(root.path().join(IGNORE_FILE), "*.mov\na{b\n").unwrap();
         let mut ignoring = IgnoreFiles::new(root.path());
         assert!(ignoring.rule(Path::new("x.mov"), false).is_some());
-        let trouble = ignoring.troubles().remove(0);
+        let trouble = ignoring.take_problems().remove(0);
         assert!(trouble.starts_with(".scribedignore cannot be used: its line 2 is not a pattern"), "{trouble}");
         assert!(told(root.path(), "talk.wav", false).contains("line 2"), "it may be meant to keep out anything");
     }

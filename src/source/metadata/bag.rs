@@ -73,7 +73,7 @@ fn kind(path: &RootedPath) -> io::Result<Kind> {
 
 /// Beside what outputs go for a recording: itself, or for one in a bag's payload the same place below the bag's
 /// folder of transcripts. Blocks.
-pub fn outside(recording: &RootedPath) -> RootedPath {
+pub fn output_base(recording: &RootedPath) -> RootedPath {
     let Some(bag) = bag_of(recording) else { return recording.clone() };
     match recording.full().strip_prefix(bag.full().join(PAYLOAD)) {
         Ok(below) => bag.join(OUTPUTS).join(below),
@@ -102,7 +102,7 @@ impl Bags {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn word(&self, file: &RootedPath) -> io::Result<BagEntry> {
+    pub fn entry_for(&self, file: &RootedPath) -> io::Result<BagEntry> {
         let Some(bag) = bag_of(file) else { return Ok(BagEntry::NoBag) };
         let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));
         let mut usable = None;
@@ -227,29 +227,29 @@ mod tests {
         fs::create_dir_all(at("plain/data")).unwrap();
         let bags = Bags::default();
         let talk = rooted("b1/data/a/talk 1%.wav");
-        assert_eq!(bags.word(&talk).unwrap(), BagEntry::NoBag);
-        assert_eq!(outside(&talk), talk);
+        assert_eq!(bags.entry_for(&talk).unwrap(), BagEntry::NoBag);
+        assert_eq!(output_base(&talk), talk);
         fs::write(at("b1/bagit.txt"), "BagIt-Version: 1.0\n").unwrap();
-        assert_eq!(bags.word(&talk).unwrap(), BagEntry::NoManifest(at("b1")));
-        assert_eq!(outside(&talk), rooted("b1/transcripts/a/talk 1%.wav"));
+        assert_eq!(bags.entry_for(&talk).unwrap(), BagEntry::NoManifest(at("b1")));
+        assert_eq!(output_base(&talk), rooted("b1/transcripts/a/talk 1%.wav"));
         // The source may lie within a bag.
         let inner = RootedPath::new(at("b1/data"), "a/talk 1%.wav");
-        assert_eq!(outside(&inner), RootedPath::new(at("b1"), "transcripts/a/talk 1%.wav"));
+        assert_eq!(output_base(&inner), RootedPath::new(at("b1"), "transcripts/a/talk 1%.wav"));
         let (one, other) = ("a".repeat(32), "b".repeat(32));
         fs::write(at("b1/manifest-md5.txt"), format!("{other}  data/x\r\n{one} *data/a/talk 1%25.wav\n")).unwrap();
         let sum = Checksum::parse(Algorithm::Md5, &one).unwrap();
-        assert_eq!(bags.word(&talk).unwrap(), BagEntry::Sum(sum, at("b1/manifest-md5.txt")));
-        assert_eq!(bags.word(&rooted("b1/data/y")).unwrap(), BagEntry::Unlisted(at("b1/manifest-md5.txt")));
-        assert_eq!(bags.word(&rooted("b1/bag-info.txt")).unwrap(), BagEntry::NoBag);
+        assert_eq!(bags.entry_for(&talk).unwrap(), BagEntry::Sum(sum, at("b1/manifest-md5.txt")));
+        assert_eq!(bags.entry_for(&rooted("b1/data/y")).unwrap(), BagEntry::Unlisted(at("b1/manifest-md5.txt")));
+        assert_eq!(bags.entry_for(&rooted("b1/bag-info.txt")).unwrap(), BagEntry::NoBag);
         // A folder of such a name is passed over.
         fs::create_dir(at("b1/manifest-sha512.txt")).unwrap();
-        assert_eq!(bags.word(&rooted("b1/data/y")).unwrap(), BagEntry::Unlisted(at("b1/manifest-md5.txt")));
+        assert_eq!(bags.entry_for(&rooted("b1/data/y")).unwrap(), BagEntry::Unlisted(at("b1/manifest-md5.txt")));
         fs::create_dir_all(at("plain/bagit.txt")).unwrap();
-        assert_eq!(bags.word(&rooted("plain/data/y")).unwrap(), BagEntry::NoBag);
+        assert_eq!(bags.entry_for(&rooted("plain/data/y")).unwrap(), BagEntry::NoBag);
         // The stronger one counts.
         fs::write(at("b1/manifest-sha256.txt"), format!("{} data/y\n", "c".repeat(64))).unwrap();
         assert!(
-            matches!(bags.word(&rooted("b1/data/y")).unwrap(), BagEntry::Sum(sum, _) if sum.algorithm() == Algorithm::Sha256)
+            matches!(bags.entry_for(&rooted("b1/data/y")).unwrap(), BagEntry::Sum(sum, _) if sum.algorithm() == Algorithm::Sha256)
         );
     }
 }

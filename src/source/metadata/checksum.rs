@@ -13,7 +13,7 @@ use std::io::{self, Read};
 ///
 /// # Errors
 /// What the file system says.
-pub fn sums(path: &RootedPath, algorithm: Algorithm) -> io::Result<(Hash, Checksum)> {
+pub fn hash_and_checksum(path: &RootedPath, algorithm: Algorithm) -> io::Result<(Hash, Checksum)> {
     let (hash, sum) = match algorithm {
         Algorithm::Md5 => both::<Md5>(path),
         Algorithm::Sha1 => both::<Sha1>(path),
@@ -45,11 +45,12 @@ mod tests {
     fn sums_are_those_that_other_programs_make() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"abc").unwrap();
-        let sum = |algorithm| sums(&RootedPath::whole(file.path()), algorithm).unwrap().1.digits().to_owned();
+        let sum =
+            |algorithm| hash_and_checksum(&RootedPath::whole(file.path()), algorithm).unwrap().1.digits().to_owned();
         assert_eq!(sum(Algorithm::Md5), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(sum(Algorithm::Sha1), "a9993e364706816aba3e25717850c26c9cd0d89d");
         assert_eq!(sum(Algorithm::Sha256), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert!(sum(Algorithm::Sha512).starts_with("ddaf35a193617abacc417349ae204131"));
-        assert_eq!(sums(&RootedPath::whole(file.path()), Algorithm::Md5).unwrap().0, Hash::of(b"abc"));
+        assert_eq!(hash_and_checksum(&RootedPath::whole(file.path()), Algorithm::Md5).unwrap().0, Hash::of(b"abc"));
     }
 }

@@ -2,7 +2,7 @@
 //! deletion of all that lies in it.
 
 use crate::beneath::RootedPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use std::io;
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn away(folder: &RootedPath) -> Presence {
 
 fn unknown(path: &RootedPath, error: &io::Error) -> Presence {
     let path = path.full();
-    Presence::Unknown(format!("cannot access {}: {}", path.display(), said(error, &path)))
+    Presence::Unknown(format!("cannot access {}: {}", path.display(), describe_error(error, &path)))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const PIECE: u64 = 16 << 10;
 ///
 /// # Errors
 /// What the file system says.
-pub fn likeness(path: &RootedPath, size: u64) -> io::Result<Hash> {
+pub fn sample_hash(path: &RootedPath, size: u64) -> io::Result<Hash> {
     if size <= WHOLE {
         return hash(path);
     }
@@ -46,7 +46,7 @@ mod tests {
         let of = |bytes: &[u8]| {
             let path = folder.path().join("x");
             std::fs::write(&path, bytes).unwrap();
-            likeness(&RootedPath::whole(&path), bytes.len() as u64).unwrap()
+            sample_hash(&RootedPath::whole(&path), bytes.len() as u64).unwrap()
         };
         for size in [1000, 3_000_001] {
             let bytes: Vec<u8> = (0..size).map(|n: u32| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();

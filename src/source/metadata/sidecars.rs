@@ -28,10 +28,10 @@ pub struct Sidecar {
 ///
 /// # Errors
 /// Why one of them cannot be read, in words.
-pub fn of(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
+pub fn find(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
     let mut sidecars = Vec::new();
     for place in places(path) {
-        let from = RelPath::new(place.as_os_str().as_bytes()).shown();
+        let from = RelPath::new(place.as_os_str().as_bytes()).escaped();
         match read(&RootedPath::new(root, place)) {
             Ok(file) => sidecars.extend(file.map(|file| Sidecar { from, file })),
             Err(why) => return Err(format!("{from} {why}")),
@@ -75,7 +75,7 @@ mod tests {
             fs::write(root.path().join(path), "language = \"de\"\n").unwrap();
         }
         fs::create_dir(root.path().join("a/.scribed.toml")).unwrap();
-        let found = of(root.path(), &RelPath::new("a/b/talk.mp4")).unwrap();
+        let found = find(root.path(), &RelPath::new("a/b/talk.mp4")).unwrap();
         let from: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
         assert_eq!(from, [".scribed.toml", "a/b/.scribed.toml", "a/b/talk.toml"]);
     }
@@ -84,7 +84,7 @@ mod tests {
     fn what_cannot_be_read_is_named_and_nothing_hangs() {
         let root = tempfile::TempDir::new().unwrap();
         let at = |name: &str| root.path().join(name);
-        let told = |name: &str| of(root.path(), &RelPath::new(name)).unwrap_err();
+        let told = |name: &str| find(root.path(), &RelPath::new(name)).unwrap_err();
         std::os::unix::fs::symlink("elsewhere", at("a.toml")).unwrap();
         assert!(told("a.mp4").contains("a.toml is a link"), "{}", told("a.mp4"));
         rustix::fs::mknodat(
@@ -110,7 +110,7 @@ mod tests {
         }
         fs::write(top.path().join("elsewhere/.scribed.toml"), "language = \"de\"\n").unwrap();
         std::os::unix::fs::symlink("../elsewhere", top.path().join("root/a")).unwrap();
-        let told = of(&top.path().join("root"), &RelPath::new("a/talk.wav")).unwrap_err();
+        let told = find(&top.path().join("root"), &RelPath::new("a/talk.wav")).unwrap_err();
         assert!(
             told.starts_with("a/.scribed.toml cannot be read: ") && told.contains("root/a is a symbolic link"),
             "{told}"

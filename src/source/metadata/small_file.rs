@@ -2,7 +2,7 @@
 
 use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::metadata::stamp::open;
 use rustix::io::Errno;
 use std::io::{self, Read};
@@ -38,7 +38,7 @@ pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
             Err("is a symbolic link, and scribed does not follow links: replace the link by the file itself".to_owned())
         }
-        Err(error) => Err(format!("cannot be read: {}", said(&error, &path.full()))),
+        Err(error) => Err(format!("cannot be read: {}", describe_error(&error, &path.full()))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
-use crate::permission::explained;
+use crate::permission::explain_error;
 use crate::source::mount::disk::Disk;
 use rustix::fs::FileType;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub enum FileLook {
 ///
 /// # Errors
 /// What the file system says, except that nothing is there; and [`crate::beneath::LinkInPath`].
-pub fn look(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
+pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
     match path.stat() {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
             Ok(FileLook::File(disk.stamp_of(&stat)))
@@ -32,7 +32,7 @@ pub fn look(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
         Ok(_) => Ok(FileLook::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileLook::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(FileLook::Nothing),
-        Err(error) => Err(explained(error, &path.full())),
+        Err(error) => Err(explain_error(error, &path.full())),
     }
 }
 
@@ -42,7 +42,7 @@ pub fn look(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
 /// # Errors
 /// What the file system says.
 pub fn open(path: &RootedPath) -> io::Result<File> {
-    path.open().map_err(|error| explained(error, &path.full()))
+    path.open().map_err(|error| explain_error(error, &path.full()))
 }
 
 /// The hash of a whole file, read in pieces.

@@ -32,7 +32,7 @@ impl Away {
     }
 
     /// Whether it ends by itself, whatever the other installation does.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         self.refused.as_ref().is_some_and(|refused| refused.waits.is_some())
     }
 
@@ -105,7 +105,7 @@ impl Mount {
     ///
     /// # Errors
     /// [`Away`].
-    pub async fn there_now(&self) -> Result<(), Away> {
+    pub async fn check_now(&self) -> Result<(), Away> {
         let turn = self.availability.turn.lock().await;
         self.look_in_turn(&turn).await
     }
@@ -117,7 +117,7 @@ impl Mount {
     /// [`Away`].
     pub(crate) async fn may_conclude(&self) -> Result<(), Away> {
         match self.storage {
-            Storage::Folder(_) => self.there_now().await,
+            Storage::Folder(_) => self.check_now().await,
             Storage::Bucket(_) => self.there().await,
         }
     }
@@ -132,7 +132,7 @@ impl Mount {
     ///
     /// # Errors
     /// [`Away`].
-    pub fn there_blocking(&self) -> Result<(), Away> {
+    pub fn check_writable_blocking(&self) -> Result<(), Away> {
         let Storage::Folder(folder) = &self.storage else { return self.away().map_or(Ok(()), Err) };
         if let Some(away) = self.away().filter(|away| away.refused.is_some()) {
             return Err(away); // whoever asks in turn learns when that is over
@@ -147,8 +147,8 @@ impl Mount {
     ///
     /// # Errors
     /// [`Away`].
-    pub async fn is_gone_from(&self) -> Result<(), Away> {
-        self.there_now().await?;
+    pub async fn check_not_bare(&self) -> Result<(), Away> {
+        self.check_now().await?;
         let Storage::Folder(folder) = &self.storage else { return Ok(()) };
         if folder.known().is_some() {
             return Ok(());
@@ -173,7 +173,7 @@ impl Mount {
     }
 
     /// Returns when the folder is found to be away: what is done in it would hang, or come to nothing.
-    pub async fn lost(&self) -> Away {
+    pub async fn wait_until_away(&self) -> Away {
         let mut away = self.follow();
         loop {
             // Whoever finds it first tells all.
@@ -210,7 +210,7 @@ impl Mount {
                 // At the level at which it was told to be away.
                 let words = "the folder of the source is back; its jobs continue";
                 match before {
-                    Some(away) if away.is_passing() => {
+                    Some(away) if away.is_temporary() => {
                         tracing::info!(source = %name, folder = %folder.display(), "{words}");
                     }
                     Some(_) => tracing::error!(source = %name, folder = %folder.display(), "{words}"),

@@ -37,7 +37,7 @@ impl Disk {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn of(folder: &Path) -> io::Result<Self> {
+    pub fn detect(folder: &Path) -> io::Result<Self> {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
     }
 
@@ -114,7 +114,7 @@ impl Disk {
     pub fn quiet_at(self, stamp: &Stamp, at: Moment, settle: Duration) -> Option<Timestamp> {
         let changed = at.of_past(Timestamp(stamp.ctime_ns.div_euclid(1_000_000))).filter(|_| self == Self::Honest)?;
         // A millisecond more: the ctime was cut to milliseconds.
-        Some(changed.after(settle).after(Duration::from_millis(1)))
+        Some(changed.saturating_add(settle).saturating_add(Duration::from_millis(1)))
     }
 
     /// Whether most of a file are holes: preallocated by a copy or download under way, or sparse.
@@ -150,7 +150,7 @@ impl Disks {
     }
 
     /// Of a path relative to the folder.
-    pub fn of(&self, path: &Path) -> Disk {
+    pub fn disk_of(&self, path: &Path) -> Disk {
         let nearest = self.below.iter().rev().find(|(at, _)| path.starts_with(at));
         nearest.map_or(self.root, |(_, disk)| *disk)
     }
@@ -215,7 +215,7 @@ mod tests {
     fn a_path_lies_on_the_nearest_mount_above_it() {
         let below = [("a/b", "ext4"), ("a", "nfs4"), ("usb", "vfat"), ("top", "xfs"), ("top", "fuse.sshfs")];
         let disks = Disks::new(Disk::Honest, &below.map(|(at, kind)| (PathBuf::from(at), kind.to_owned())));
-        let of = |path: &str| disks.of(Path::new(path));
+        let of = |path: &str| disks.disk_of(Path::new(path));
         assert_eq!(
             [of("x.wav"), of("a/x.wav"), of("a/b/x.wav"), of("ab/x.wav")],
             [Disk::Honest, Disk::Nfs, Disk::Honest, Disk::Honest]

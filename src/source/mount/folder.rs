@@ -5,7 +5,7 @@ use super::storage::{ANSWERS_WITHIN, no_answer};
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::sections::schedule::Schedule;
-use crate::permission::{explained, said};
+use crate::permission::{describe_error, explain_error};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::disk::Disk;
 use crate::source::ownership::claim::{Claim, ClaimMoment, ClaimResult, ClaimTerms};
@@ -54,7 +54,7 @@ impl MountedFolder {
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });
-        let installation = Arc::new(Installation::observing(state));
+        let installation = Arc::new(Installation::for_observation(state));
         let observer = Arc::new(Claim::new(&source.name, &source.folder, memory.claim(), installation, None));
         Self {
             source,
@@ -126,7 +126,7 @@ impl MountedFolder {
         let asked = self.ask(clock, move || {
             let looked = look(&folder, known.as_ref());
             let looked = match looked {
-                Ok(disk) => claim.look(known.as_ref(), at).map(|answer| (disk, answer)),
+                Ok(disk) => claim.check_or_acquire(known.as_ref(), at).map(|answer| (disk, answer)),
                 // Emptying the marker would take it away from whoever works there.
                 Err(UnknownFolder::OtherMarker) => Err(claim.peek(at).err().unwrap_or(UnknownFolder::OtherMarker)),
                 Err(stranger) => Err(stranger),
@@ -165,7 +165,7 @@ impl MountedFolder {
         let Some(Works { store, claim }) = self.works.get() else { return Ok(()) };
         let distrusted: Result<(), StoreError> = store.distrust(&self.source.service).await;
         let done = match distrusted {
-            Ok(()) => claim.distrusted().map_err(|error| error.to_string()),
+            Ok(()) => claim.record_distrust().map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         done.map_err(|error| UnknownFolder::Away(format!("cannot be taken over: {error}")))
@@ -202,9 +202,9 @@ impl MountedFolder {
         if was.is_some() && !marker::is_blank(folder) {
             return false;
         }
-        let was = was.or_else(|| self.claim().seen());
-        self.claim().marking();
-        let learnt = marker::learn(folder, was.as_ref()).and_then(|known| self.memory.keep(&known).map(|()| known));
+        let was = was.or_else(|| self.claim().foreign_marker_id());
+        self.claim().note_marker_creation();
+        let learnt = marker::identify(folder, was.as_ref()).and_then(|known| self.memory.save(&known).map(|()| known));
         match learnt {
             Ok(known) => {
                 *lock(&self.known) = Some(known);
@@ -212,7 +212,7 @@ impl MountedFolder {
             }
             Err(error) => {
                 let words = "cannot write a marker into the folder; until there is one, an unmounted share would look like deleted files";
-                let error = explained(error, &folder.join(MARKER));
+                let error = explain_error(error, &folder.join(MARKER));
                 tracing::warn!(source = %self.source.name, %error, "{words}");
                 false
             }
@@ -226,7 +226,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub(super) fn look(folder: &Path, known: Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> {
     marker::recognise(folder, known)?;
-    Disk::of(folder).map_err(|error| UnknownFolder::Away(format!("cannot be read: {}", said(&error, folder))))
+    Disk::detect(folder)
+        .map_err(|error| UnknownFolder::Away(format!("cannot be read: {}", describe_error(&error, folder))))
 }
 
 fn is_bare(folder: &Path) -> bool {

@@ -5,7 +5,7 @@ use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::durable_file::{Durability, RenamedFile};
-use crate::permission::{at_state, explained, give_opened_to_owner_of};
+use crate::permission::{chown_file_to_folder_owner, explain_error, explain_state_at};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::table;
 use crate::source::ownership::owner::OwnershipRefusal;
@@ -72,7 +72,7 @@ impl FolderMemory {
     pub fn load(&self) -> io::Result<Option<FolderIdentity>> {
         let bytes = match fs::read(&self.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(at_state(&self.file))?,
+            read => read.map_err(explain_state_at(&self.file))?,
         };
         let kept: Kept = serde_json::from_slice(&bytes)?;
         Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
@@ -80,7 +80,7 @@ impl FolderMemory {
 
     /// The folder that a source of this name had, and what that was known by; `None` where nothing is kept of it, or it
     /// cannot be read.
-    pub fn kept_of(state: &Path, source: &SourceName) -> Option<(RelPath, FolderIdentity)> {
+    pub fn load_recorded(state: &Path, source: &SourceName) -> Option<(RelPath, FolderIdentity)> {
         let bytes = fs::read(Self::new(state, source, Path::new("")).file).ok()?;
         let kept: Kept = serde_json::from_slice(&bytes).ok()?;
         Some((kept.folder, kept.known))
@@ -91,16 +91,16 @@ impl FolderMemory {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn carry_over(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
+    pub fn rename_source(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
         let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
         for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
             match fs::copy(&from, to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at_state(&from)(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(explain_state_at(&from)(error)),
                 _ => {}
             }
         }
-        match Self::kept_of(state, old) {
-            Some((_, known)) => to.keep(&known),
+        match Self::load_recorded(state, old) {
+            Some((_, known)) => to.save(&known),
             None => Ok(()),
         }
     }
@@ -109,11 +109,11 @@ impl FolderMemory {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn keep(&self, known: &FolderIdentity) -> io::Result<()> {
+    pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
         let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;
         crash::point(Point::FolderBegun);
-        finished.rename(&self.file).and_then(RenamedFile::sync).map_err(at_state(&self.file))?;
+        finished.rename(&self.file).and_then(RenamedFile::sync).map_err(explain_state_at(&self.file))?;
         crash::point(Point::FolderKept);
         Ok(())
     }
@@ -158,7 +158,7 @@ pub enum UnknownFolder {
 /// # Errors
 /// [`UnknownFolder`].
 pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), UnknownFolder> {
-    let away = |error: io::Error| UnknownFolder::Away(words(&explained(error, &folder.join(MARKER))));
+    let away = |error: io::Error| UnknownFolder::Away(words(&explain_error(error, &folder.join(MARKER))));
     let meta = fs::metadata(folder).map_err(away)?;
     if !meta.is_dir() {
         return Err(UnknownFolder::Away("is not a folder".to_owned()));
@@ -171,7 +171,7 @@ pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), Un
         (FolderIdentity::Marker(_), Some(_)) => Err(UnknownFolder::OtherMarker),
         (FolderIdentity::Marker(_), None) => Err(UnknownFolder::NoMarker),
         (FolderIdentity::FileSystem(before), _) => match table::identity(folder) {
-            Some(now) if !table::is_same(&now, before) => {
+            Some(now) if !table::is_same_file_system(&now, before) => {
                 Err(UnknownFolder::OtherFileSystem { now, before: before.clone() })
             }
             _ => Ok(()),
@@ -206,7 +206,7 @@ fn words(error: &io::Error) -> String {
 ///
 /// # Errors
 /// What the file system says; then the folder is known by nothing yet.
-pub fn learn(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<FolderIdentity> {
+pub fn identify(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<FolderIdentity> {
     match read(folder)? {
         Some(id) if !id.is_empty() => Ok(FolderIdentity::Marker(id)),
         _ => match fill(folder, was) {
@@ -269,7 +269,7 @@ fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
     if !found.is_empty() {
         return Ok(found);
     }
-    give_opened_to_owner_of(folder, &file);
+    chown_file_to_folder_owner(folder, &file);
     crash::point(Point::MarkerMade);
     let id = match was {
         Some(FolderIdentity::Marker(id)) => id.clone(),
@@ -295,8 +295,8 @@ mod tests {
     fn a_folder_is_known_by_its_marker() {
         let folder = TempDir::new().unwrap();
         assert_eq!(recognise(folder.path(), None), Ok(()));
-        let known = learn(folder.path(), None).unwrap();
-        assert_eq!(learn(folder.path(), None).unwrap(), known, "another scribed takes the marker as it is");
+        let known = identify(folder.path(), None).unwrap();
+        assert_eq!(identify(folder.path(), None).unwrap(), known, "another scribed takes the marker as it is");
         assert_eq!(recognise(folder.path(), Some(&known)), Ok(()));
         let marker = folder.path().join(MARKER);
         fs::write(&marker, "somebody else's\n").unwrap();
@@ -305,9 +305,9 @@ mod tests {
         assert_eq!(recognise(folder.path(), Some(&known)), Err(UnknownFolder::NoMarker));
         fs::write(&marker, "").unwrap();
         assert_eq!(recognise(folder.path(), Some(&known)), Ok(()), "a person's word");
-        assert_eq!(learn(folder.path(), Some(&known)).unwrap(), known, "and it is known as before");
+        assert_eq!(identify(folder.path(), Some(&known)).unwrap(), known, "and it is known as before");
         fs::write(&marker, "").unwrap();
-        assert_ne!(learn(folder.path(), None).unwrap(), known, "who knew nothing gives it a new id");
+        assert_ne!(identify(folder.path(), None).unwrap(), known, "who knew nothing gives it a new id");
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
                 fs::write(folder.path().join(MARKER), "\n").unwrap();
             }
             let known = std::thread::scope(|scope| {
-                let all = [(); 4].map(|()| scope.spawn(|| learn(folder.path(), None).unwrap()));
+                let all = [(); 4].map(|()| scope.spawn(|| identify(folder.path(), None).unwrap()));
                 all.map(|one| one.join().unwrap())
             });
             for one in &known {
@@ -352,7 +352,7 @@ mod tests {
         let memory = FolderMemory::new(state.path(), &name, Path::new("/srv/a"));
         assert_eq!(memory.load().unwrap(), None);
         let known = FolderIdentity::Marker("id".to_owned());
-        memory.keep(&known).unwrap();
+        memory.save(&known).unwrap();
         assert_eq!(memory.load().unwrap(), Some(known));
         assert_eq!(FolderMemory::new(state.path(), &name, Path::new("/srv/b")).load().unwrap(), None);
     }

@@ -41,11 +41,11 @@ impl Mount {
         let (source, disks) = (Arc::clone(self.source()), self.disks());
         match &self.storage {
             Storage::Folder(_) => spawn(move || {
-                traverse::walk(&source, &disks, &what, on_folder.as_ref(), &to);
+                traverse::traverse(&source, &disks, &what, on_folder.as_ref(), &to);
             }),
             Storage::Bucket(bucket) => {
                 let bucket = Arc::clone(bucket);
-                tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })
+                tokio::spawn(async move { objects::list_taken(&bucket, &source, &to).await })
             }
         }
     }
@@ -54,10 +54,10 @@ impl Mount {
     pub fn survey(&self, to: Sender<Sighting>) -> JoinHandle<()> {
         let (source, disks) = (Arc::clone(self.source()), self.disks());
         match &self.storage {
-            Storage::Folder(_) => spawn(move || inventory::survey(&source, &disks, &to)),
+            Storage::Folder(_) => spawn(move || inventory::list_all(&source, &disks, &to)),
             Storage::Bucket(bucket) => {
                 let bucket = Arc::clone(bucket);
-                tokio::spawn(async move { objects::survey(&bucket, &source, &to).await })
+                tokio::spawn(async move { objects::list_all(&bucket, &source, &to).await })
             }
         }
     }

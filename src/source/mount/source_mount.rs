@@ -12,7 +12,7 @@ use crate::config::model::{Source, SourceKind};
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::filter::existing_subtitles::ExistingSubtitles;
 use crate::source::metadata::bag::Bags;
@@ -45,13 +45,18 @@ pub struct Mount {
 impl Mount {
     /// As the state directory remembers it. Nothing is looked at yet.
     pub fn new(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>) -> Self {
-        Self::with_look(source, state, clock, Arc::new(folder::look))
+        Self::with_folder_check(source, state, clock, Arc::new(folder::look))
     }
 
     /// The same with a look of one's own.
-    pub(crate) fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: FolderLook) -> Self {
+    pub(crate) fn with_folder_check(
+        source: Arc<Source>,
+        state: &Path,
+        clock: Arc<dyn Clock>,
+        look: FolderLook,
+    ) -> Self {
         let memory = FolderMemory::new(state, &source.name, &source.folder);
-        let placed = source.place.as_ref().map(|place| {
+        let placed = source.output_folder.as_ref().map(|place| {
             // No source has a line break in its name.
             let name = SourceName::new(format!("{}\nplace", source.name));
             FolderMemory::new(state, &name, place)
@@ -86,7 +91,7 @@ impl Mount {
     }
 
     /// From now on this is the one who works in the folder: it is claimed at the next look. A bucket is nobody's.
-    pub fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
+    pub fn start_work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
         if let Some(folder) = self.storage.folder() {
             folder.work(installation, store, lag);
         }
@@ -97,7 +102,7 @@ impl Mount {
     pub async fn keep_claim(&self) {
         if self.storage.folder().is_some_and(|folder| folder.claim().is_due(self.clock.uptime())) {
             // What is wrong is told by who looks.
-            self.there_now().await.ok();
+            self.check_now().await.ok();
         }
     }
 
@@ -111,8 +116,8 @@ impl Mount {
     /// Returns when it can be worked in the folder, or when time alone will not bring that.
     pub async fn claimed(&self) {
         let Some(folder) = self.storage.folder() else { return };
-        while self.there_now().await.is_err() {
-            let Some(left) = folder.claim().left(self.clock.uptime()) else { return };
+        while self.check_now().await.is_err() {
+            let Some(left) = folder.claim().remaining_wait(self.clock.uptime()) else { return };
             self.clock.sleep(left.max(Duration::from_millis(10))).await;
         }
     }
@@ -122,10 +127,10 @@ impl Mount {
     ///
     /// # Errors
     /// Why not, in words.
-    pub fn place_ready(&self) -> Result<(), String> {
-        let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
+    pub fn check_output_folder(&self) -> Result<(), String> {
+        let (Some(memory), Some(place)) = (&self.placed, &self.source.output_folder) else { return Ok(()) };
         let shown = place.display();
-        let failed = |error: io::Error| format!("cannot write outputs to {shown}: {}", said(&error, place));
+        let failed = |error: io::Error| format!("cannot write outputs to {shown}: {}", describe_error(&error, place));
         if let Some(known) = memory.load().map_err(failed)? {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
@@ -139,7 +144,7 @@ impl Mount {
             }
             Err(error) => return Err(failed(error)),
         }
-        memory.keep(&marker::learn(place, None).map_err(failed)?).map_err(failed)
+        memory.save(&marker::identify(place, None).map_err(failed)?).map_err(failed)
     }
 
     /// What the folder is known by may have been written down since: that counts.
@@ -203,7 +208,7 @@ impl Mount {
     }
 
     fn on(&self, path: &Path) -> Disk {
-        self.availability.disks().map_or(Disk::Remote, |disks| disks.of(path))
+        self.availability.disks().map_or(Disk::Remote, |disks| disks.disk_of(path))
     }
 
     /// How long a job's recording must be quiet: as set, or as the disk that it lies on needs it.
@@ -228,7 +233,7 @@ mod tests {
     fn mount(folder: &Path, state: &Path, look: FolderLook) -> Mount {
         let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\n");
         let source = read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
-        Mount::with_look(Arc::new(source), state, Arc::new(SystemClock), look)
+        Mount::with_folder_check(Arc::new(source), state, Arc::new(SystemClock), look)
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -248,7 +253,7 @@ mod tests {
         }
         assert_eq!(*asked.lock().unwrap(), 1);
         drop(go); // the server answers again
-        while mount.there_now().await.is_err() {
+        while mount.check_now().await.is_err() {
             tokio::task::yield_now().await;
         }
         assert_eq!(mount.away(), None);
@@ -274,20 +279,20 @@ mod tests {
     async fn what_was_marked_is_missed_and_what_is_only_empty_is_not() {
         let (state, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let mount = mount(folder.path(), state.path(), Arc::new(folder::look));
-        assert_eq!(mount.there_now().await, Ok(()), "an empty new folder is no alarm");
-        assert!(mount.is_gone_from().await.is_err(), "but nothing is concluded from it");
-        assert!(mount.there_blocking().is_err() && mount.away().is_none(), "and nothing is put into it");
+        assert_eq!(mount.check_now().await, Ok(()), "an empty new folder is no alarm");
+        assert!(mount.check_not_bare().await.is_err(), "but nothing is concluded from it");
+        assert!(mount.check_writable_blocking().is_err() && mount.away().is_none(), "and nothing is put into it");
         mount.mark();
-        assert_eq!(mount.is_gone_from().await, Ok(()), "with its marker it is just empty");
-        assert_eq!(mount.there_blocking(), Ok(()));
+        assert_eq!(mount.check_not_bare().await, Ok(()), "with its marker it is just empty");
+        assert_eq!(mount.check_writable_blocking(), Ok(()));
         assert_eq!(mount.real(), Some(folder.path().canonicalize().unwrap()));
         std::fs::remove_file(folder.path().join(".scribed")).unwrap();
-        assert!(mount.there_now().await.unwrap_err().to_string().contains("make an empty file .scribed"));
+        assert!(mount.check_now().await.unwrap_err().to_string().contains("make an empty file .scribed"));
         assert!(mount.away().is_some());
         std::fs::write(folder.path().join(".scribed"), "").unwrap();
-        assert_eq!((mount.there_now().await, mount.away()), (Ok(()), None));
+        assert_eq!((mount.check_now().await, mount.away()), (Ok(()), None));
         mount.mark();
         std::fs::write(folder.path().join(".scribed"), "other\n").unwrap();
-        assert!(mount.there_now().await.is_err(), "the empty marker got an id");
+        assert!(mount.check_now().await.is_err(), "the empty marker got an id");
     }
 }

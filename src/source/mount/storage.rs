@@ -65,7 +65,7 @@ impl Storage {
             Self::Folder(folder) => folder.look(clock).await,
             Self::Bucket(bucket) => tokio::select! {
                 biased;
-                answer = bucket.there() => answer.map(|()| Disk::Remote).map_err(UnknownFolder::Away),
+                answer = bucket.check_reachable() => answer.map(|()| Disk::Remote).map_err(UnknownFolder::Away),
                 () = clock.sleep(ANSWERS_WITHIN) => Err(no_answer()),
             },
         }

@@ -76,7 +76,7 @@ impl Changes {
 
 /// Whether two of them name one file system. A process that is kept from the devices sees no UUID: then
 /// the place where it is mounted has to do.
-pub fn is_same(one: &str, other: &str) -> bool {
+pub fn is_same_file_system(one: &str, other: &str) -> bool {
     let has_uuid = |name: &str| name.starts_with("uuid ");
     let place = |name: &str| name.rsplit_once(" at ").map(|(_, place)| place.to_owned());
     one == other || (has_uuid(one) != has_uuid(other) && place(one).is_some() && place(one) == place(other))
@@ -171,9 +171,17 @@ mod tests {
 
     #[test]
     fn where_no_uuid_is_seen_the_place_has_to_do() {
-        assert!(is_same("uuid a at /mnt", "uuid a at /mnt") && is_same("uuid a at /mnt", "ext4 at /mnt"));
-        assert!(!is_same("uuid a at /mnt", "uuid b at /mnt") && !is_same("uuid a at /mnt", "ext4 at /"));
-        assert!(!is_same("nfs4 nas:/a", "nfs4 nas:/b") && !is_same("nfs4 nas:/a", "uuid a at /"));
+        assert!(
+            is_same_file_system("uuid a at /mnt", "uuid a at /mnt")
+                && is_same_file_system("uuid a at /mnt", "ext4 at /mnt")
+        );
+        assert!(
+            !is_same_file_system("uuid a at /mnt", "uuid b at /mnt")
+                && !is_same_file_system("uuid a at /mnt", "ext4 at /")
+        );
+        assert!(
+            !is_same_file_system("nfs4 nas:/a", "nfs4 nas:/b") && !is_same_file_system("nfs4 nas:/a", "uuid a at /")
+        );
     }
 
     #[test]

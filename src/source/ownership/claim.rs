@@ -6,7 +6,7 @@ use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::durable_file::Durability;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::marker;
 use crate::source::mount::marker::{FolderIdentity, UnknownFolder};
@@ -14,7 +14,8 @@ use crate::source::ownership::installation::Installation;
 use crate::source::ownership::lease;
 use crate::source::ownership::lease::Wrote;
 use crate::source::ownership::owner::{
-    ClaimingInstallation, FolderPast, Life, MarkerOwner, Owner, OwnershipDecision, OwnershipRefusal, Watched, standing,
+    ClaimingInstallation, FolderPast, Life, MarkerOwner, Owner, OwnershipDecision, OwnershipRefusal, Watched,
+    decide_ownership,
 };
 use crate::source::saved_file;
 use crate::wire::timestamps;
@@ -143,7 +144,11 @@ impl Claim {
     ///
     /// # Errors
     /// [`UnknownFolder`].
-    pub fn look(&self, known: Option<&FolderIdentity>, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
+    pub fn check_or_acquire(
+        &self,
+        known: Option<&FolderIdentity>,
+        at: ClaimMoment,
+    ) -> Result<ClaimResult, UnknownFolder> {
         for _ in 0..OVERTAKEN {
             if let Some(answer) = self.decide(known, at, self.terms.is_some())? {
                 return Ok(answer);
@@ -162,14 +167,14 @@ impl Claim {
     }
 
     /// The folder's marker is about to be made by this run: whoever finds it without an owner has met nobody.
-    pub fn marking(&self) {
+    pub fn note_marker_creation(&self) {
         if self.terms.is_some() && matches!(lease::found(&self.folder), Ok(MarkerOwner::Nothing)) {
-            self.installation.marking(&self.folder);
+            self.installation.note_marker_creation(&self.folder);
         }
     }
 
     /// The id that the folder's marker was seen with before it was ever ours to work in.
-    pub fn seen(&self) -> Option<FolderIdentity> {
+    pub fn foreign_marker_id(&self) -> Option<FolderIdentity> {
         self.inner().kept.id.clone().map(FolderIdentity::Marker)
     }
 
@@ -181,13 +186,13 @@ impl Claim {
         works: bool,
     ) -> Result<Option<ClaimResult>, UnknownFolder> {
         // What is written into the state directory from here on might go into another's.
-        if self.terms.is_some() && !self.installation.is_still_there() {
+        if self.terms.is_some() && !self.installation.is_state_directory_unchanged() {
             return Err(self.without_state());
         }
         let found = match lease::found(&self.folder) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let why = said(&error, &self.folder.join(MARKER));
+                let why = describe_error(&error, &self.folder.join(MARKER));
                 return Err(refused(
                     format!(
                         "has a marker that scribed cannot read ({why}), so another installation may use the folder"
@@ -196,7 +201,7 @@ impl Claim {
                 ));
             }
             Err(error) => {
-                self.unguarded(&said(&error, &self.folder.join(MARKER)));
+                self.unguarded(&describe_error(&error, &self.folder.join(MARKER)));
                 return Ok(Some(ClaimResult::Open));
             }
         };
@@ -221,7 +226,7 @@ impl Claim {
         let unchanged = self.unchanged(&mut inner, String::new(), &key, at.uptime);
         let past = inner.kept.past.clone();
         let asker = ClaimingInstallation { me: &me, past: &past, held: inner.held };
-        let decided = standing(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+        let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yields() });
         match (decided, found) {
             (OwnershipDecision::Taken { left, copy }, MarkerOwner::Owned(owner)) => {
                 Err(self.taken(&mut inner, &owner, left, copy))
@@ -261,7 +266,7 @@ impl Claim {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn distrusted(&self) -> io::Result<()> {
+    pub fn record_distrust(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.kept.pending = false;
         self.keep(&inner.kept)
@@ -275,7 +280,7 @@ impl Claim {
     }
 
     /// How long until it may be worked in the folder, where time alone brings that.
-    pub fn left(&self, now: Uptime) -> Option<Duration> {
+    pub fn remaining_wait(&self, now: Uptime) -> Option<Duration> {
         let inner = self.inner();
         inner.closed_until.filter(|_| inner.held || inner.accepted.is_some()).map(|until| until.since(now))
     }
@@ -286,7 +291,7 @@ impl Claim {
             let mut inner = self.inner();
             (inner.held, inner.ended) = (false, self.terms.is_some());
         }
-        if self.terms.is_none() || !self.installation.is_still_there() {
+        if self.terms.is_none() || !self.installation.is_state_directory_unchanged() {
             return;
         }
         let Ok(found @ MarkerOwner::Owned(_)) = lease::found(&self.folder) else { return };
@@ -294,7 +299,7 @@ impl Claim {
         if owner.run == self.installation.run && !owner.released {
             let ended = Owner { released: true, alive: timestamps::format(wall), ..(**owner).clone() };
             if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
-                let error = said(&error, &self.folder.join(MARKER));
+                let error = describe_error(&error, &self.folder.join(MARKER));
                 tracing::debug!(source = %self.source, error, "cannot note the end of this run in the folder's marker");
             }
         }
@@ -306,7 +311,7 @@ impl Claim {
 
     fn life(&self, found: &MarkerOwner) -> Life {
         match found {
-            MarkerOwner::Owned(owner) => self.installation.life_of(owner),
+            MarkerOwner::Owned(owner) => self.installation.process_state(owner),
             _ => Life::Unknown,
         }
     }
@@ -334,7 +339,7 @@ impl Claim {
             let unchanged = self.unchanged(inner, name, &key(&found, life), at.uptime);
             let past = FolderPast::default();
             let asker = ClaimingInstallation { me: &me, past: &past, held: false };
-            let decided = standing(&found, &asker, life, Watched { unchanged, yields: self.yields() });
+            let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yields() });
             if let (OwnershipDecision::Taken { left, copy: false }, MarkerOwner::Owned(owner)) = (decided, &found) {
                 if self.terms.is_some() {
                     // So that the next run of `once` goes on counting.
@@ -398,7 +403,7 @@ impl Claim {
             Ok(Wrote::Overtaken) => {}
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
             Err(error) => {
-                let error = said(&error, &self.folder.join(MARKER));
+                let error = describe_error(&error, &self.folder.join(MARKER));
                 tracing::warn!(source = %self.source, error, "cannot update the time of the last sign of life in the folder's marker")
             }
         }
@@ -516,7 +521,7 @@ impl Claim {
     fn keep(&self, kept: &Kept) -> io::Result<()> {
         let folder = Some(RelPath::new(self.folder.as_os_str().as_bytes()));
         let kept = Kept { folder, ..kept.clone() };
-        saved_file::put(&self.file, "claim-tmp", &kept, Durability::Synced)
+        saved_file::save(&self.file, "claim-tmp", &kept, Durability::Synced)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -545,7 +550,7 @@ fn unwritable(error: &io::Error, marker: &Path) -> String {
         io::ErrorKind::InvalidData => {
             format!("the file {MARKER} in it has content that scribed did not write; empty the file")
         }
-        _ => format!("cannot write the file {MARKER} in it: {}", said(error, marker)),
+        _ => format!("cannot write the file {MARKER} in it: {}", describe_error(error, marker)),
     }
 }
 
@@ -587,7 +592,7 @@ fn shown(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::mount::marker::learn;
+    use crate::source::mount::marker::identify;
     use std::path::Path;
     use tempfile::TempDir;
 
@@ -608,7 +613,7 @@ mod tests {
         fn new() -> Self {
             let top = TempDir::new().unwrap();
             fs::create_dir(top.path().join("media")).unwrap();
-            let known = learn(&top.path().join("media"), None).unwrap();
+            let known = identify(&top.path().join("media"), None).unwrap();
             Self { top, known }
         }
 
@@ -619,7 +624,7 @@ mod tests {
         fn run(&self, state: &str, folder: &Path) -> Claim {
             let state = self.top.path().join(state);
             let host = state.to_string_lossy().into_owned();
-            let installation = Arc::new(Installation { host, ..Installation::working(&state).unwrap() });
+            let installation = Arc::new(Installation { host, ..Installation::for_work(&state).unwrap() });
             let terms = Some(ClaimTerms { lag: LAG, every: EVERY });
             Claim::new(&SourceName::new("s"), folder, state.join("s.claim"), installation, terms)
         }
@@ -629,7 +634,7 @@ mod tests {
         }
 
         fn look(&self, claim: &Claim, seconds: u64) -> Result<ClaimResult, OwnershipRefusal> {
-            claim.look(Some(&self.known), at(seconds)).map_err(|stranger| match stranger {
+            claim.check_or_acquire(Some(&self.known), at(seconds)).map_err(|stranger| match stranger {
                 UnknownFolder::Refused(refused) => refused,
                 other => panic!("{other}"),
             })
@@ -675,9 +680,9 @@ mod tests {
         assert_eq!(waits.waits, Some(LAG), "it is taken, and the list is waited for: {waits:?}");
         assert_eq!(site.owner().run, again.installation.run);
         assert!(site.look(&first, 4_701).is_err(), "the first one is out");
-        assert_eq!(again.left(at(4_760).uptime), Some(Duration::from_secs(60)));
+        assert_eq!(again.remaining_wait(at(4_760).uptime), Some(Duration::from_secs(60)));
         assert_eq!(site.look(&again, 4_820), Ok(ClaimResult::Distrust));
-        again.distrusted().unwrap();
+        again.record_distrust().unwrap();
         assert_eq!(site.look(&again, 4_821), Ok(ClaimResult::Open));
     }
 
@@ -724,9 +729,9 @@ mod tests {
         let two = two();
         assert_eq!(site.look(&two, 3_001).unwrap_err().waits, Some(LAG), "its service has a list, too");
         assert_eq!(site.look(&one, 3_120), Ok(ClaimResult::Distrust));
-        one.distrusted().unwrap();
+        one.record_distrust().unwrap();
         assert_eq!(site.look(&two, 3_121), Ok(ClaimResult::Distrust));
-        two.distrusted().unwrap();
+        two.record_distrust().unwrap();
         assert_eq!((site.look(&one, 3_200), site.look(&two, 3_200)), (Ok(ClaimResult::Open), Ok(ClaimResult::Open)));
         assert_eq!((site.look(&one, 4_100), site.look(&two, 4_100)), (Ok(ClaimResult::Open), Ok(ClaimResult::Open)));
         assert_eq!(site.owner().renewals, 1, "one of them gives the sign of life");
@@ -753,12 +758,16 @@ mod tests {
         let site = Site::new();
         let inner = site.media().join("a/b");
         fs::create_dir_all(&inner).unwrap();
-        let known = learn(&inner, None).unwrap();
+        let known = identify(&inner, None).unwrap();
         assert_eq!(site.look(&site.works("a"), 0), Ok(ClaimResult::Open));
         let (same, other) = (site.run("a", &inner), site.run("b", &inner));
-        let error = other.look(Some(&known), at(0)).unwrap_err().to_string();
+        let error = other.check_or_acquire(Some(&known), at(0)).unwrap_err().to_string();
         assert!(error.starts_with("is inside ") && error.contains("media, which is in use by another"), "{error}");
-        assert_eq!(same.look(Some(&known), at(0)), Ok(ClaimResult::Open), "two sources of one installation");
+        assert_eq!(
+            same.check_or_acquire(Some(&known), at(0)),
+            Ok(ClaimResult::Open),
+            "two sources of one installation"
+        );
     }
 
     #[test]
@@ -766,12 +775,12 @@ mod tests {
         let site = Site::new();
         let inner = site.media().join("a");
         fs::create_dir_all(&inner).unwrap();
-        let known = learn(&inner, None).unwrap();
+        let known = identify(&inner, None).unwrap();
         assert_eq!(site.look(&site.works("a"), 0), Ok(ClaimResult::Open));
         for second in [10, 900, 2_700] {
-            assert!(site.run("b", &inner).look(Some(&known), at(second)).is_err(), "{second}");
+            assert!(site.run("b", &inner).check_or_acquire(Some(&known), at(second)).is_err(), "{second}");
         }
-        assert!(site.run("b", &inner).look(Some(&known), at(2_710)).is_ok());
+        assert!(site.run("b", &inner).check_or_acquire(Some(&known), at(2_710)).is_ok());
     }
 
     #[test]
@@ -794,17 +803,17 @@ mod tests {
         let one = site.run("a", &folder);
         let file = site.top.path().join("a/two.claim");
         let two = Claim::new(&SourceName::new("two"), &folder, file, Arc::clone(&one.installation), one.terms);
-        one.marking();
+        one.note_marker_creation();
         fs::write(folder.join(MARKER), "").unwrap(); // as it is for a moment while it is made
-        assert_eq!(two.look(None, at(0)).ok(), Some(ClaimResult::Open));
+        assert_eq!(two.check_or_acquire(None, at(0)).ok(), Some(ClaimResult::Open));
         fs::remove_file(folder.join(MARKER)).unwrap();
-        let known = learn(&folder, None).unwrap();
-        assert_eq!(two.look(None, at(0)).ok(), Some(ClaimResult::Open));
-        assert_eq!(one.look(Some(&known), at(0)).ok(), Some(ClaimResult::Open));
+        let known = identify(&folder, None).unwrap();
+        assert_eq!(two.check_or_acquire(None, at(0)).ok(), Some(ClaimResult::Open));
+        assert_eq!(one.check_or_acquire(Some(&known), at(0)).ok(), Some(ClaimResult::Open));
         assert!(!two.inner().kept.pending && !one.inner().kept.pending);
         let other = site.run("b", &folder);
         one.release(Timestamp(0));
-        assert!(other.look(None, at(0)).is_err(), "another installation looks at the list");
+        assert!(other.check_or_acquire(None, at(0)).is_err(), "another installation looks at the list");
     }
 
     #[test]
@@ -820,10 +829,13 @@ mod tests {
             all
         };
         let before = files();
-        let observing = Arc::new(Installation::observing(&site.top.path().join("new")));
+        let observing = Arc::new(Installation::for_observation(&site.top.path().join("new")));
         let file = site.top.path().join("new/s.claim");
         let observer = Claim::new(&SourceName::new("s"), &site.media(), file, observing, None);
-        assert!(observer.look(None, at(0)).is_err() && observer.look(Some(&site.known), at(9_999)).is_ok());
+        assert!(
+            observer.check_or_acquire(None, at(0)).is_err()
+                && observer.check_or_acquire(Some(&site.known), at(9_999)).is_ok()
+        );
         assert_eq!(files(), before);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::clock::boot;
 use crate::durable_file::Durability;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::source::ownership::owner::{Life, Owner};
 use crate::source::saved_file;
 use rustix::process::{Pid, test_kill_process};
@@ -47,17 +47,17 @@ impl Installation {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn working(state: &Path) -> io::Result<Self> {
+    pub fn for_work(state: &Path) -> io::Result<Self> {
         if read(state)?.is_none() {
             let kept = Kept { state: random() };
             let file = state.join(FILE);
-            saved_file::put(&file, "identity-tmp", &kept, Durability::Synced)?;
+            saved_file::save(&file, "identity-tmp", &kept, Durability::Synced)?;
         }
         Ok(Self::at(state, random()))
     }
 
     /// For who only looks: nothing is made.
-    pub fn observing(state: &Path) -> Self {
+    pub fn for_observation(state: &Path) -> Self {
         Self::at(state, String::new())
     }
 
@@ -74,7 +74,7 @@ impl Installation {
     }
 
     /// This run makes a folder's marker. Blocks.
-    pub fn marking(&self, folder: &Path) {
+    pub fn note_marker_creation(&self, folder: &Path) {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).insert(real(folder));
     }
 
@@ -85,7 +85,7 @@ impl Installation {
     }
 
     /// Whether its state directory is the one that it began with. What cannot be looked at is taken to be so.
-    pub fn is_still_there(&self) -> bool {
+    pub fn is_state_directory_unchanged(&self) -> bool {
         let looked = directory(&self.path).and_then(|now| Ok((now, read(&self.path)?)));
         match looked {
             // Somebody may have changed its permissions, and some disks number their files anew.
@@ -101,7 +101,7 @@ impl Installation {
     }
 
     /// What can be known of an owner's process from here: of one on another machine nothing.
-    pub fn life_of(&self, owner: &Owner) -> Life {
+    pub fn process_state(&self, owner: &Owner) -> Life {
         let parts = |process: &str| process.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (own, other) = (parts(&self.process), parts(&owner.process));
         let ([boot, space, ..], [its_boot, its_space, number, begun]) = (&own[..], &other[..]) else {
@@ -134,7 +134,7 @@ fn read(state: &Path) -> io::Result<Option<String>> {
     match fs::read(state.join(FILE)) {
         Ok(bytes) => Ok(serde_json::from_slice::<Kept>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at_state(&state.join(FILE))(error)),
+        Err(error) => Err(explain_state_at(&state.join(FILE))(error)),
     }
 }
 
@@ -197,30 +197,30 @@ mod tests {
     fn an_identity_is_made_once_and_moves_with_its_directory() {
         let top = TempDir::new().unwrap();
         let (one, moved) = (top.path().join("one"), top.path().join("moved"));
-        assert_eq!(Installation::observing(&one).state, None, "who only looks makes none");
-        let first = Installation::working(&one).unwrap();
-        assert!(first.state.is_some() && first.is_still_there());
-        let again = Installation::working(&one).unwrap();
+        assert_eq!(Installation::for_observation(&one).state, None, "who only looks makes none");
+        let first = Installation::for_work(&one).unwrap();
+        assert!(first.state.is_some() && first.is_state_directory_unchanged());
+        let again = Installation::for_work(&one).unwrap();
         assert_eq!((&again.state, &again.directory), (&first.state, &first.directory));
         assert_ne!(again.run, first.run);
         fs::rename(&one, &moved).unwrap();
-        assert!(!first.is_still_there());
-        let elsewhere = Installation::observing(&moved);
+        assert!(!first.is_state_directory_unchanged());
+        let elsewhere = Installation::for_observation(&moved);
         assert_eq!((&elsewhere.state, &elsewhere.directory), (&first.state, &first.directory));
-        let another = Installation::working(&one).unwrap();
-        assert!(another.state != first.state && !first.is_still_there(), "another one lies there");
+        let another = Installation::for_work(&one).unwrap();
+        assert!(another.state != first.state && !first.is_state_directory_unchanged(), "another one lies there");
         fs::write(moved.join(FILE), "garbage").unwrap();
-        assert!(Installation::working(&moved).unwrap().state.is_some());
+        assert!(Installation::for_work(&moved).unwrap().state.is_some());
     }
 
     #[test]
     fn a_copy_is_told_from_its_original() {
         let top = TempDir::new().unwrap();
         let (one, copy) = (top.path().join("one"), top.path().join("copy"));
-        let first = Installation::working(&one).unwrap();
+        let first = Installation::for_work(&one).unwrap();
         fs::create_dir(&copy).unwrap();
         fs::copy(one.join(FILE), copy.join(FILE)).unwrap();
-        let second = Installation::working(&copy).unwrap();
+        let second = Installation::for_work(&copy).unwrap();
         assert_eq!(second.state, first.state);
         assert_ne!(second.directory, first.directory);
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_process_of_this_machine_is_known_to_live_or_not() {
         let top = TempDir::new().unwrap();
-        let this = Installation::working(top.path()).unwrap();
+        let this = Installation::for_work(top.path()).unwrap();
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let stat = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
         let parts: Vec<&str> = this.process.split(' ').collect();
@@ -239,13 +239,13 @@ mod tests {
             ..this.owner()
         };
         let (here, reused, elsewhere) = (of(&this.host, &begin), of(&this.host, "1"), of("elsewhere", &begin));
-        assert_eq!(this.life_of(&this.owner()), Life::Lives);
-        assert_eq!(this.life_of(&here), Life::Lives);
-        assert_eq!(this.life_of(&reused), Life::Dead, "its number went to another one");
-        assert_eq!(this.life_of(&elsewhere), Life::Unknown);
+        assert_eq!(this.process_state(&this.owner()), Life::Lives);
+        assert_eq!(this.process_state(&here), Life::Lives);
+        assert_eq!(this.process_state(&reused), Life::Dead, "its number went to another one");
+        assert_eq!(this.process_state(&elsewhere), Life::Unknown);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(this.life_of(&here), Life::Dead);
-        assert_eq!(this.life_of(&Owner { process: "nonsense".to_owned(), ..here }), Life::Unknown);
+        assert_eq!(this.process_state(&here), Life::Dead);
+        assert_eq!(this.process_state(&Owner { process: "nonsense".to_owned(), ..here }), Life::Unknown);
     }
 }

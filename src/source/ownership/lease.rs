@@ -95,7 +95,7 @@ fn parse(text: &[u8]) -> MarkerOwner {
 mod tests {
     use super::*;
     use crate::source::filter::builtin::MARKER;
-    use crate::source::mount::marker::{FolderIdentity, learn, recognise};
+    use crate::source::mount::marker::{FolderIdentity, identify, recognise};
     use std::fs;
     use tempfile::TempDir;
 
@@ -108,7 +108,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let at = folder.path();
         assert_eq!(found(at).unwrap(), MarkerOwner::Nothing);
-        let known = learn(at, None).unwrap();
+        let known = identify(at, None).unwrap();
         let FolderIdentity::Marker(id) = &known else { panic!("{known:?}") };
         let nobody = found(at).unwrap();
         assert_eq!(nobody, MarkerOwner::Nobody { damaged: false });
@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(write(at, id, &before, &owner(run)).unwrap(), Wrote::Alone);
             assert_eq!(found(at).unwrap(), MarkerOwner::Owned(Box::new(owner(run))));
             assert_eq!(recognise(at, Some(&known)), Ok(()));
-            assert_eq!(learn(at, None).unwrap(), known, "whoever comes, also an older release, knows it by its id");
+            assert_eq!(identify(at, None).unwrap(), known, "whoever comes, also an older release, knows it by its id");
         }
         assert_eq!(write(at, id, &nobody, &owner("late")).unwrap(), Wrote::Overtaken);
         assert_eq!(found(at).unwrap(), MarkerOwner::Owned(Box::new(owner("short"))));
@@ -131,7 +131,7 @@ mod tests {
     fn only_one_of_all_who_come_at_the_same_moment_has_it() {
         for _ in 0..100 {
             let folder = TempDir::new().unwrap();
-            learn(folder.path(), None).unwrap();
+            identify(folder.path(), None).unwrap();
             let nobody = MarkerOwner::Nobody { damaged: false };
             let wrote = std::thread::scope(|scope| {
                 let all = ["a", "b", "c", "d"].map(|run| {

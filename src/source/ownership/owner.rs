@@ -56,7 +56,7 @@ impl Owner {
     /// Who it is, for people.
     pub fn described(&self) -> String {
         let Self { path, host, pid, .. } = self;
-        let moment = |written: &str| timestamps::parse(written).map(|at| Zone::UTC.shown_to_the_second(at));
+        let moment = |written: &str| timestamps::parse(written).map(|at| Zone::UTC.format_second(at));
         let [since, alive] = [&self.since, &self.alive].map(|at| moment(at).unwrap_or_else(|| at.clone()));
         format!(
             "the state directory {path} on the machine {host} (process {pid}, since {since}, last sign of life {alive})"
@@ -146,7 +146,7 @@ pub enum OwnershipDecision {
 }
 
 /// Whose a folder is.
-pub fn standing(
+pub fn decide_ownership(
     found: &MarkerOwner,
     asker: &ClaimingInstallation<'_>,
     life: Life,
@@ -217,7 +217,7 @@ mod tests {
     fn asked(found: &MarkerOwner, past: &FolderPast, life: Life, unchanged: u64) -> OwnershipDecision {
         let me = owner("mine", "now", "here");
         let watched = Watched { unchanged: Duration::from_secs(unchanged), yields: Duration::from_secs(60) };
-        standing(found, &ClaimingInstallation { me: &me, past, held: false }, life, watched)
+        decide_ownership(found, &ClaimingInstallation { me: &me, past, held: false }, life, watched)
     }
 
     fn free(doubtful: bool) -> OwnershipDecision {
@@ -290,7 +290,7 @@ mod tests {
         let (me, past) = (owner("mine", "now", "here"), past(&["now"], false));
         let at = |seconds| {
             let watched = Watched { unchanged: Duration::from_secs(seconds), yields: Duration::from_secs(60) };
-            standing(
+            decide_ownership(
                 &MarkerOwner::Blank,
                 &ClaimingInstallation { me: &me, past: &past, held: true },
                 Life::Unknown,

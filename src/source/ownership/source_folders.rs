@@ -4,7 +4,7 @@
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::durable_file::Durability;
-use crate::permission::at_state;
+use crate::permission::explain_state_at;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -32,7 +32,7 @@ pub fn read(state: &Path) -> io::Result<Vec<RecordedFolder>> {
     match fs::read(&file) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(at_state(&file)(error)),
+        Err(error) => Err(explain_state_at(&file)(error)),
     }
 }
 
@@ -40,9 +40,9 @@ pub fn read(state: &Path) -> io::Result<Vec<RecordedFolder>> {
 ///
 /// # Errors
 /// What the file system says; then it is as before.
-pub fn keep(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
+pub fn save(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
     if read(state)? == all {
         return Ok(());
     }
-    saved_file::put(&state.join(FILE), "json-tmp", &all, Durability::Synced)
+    saved_file::save(&state.join(FILE), "json-tmp", &all, Durability::Synced)
 }

@@ -39,14 +39,14 @@ impl ScanCheckpoint {
 
     /// The folder, relative to the source's, that a scan was through with which was cut off. What cannot be
     /// read says nothing: a scan from the beginning is never wrong.
-    pub fn behind(&self) -> Option<PathBuf> {
+    pub fn resume_after(&self) -> Option<PathBuf> {
         let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
         let is_ours = kept.folder.as_bytes() == self.folder.as_os_str().as_bytes();
         is_ours.then(|| PathBuf::from(OsStr::from_bytes(kept.behind.as_bytes())))
     }
 
     /// The scan is through with this folder and all before it.
-    pub async fn put(&mut self, behind: &Path, clock: &dyn Clock) {
+    pub async fn save(&mut self, behind: &Path, clock: &dyn Clock) {
         let now = clock.uptime();
         if now.since(self.put_at) < EVERY {
             return;
@@ -69,7 +69,7 @@ impl ScanCheckpoint {
 
 /// Not synced: what power loss takes costs a scan from the beginning.
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    saved_file::put(file, "scan-tmp", kept, Durability::Unsynced)
+    saved_file::save(file, "scan-tmp", kept, Durability::Unsynced)
 }
 
 #[cfg(test)]
@@ -97,15 +97,15 @@ mod tests {
         let file = dir.path().join("folders/s.scan");
         let of = |folder: &str| ScanCheckpoint::new(file.clone(), Path::new(folder), &clock);
         let mut bookmark = of("/srv");
-        bookmark.put(Path::new("a"), &clock).await;
-        assert_eq!(bookmark.behind(), None, "a short scan writes nothing");
+        bookmark.save(Path::new("a"), &clock).await;
+        assert_eq!(bookmark.resume_after(), None, "a short scan writes nothing");
         clock.0.store(110, Ordering::Relaxed);
         let odd = Path::new(OsStr::from_bytes(b"b/\xff"));
-        bookmark.put(odd, &clock).await;
-        bookmark.put(Path::new("c"), &clock).await;
-        assert_eq!(of("/srv").behind().as_deref(), Some(odd));
-        assert_eq!(of("/srv2").behind(), None);
+        bookmark.save(odd, &clock).await;
+        bookmark.save(Path::new("c"), &clock).await;
+        assert_eq!(of("/srv").resume_after().as_deref(), Some(odd));
+        assert_eq!(of("/srv2").resume_after(), None);
         bookmark.remove();
-        assert_eq!(of("/srv").behind(), None);
+        assert_eq!(of("/srv").resume_after(), None);
     }
 }

@@ -26,9 +26,9 @@ pub struct Scanned {
     /// Of these, how many were new or had changed after their end.
     pub admitted: u64,
     /// What could not be read, in words; at most [`TOLD`] of them.
-    pub troubles: Vec<String>,
+    pub problems: Vec<String>,
     /// Whether the folder itself was there, from the beginning to the end.
-    pub there: bool,
+    pub is_folder_present: bool,
     /// Folders in which a killed process left an output half-written.
     pub leftovers: BTreeSet<RootedPath>,
 }
@@ -62,19 +62,19 @@ impl FolderScan<'_> {
     ///
     /// # Errors
     /// The store's.
-    pub async fn whole(&self) -> Result<Scanned, StoreError> {
+    pub async fn scan_all(&self) -> Result<Scanned, StoreError> {
         let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
-        if by_slots && self.mount.there_now().await.is_err() {
+        if by_slots && self.mount.check_now().await.is_err() {
             return Ok(Scanned::default()); // the slot is not used up
         }
-        let _scanning = scans.scanning();
-        scans.begins(self.clock.wall()).await;
+        let _scanning = scans.begin_first_scan();
+        scans.record_start(self.clock.wall()).await;
         let mut bookmark = self.mount.bookmark(self.clock);
-        let walked = TraverseTarget::Whole { behind: bookmark.behind() };
+        let walked = TraverseTarget::Whole { behind: bookmark.resume_after() };
         let scanned = self.run(walked, Some(&mut bookmark)).await?;
-        if scanned.there {
+        if scanned.is_folder_present {
             bookmark.remove();
-            scans.ends(self.clock.wall()).await;
+            scans.record_end(self.clock.wall()).await;
         }
         Ok(scanned)
     }
@@ -92,7 +92,7 @@ impl FolderScan<'_> {
     ///
     /// # Errors
     /// The store's.
-    pub async fn below(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
+    pub async fn scan_paths(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Below(paths), None).await
     }
 
@@ -101,8 +101,8 @@ impl FolderScan<'_> {
         what: TraverseTarget,
         mut bookmark: Option<&mut ScanCheckpoint>,
     ) -> Result<Scanned, StoreError> {
-        let mut scanned = Scanned { there: self.mount.there_now().await.is_ok(), ..Scanned::default() };
-        if !scanned.there {
+        let mut scanned = Scanned { is_folder_present: self.mount.check_now().await.is_ok(), ..Scanned::default() };
+        if !scanned.is_folder_present {
             return Ok(scanned);
         }
         let (to, mut found) = mpsc::channel(WAITING);
@@ -111,7 +111,7 @@ impl FolderScan<'_> {
         loop {
             let portion = tokio::select! {
                 portion = found.recv() => portion,
-                _ = self.mount.lost() => None,
+                _ = self.mount.wait_until_away() => None,
             };
             let is_over = portion.is_none();
             let mut seen = Portion::of(portion.unwrap_or_default());
@@ -123,7 +123,12 @@ impl FolderScan<'_> {
             // no news changes nothing, wherever it was seen.
             let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
             if concludes && self.mount.may_conclude().await.is_err() {
-                return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
+                return Ok(Scanned {
+                    is_folder_present: false,
+                    problems: Vec::new(),
+                    leftovers: BTreeSet::new(),
+                    ..scanned
+                });
             }
             if is_over {
                 return Ok(scanned);
@@ -135,7 +140,7 @@ impl FolderScan<'_> {
             let through = seen.through.take();
             self.take(seen, &mut scanned).await?;
             if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
-                bookmark.put(&folder, self.clock).await;
+                bookmark.save(&folder, self.clock).await;
             }
             // Where the next portion is there already, nobody else of this task would come to word.
             tokio::task::yield_now().await;
@@ -156,8 +161,8 @@ impl FolderScan<'_> {
                 tokio::task::yield_now().await;
             }
         }
-        let room = TOLD.saturating_sub(scanned.troubles.len());
-        scanned.troubles.extend(seen.troubles.into_iter().take(room));
+        let room = TOLD.saturating_sub(scanned.problems.len());
+        scanned.problems.extend(seen.troubles.into_iter().take(room));
         scanned.leftovers.extend(seen.leftovers);
         Ok(())
     }
@@ -174,7 +179,7 @@ impl FolderScan<'_> {
         scanned.files += 1;
         let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
         let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
-        let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
+        let due = quiet_at.map_or(now.saturating_add(settle), |at| at.max(now));
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
         crash::point(Point::Admitted);
@@ -262,17 +267,17 @@ mod tests {
         // Another process each time: nothing is left of the first scan but what it has kept.
         let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
         let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
-        assert!(!scan.whole().await.unwrap().there);
+        assert!(!scan.scan_all().await.unwrap().is_folder_present);
         let before = store.counts().await.unwrap().total();
         assert!(before > 4_000 && before < 8_000, "{before}");
-        let behind = mount().bookmark(&clock).behind().expect("a bookmark");
+        let behind = mount().bookmark(&clock).resume_after().expect("a bookmark");
 
         fs::rename(&away, &share).unwrap();
         fs::write(share.join("10/late.wav"), "x").unwrap();
         let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
-        let scanned = scan.whole().await.unwrap();
+        let scanned = scan.scan_all().await.unwrap();
         assert!(
-            (scanned.there, scanned.files, mount().bookmark(&clock).behind()) == (true, 8_001, None),
+            (scanned.is_folder_present, scanned.files, mount().bookmark(&clock).resume_after()) == (true, 8_001, None),
             "{scanned:?}"
         );
         let jobs = store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap();

@@ -5,8 +5,8 @@ use crate::beneath::RootedPath;
 use crate::config::model::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::permission::said;
-use crate::source::filter::rules::{EntryKind, FilterResult, Rule, choose_here};
+use crate::permission::describe_error;
+use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_entry_with_ignore_files};
 use crate::source::filter::scribedignore::IgnoreFiles;
 use crate::source::mount::disk::Disks;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +26,7 @@ pub enum Sighting {
 }
 
 /// Looks through the whole folder. Blocks; ends early when nobody listens any more.
-pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
+pub fn list_all(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
     let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
     let mut ignoring = IgnoreFiles::new(&source.folder);
     while let Some(entry) = entries.next() {
@@ -40,7 +40,7 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
             }
             Err(error) => Some(Sighting::Trouble(words(&error))),
         };
-        for trouble in ignoring.troubles() {
+        for trouble in ignoring.take_problems() {
             to.blocking_send(Sighting::Trouble(trouble)).ok();
         }
         if let Some(sighting) = sighting
@@ -53,7 +53,7 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
 
 fn words(error: &walkdir::Error) -> String {
     match (error.path(), error.io_error()) {
-        (Some(path), Some(inner)) => format!("{}: {}", path.display(), said(inner, path)),
+        (Some(path), Some(inner)) => format!("{}: {}", path.display(), describe_error(inner, path)),
         _ => error.to_string(),
     }
 }
@@ -62,12 +62,12 @@ fn words(error: &walkdir::Error) -> String {
 fn look_at(source: &Source, ignoring: &mut IgnoreFiles, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
     let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
     let shown = RelPath::new(path.as_os_str().as_bytes());
-    match choose_here(source, ignoring, path, EntryKind::from(entry.file_type())) {
+    match filter_entry_with_ignore_files(source, ignoring, path, EntryKind::from(entry.file_type())) {
         FilterResult::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
         FilterResult::Taken if entry.file_type().is_dir() => None,
         // What was a folder on the way may be a link by now.
         FilterResult::Taken => Some(match RootedPath::new(&source.folder, path).stat() {
-            Ok(stat) => Sighting::Taken(shown, disks.of(path).stamp_of(&stat)),
+            Ok(stat) => Sighting::Taken(shown, disks.disk_of(path).stamp_of(&stat)),
             Err(error) => Sighting::Trouble(error.to_string()),
         }),
     }

@@ -42,7 +42,7 @@ impl OpenFolder {
     ///
     /// # Errors
     /// What the file system says; what was shown before was there.
-    pub fn each(
+    pub fn for_each_entry(
         &self,
         buffer: &mut Buffer,
         mut show: impl FnMut(&FolderEntry<'_>) -> ControlFlow<()>,
@@ -94,7 +94,7 @@ impl FolderEntry<'_> {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn look(&self) -> io::Result<Option<Stat>> {
+    pub fn stat(&self) -> io::Result<Option<Stat>> {
         self.folder.look(self.name)
     }
 }
@@ -128,11 +128,11 @@ mod tests {
         let folder = OpenFolder::open(&RootedPath::new(dir.path(), "")).unwrap();
         let mut seen = BTreeMap::new();
         let show = |entry: &FolderEntry<'_>| {
-            let size = entry.look().unwrap().unwrap().st_size;
+            let size = entry.stat().unwrap().unwrap().st_size;
             assert!(seen.insert(entry.name().to_owned(), (entry.kind, size)).is_none());
             ControlFlow::Continue(())
         };
-        folder.each(&mut Buffer::default(), show).unwrap();
+        folder.for_each_entry(&mut Buffer::default(), show).unwrap();
         assert_eq!(seen.len(), 3_002);
         assert_eq!(seen[OsStr::new("a long name of a file, number 13.wav")], (EntryKind::File, 6));
         assert_eq!((seen[OsStr::new("folder")].0, seen[OsStr::new("link")].0), (EntryKind::Folder, EntryKind::Link));

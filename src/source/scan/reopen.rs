@@ -20,7 +20,11 @@ const PAGE: usize = 1_000;
 ///
 /// # Errors
 /// The store's.
-pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+pub async fn resume_waiting_for_folder(
+    source: &Source,
+    store: &dyn Store,
+    clock: &dyn Clock,
+) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let jobs = store.jobs_in(JobSubset::Away, after, PAGE).await?;
@@ -41,7 +45,7 @@ fn is_looked_for(job: &Job) -> bool {
 ///
 /// # Errors
 /// The store's.
-pub async fn fixed(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
     // Only there is anything made of it.
     let stages = vec![StageKind::Settled, StageKind::Uploaded];
     let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
@@ -61,9 +65,13 @@ pub async fn fixed(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Res
 ///
 /// # Errors
 /// The store's.
-pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+pub async fn readmit_without_subtitle(
+    mount: &Arc<Mount>,
+    store: &dyn Store,
+    clock: &dyn Clock,
+) -> Result<(), StoreError> {
     let source = mount.source();
-    if mount.there_now().await.is_err() {
+    if mount.check_now().await.is_err() {
         return Ok(()); // it may be a bare mount point that has no subtitles in it
     }
     let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
@@ -121,7 +129,7 @@ mod tests {
         let mount = Arc::new(Mount::new(Arc::new(source), top.path(), Arc::new(clock)));
         let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
         store.admit(&key, seen, now, now).await.unwrap();
-        let until = now.after(Duration::from_secs(60));
+        let until = now.saturating_add(Duration::from_secs(60));
         let claimed = store.claim(&[StageKind::Found], ALL, now, until, ClaimLimit::of(1)).await.unwrap().remove(0);
         let skipped = Job { stage: Stage::Skipped { why: Skip::Subtitled }, ..claimed.job };
         store.commit(&claimed.lease, &skipped, Hold::Release).await.unwrap();
@@ -129,7 +137,7 @@ mod tests {
             if is_there {
                 std::fs::create_dir(&folder).unwrap();
             }
-            subtitled(&mount, &store, &clock).await.unwrap();
+            readmit_without_subtitle(&mount, &store, &clock).await.unwrap();
             assert_eq!(store.find(&key).await.unwrap().unwrap().stage.kind(), kind);
         }
     }

@@ -6,7 +6,7 @@ use crate::clock::Uptime;
 use crate::config::model::Source;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::slots::{LastScan, ScanTurn, turn};
+use crate::domain::slots::{LastScan, ScanTurn, next_scan};
 use crate::durable_file::Durability;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ impl ScanSchedule {
 
     /// A scan of everything begins; it is under way until this is dropped.
     #[must_use]
-    pub fn scanning(&self) -> FirstScanGuard<'_> {
+    pub fn begin_first_scan(&self) -> FirstScanGuard<'_> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         if *first == FirstScan::Ahead {
             *first = FirstScan::Running;
@@ -98,9 +98,9 @@ impl ScanSchedule {
     }
 
     /// When it is scanned by its cron line; `None` where it has none.
-    pub fn turn(&self, wall: Timestamp) -> Option<ScanTurn> {
+    pub fn next_scan(&self, wall: Timestamp) -> Option<ScanTurn> {
         let line = self.source.scan.line()?;
-        Some(turn(line, self.source.missed, self.known().last.as_ref(), wall))
+        Some(next_scan(line, self.source.missed, self.known().last.as_ref(), wall))
     }
 
     /// When it is scanned next after a length of time, as a daemon has said by [`ScanSchedule::awaits`].
@@ -109,22 +109,22 @@ impl ScanSchedule {
     }
 
     /// It is scanned then, where nothing happens before.
-    pub fn awaits(&self, due: Option<Uptime>) {
+    pub fn set_due(&self, due: Option<Uptime>) {
         self.known().due = due;
     }
 
     /// Slots count from now on where another cron line holds than before. Durable when it returns.
-    pub async fn taken_up(&self, wall: Timestamp) {
+    pub async fn adopt_cron_line(&self, wall: Timestamp) {
         let line = self.source.scan.line();
-        let under = |last: LastScan| (!last.is_under(line)).then(|| last.under(line, wall));
+        let under = |last: LastScan| (!last.has_line(line)).then(|| last.under(line, wall));
         if let Some(last) = self.last().and_then(under) {
             self.note(last).await;
         }
     }
 
     /// A scan begins: its slot is over, whatever becomes of this process. Durable when it returns.
-    pub async fn begins(&self, wall: Timestamp) {
-        let last = LastScan::begins(self.last().as_ref(), self.source.scan.line(), wall);
+    pub async fn record_start(&self, wall: Timestamp) {
+        let last = LastScan::started(self.last().as_ref(), self.source.scan.line(), wall);
         self.known().due = None;
         match self.source.scan.line() {
             Some(_) => self.note(last).await,
@@ -134,9 +134,9 @@ impl ScanSchedule {
     }
 
     /// It has come to its end.
-    pub async fn ends(&self, wall: Timestamp) {
+    pub async fn record_end(&self, wall: Timestamp) {
         if let Some(last) = self.last() {
-            self.note(last.ends(wall)).await;
+            self.note(last.finished(wall)).await;
         }
     }
 
@@ -161,7 +161,7 @@ impl ScanSchedule {
 }
 
 fn write(file: &Path, kept: &Kept, durability: Durability) -> io::Result<()> {
-    saved_file::put(file, "scanned-tmp", kept, durability)
+    saved_file::save(file, "scanned-tmp", kept, durability)
 }
 
 #[cfg(test)]
@@ -182,19 +182,19 @@ mod tests {
         let cron = "folder = \"/srv\"\nscan = \"0 22 * * *\"";
         let first = scans(state.path(), cron);
         let (slot, day) = (Timestamp(22 * 3_600_000), 24 * 3_600_000);
-        assert_eq!(first.turn(slot), Some(ScanTurn::Now(Cause::First)));
-        first.begins(slot).await;
-        assert_eq!(scans(state.path(), cron).turn(slot), Some(ScanTurn::Now(Cause::CutOff)));
-        first.ends(Timestamp(slot.0 + 5)).await;
+        assert_eq!(first.next_scan(slot), Some(ScanTurn::Now(Cause::First)));
+        first.record_start(slot).await;
+        assert_eq!(scans(state.path(), cron).next_scan(slot), Some(ScanTurn::Now(Cause::CutOff)));
+        first.record_end(Timestamp(slot.0 + 5)).await;
         let next = ScanTurn::At { slot: Timestamp(slot.0 + day), left_out: None };
-        assert_eq!(scans(state.path(), cron).turn(slot), Some(next));
+        assert_eq!(scans(state.path(), cron).next_scan(slot), Some(next));
         let elsewhere = scans(state.path(), "folder = \"/srv2\"\nscan = \"0 22 * * *\"");
-        assert_eq!(elsewhere.turn(slot), Some(ScanTurn::Now(Cause::First)));
+        assert_eq!(elsewhere.next_scan(slot), Some(ScanTurn::Now(Cause::First)));
         let more = scans(state.path(), &format!("{cron}\ninclude = [\"**/*.dat\"]"));
-        assert_eq!(more.turn(slot), Some(ScanTurn::Now(Cause::First)), "what nobody has looked for yet");
-        assert_eq!(scans(state.path(), "folder = \"/srv\"").turn(slot), None);
+        assert_eq!(more.next_scan(slot), Some(ScanTurn::Now(Cause::First)), "what nobody has looked for yet");
+        assert_eq!(scans(state.path(), "folder = \"/srv\"").next_scan(slot), None);
         fs::write(state.path().join("folders/s.scanned"), "half").unwrap();
-        assert_eq!(scans(state.path(), cron).turn(slot), Some(ScanTurn::Now(Cause::First)));
+        assert_eq!(scans(state.path(), cron).next_scan(slot), Some(ScanTurn::Now(Cause::First)));
     }
 
     #[tokio::test]
@@ -202,12 +202,12 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let (evening, noon) = (Timestamp(22 * 3_600_000), Timestamp((24 + 12) * 3_600_000));
         let nightly = scans(state.path(), "folder = \"/srv\"\nscan = \"0 22 * * *\"");
-        nightly.begins(evening).await;
-        nightly.ends(evening).await;
+        nightly.record_start(evening).await;
+        nightly.record_end(evening).await;
         let daily = || scans(state.path(), "folder = \"/srv\"\nscan = \"0 12 * * *\"");
         let after_noon = Timestamp(noon.0 + 3_600_000);
-        daily().taken_up(after_noon).await;
+        daily().adopt_cron_line(after_noon).await;
         let next = ScanTurn::At { slot: Timestamp(noon.0 + 24 * 3_600_000), left_out: None };
-        assert_eq!(daily().turn(after_noon), Some(next));
+        assert_eq!(daily().next_scan(after_noon), Some(next));
     }
 }

@@ -7,9 +7,11 @@ use crate::config::model::Source;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
-use crate::permission::said;
+use crate::permission::describe_error;
 use crate::source::filter::builtin::is_leftover;
-use crate::source::filter::rules::{EntryKind, FilterResult, MOVE_UP, Rule, choose_anywhere, choose_here};
+use crate::source::filter::rules::{
+    EntryKind, FilterResult, LONG_PATH_FIX, Rule, filter_entry_with_ignore_files, filter_path_with_ignore_files,
+};
 use crate::source::filter::scribedignore::IgnoreFiles;
 use crate::source::mount::disk::{Disk, Disks};
 use crate::source::scan::read_dir::{Buffer, FolderEntry, OpenFolder};
@@ -63,7 +65,7 @@ pub enum TraverseTarget {
 }
 
 /// Walks, and ends early when nobody listens. Links are not followed. Blocks.
-pub fn walk(
+pub fn traverse(
     source: &Source,
     disks: &Disks,
     what: &TraverseTarget,
@@ -161,7 +163,7 @@ impl Walk<'_> {
             _ if is_leftover(start.as_os_str()) => self.hand(TraversedItem::Leftover(rooted.parent())),
             _ => {
                 let path = RelPath::new(start.as_os_str().as_bytes());
-                self.hand(TraversedItem::File(path, self.disks.of(start).stamp_of(&stat)))
+                self.hand(TraversedItem::File(path, self.disks.disk_of(start).stamp_of(&stat)))
             }
         }
     }
@@ -185,7 +187,7 @@ impl Walk<'_> {
         let is_root = folder.as_os_str().is_empty();
         let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(folder) };
         // A share tells of no changes.
-        let tells = shows && !self.disks.of(folder).is_network();
+        let tells = shows && !self.disks.disk_of(folder).is_network();
         if let (true, Some(told)) = (tells, self.on_folder) {
             told(&full);
         }
@@ -199,10 +201,10 @@ impl Walk<'_> {
         if !is_root {
             path.push(b'/');
         }
-        let (prefix, disk, mut goes) = (path.len(), self.disks.of(folder), Goes::Continue(()));
+        let (prefix, disk, mut goes) = (path.len(), self.disks.disk_of(folder), Goes::Continue(()));
         let shown = self.shown.of(&open);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let listed = open.each(&mut buffer, |entry| {
+        let listed = open.for_each_entry(&mut buffer, |entry| {
             path.truncate(prefix);
             path.extend_from_slice(entry.name().as_bytes());
             goes = match entry.kind {
@@ -237,7 +239,7 @@ impl Walk<'_> {
         if shown == Shown::None || !self.takes(path, entry.kind) {
             return Goes::Continue(());
         }
-        match entry.look() {
+        match entry.stat() {
             Ok(Some(stat)) if !shown.is_of(&stat) => Goes::Continue(()),
             Ok(Some(stat)) => self.hand(TraversedItem::File(RelPath::new(path), disk.stamp_of(&stat))),
             Ok(None) => Goes::Continue(()),
@@ -246,8 +248,9 @@ impl Walk<'_> {
     }
 
     fn takes(&mut self, path: &[u8], kind: EntryKind) -> bool {
-        let choice = choose_here(self.source, &mut self.ignoring, Path::new(OsStr::from_bytes(path)), kind);
-        self.portion.extend(self.ignoring.troubles().into_iter().map(TraversedItem::Trouble));
+        let choice =
+            filter_entry_with_ignore_files(self.source, &mut self.ignoring, Path::new(OsStr::from_bytes(path)), kind);
+        self.portion.extend(self.ignoring.take_problems().into_iter().map(TraversedItem::Trouble));
         match choice {
             FilterResult::Taken => true,
             FilterResult::PassedOver(rule) => {
@@ -262,7 +265,8 @@ impl Walk<'_> {
     }
 
     fn takes_start(&self, start: &Path, kind: EntryKind) -> bool {
-        start.file_name().is_some_and(is_leftover) || choose_anywhere(self.source, start, kind) == FilterResult::Taken
+        start.file_name().is_some_and(is_leftover)
+            || filter_path_with_ignore_files(self.source, start, kind) == FilterResult::Taken
     }
 
     fn rooted(&self, path: &Path) -> RootedPath {
@@ -303,9 +307,9 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
         _ if LinkInPath::of(error).is_some() => None,
         io::ErrorKind::InvalidFilename => Some(format!(
             "{path}: scribed does not scan the folders below: their paths are longer than the system can open; \
-             {MOVE_UP}"
+             {LONG_PATH_FIX}"
         )),
-        _ => Some(format!("{path}: {}", said(error, whole))),
+        _ => Some(format!("{path}: {}", describe_error(error, whole))),
     }
 }
 
@@ -354,7 +358,7 @@ mod tests {
         let folders = Arc::clone(&told);
         let on_folder: OnFolder = Arc::new(move |folder| folders.lock().unwrap().push(folder.to_owned()));
         let (to, mut found) = mpsc::channel(1_000);
-        walk(&source, &Disk::Local.into(), &what, Some(&on_folder), &to);
+        traverse(&source, &Disk::Local.into(), &what, Some(&on_folder), &to);
         drop(to);
         let mut paths = Vec::new();
         while let Ok(portion) = found.try_recv() {

@@ -2,7 +2,7 @@
 
 use crate::config::model::Source;
 use crate::source::filter::builtin::is_leftover;
-use crate::source::filter::rules::{EntryKind, FilterResult, choose};
+use crate::source::filter::rules::{EntryKind, FilterResult, filter_path};
 use crate::source::filter::scribedignore::IGNORE_FILE;
 use crate::source::metadata::sidecars::is_sidecar;
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
@@ -43,7 +43,7 @@ pub struct WatchHints {
 
 impl WatchHints {
     /// Returns when something has changed.
-    pub async fn some(&self) {
+    pub async fn wait_for_change(&self) {
         loop {
             let notified = self.some.notified();
             if self.missed.load(Ordering::Relaxed) || *self.changed() != WatchChanges::default() {
@@ -54,7 +54,7 @@ impl WatchHints {
     }
 
     /// What was told of could not be looked at: more has changed than is known, and the next [`WatchHints::take`] says so.
-    pub fn miss(&self) {
+    pub fn set_missed(&self) {
         self.missed.store(true, Ordering::Relaxed);
         self.some.notify_one();
     }
@@ -68,7 +68,7 @@ impl WatchHints {
     }
 
     /// Returns when paths are known that have changed, or more has changed than is known.
-    pub async fn some_paths(&self) {
+    pub async fn wait_for_paths(&self) {
         loop {
             let notified = self.some.notified();
             let is_some = {
@@ -143,7 +143,7 @@ impl Watch {
     }
 
     /// Over this folder, too; not over what lies below it.
-    pub fn over(&self, folder: &Path) {
+    pub fn add_folder(&self, folder: &Path) {
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         match watcher.watch(folder, RecursiveMode::NonRecursive) {
             Ok(()) => {}
@@ -231,7 +231,7 @@ fn kind(event: &EventKind) -> Option<Option<EntryKind>> {
 }
 
 fn is_wanted(source: &Source, path: &Path, kind: Option<EntryKind>) -> bool {
-    let takes = |kind| choose(source, path, kind) == FilterResult::Taken;
+    let takes = |kind| filter_path(source, path, kind) == FilterResult::Taken;
     let is_ours = path.file_name().is_some_and(is_leftover);
     !is_ours && kind.map_or_else(|| takes(EntryKind::Folder) || takes(EntryKind::File), takes)
 }

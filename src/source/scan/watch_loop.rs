@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_secs(30);
 const AWAY: Duration = Duration::from_secs(30);
 
 /// What was told of within so long before may not have been looked at.
-pub const UNTOLD: Duration = Duration::from_secs(2);
+pub const EVENT_LAG: Duration = Duration::from_secs(2);
 
 /// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile.
 const NAP: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ impl WatchLoop<'_> {
                 self.while_it_changes(&followed, self.reopened()).await?;
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
-            since = self.clock.wall().before(UNTOLD);
+            since = self.clock.wall().saturating_sub(EVENT_LAG);
         }
     }
 
@@ -103,8 +103,8 @@ impl WatchLoop<'_> {
     /// long it took.
     async fn opened(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
         let scans = self.mount.scans();
-        scans.taken_up(self.clock.wall()).await;
-        if let (true, Some(ScanTurn::At { .. })) = (self.mount.is_known(), scans.turn(self.clock.wall())) {
+        scans.adopt_cron_line(self.clock.wall()).await;
+        if let (true, Some(ScanTurn::At { .. })) = (self.mount.is_known(), scans.next_scan(self.clock.wall())) {
             if followed.watch.is_some() {
                 let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
                 self.looked(begun, followed);
@@ -116,14 +116,14 @@ impl WatchLoop<'_> {
     }
 
     async fn reopened(&self) -> Result<(), StoreError> {
-        reopen::returned(self.mount.source(), self.store, self.clock).await?;
-        reopen::subtitled(&self.mount, self.store, self.clock).await?;
+        reopen::resume_waiting_for_folder(self.mount.source(), self.store, self.clock).await?;
+        reopen::readmit_without_subtitle(&self.mount, self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
 
     async fn until_there(&self, mounts: Option<&Changes>) {
-        while self.mount.there_now().await.is_err() {
+        while self.mount.check_now().await.is_err() {
             let mut away = self.mount.follow();
             tokio::select! {
                 () = self.clock.sleep(AWAY) => {}
@@ -256,15 +256,15 @@ impl WatchLoop<'_> {
             Schedule::Every(every) => Some(every),
         };
         let due = due.map(|rest| self.clock.uptime().after(rest));
-        self.mount.scans().awaits(due);
+        self.mount.scans().set_due(due);
         due
     }
 
     /// What passed while something else was done is due at once.
     fn left(&self, due: Option<Uptime>) -> Duration {
-        let slot = match self.mount.scans().turn(self.clock.wall()) {
+        let slot = match self.mount.scans().next_scan(self.clock.wall()) {
             Some(ScanTurn::Now(_)) => Some(Duration::ZERO),
-            Some(ScanTurn::At { slot, .. }) => Some(slot.since(self.clock.wall()).min(NAP)),
+            Some(ScanTurn::At { slot, .. }) => Some(slot.duration_since(self.clock.wall()).min(NAP)),
             None => None,
         };
         let due = due.map(|due| due.since(self.clock.uptime()));
@@ -275,7 +275,7 @@ impl WatchLoop<'_> {
         let mut away = self.mount.follow();
         let hints = async {
             match &followed.watch {
-                Some(watch) => watch.hints().some().await,
+                Some(watch) => watch.hints().wait_for_change().await,
                 None => std::future::pending().await,
             }
         };
@@ -327,7 +327,7 @@ impl WatchLoop<'_> {
     async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
         let begun = self.clock.uptime();
         self.tell_cause();
-        let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
+        let scanned = self.while_it_changes(followed, self.scan(followed).scan_all()).await?;
         let took = self.clock.uptime().since(begun);
         self.looked(scanned, followed);
         self.fixed().await?;
@@ -337,9 +337,9 @@ impl WatchLoop<'_> {
     /// What a look at all of the folder has left to do. What is wrong is told when it changes.
     fn looked(&self, scanned: Scanned, followed: &mut Followed) {
         self.not_forgotten(&scanned, followed);
-        if scanned.troubles != followed.troubles {
-            self.tell(&scanned.troubles);
-            followed.troubles.clone_from(&scanned.troubles);
+        if scanned.problems != followed.troubles {
+            self.tell(&scanned.problems);
+            followed.troubles.clone_from(&scanned.problems);
         }
         self.leave(scanned);
     }
@@ -347,7 +347,7 @@ impl WatchLoop<'_> {
     /// Of what nobody would expect at this hour.
     fn tell_cause(&self) {
         let source = &self.mount.source().name;
-        match self.mount.scans().turn(self.clock.wall()) {
+        match self.mount.scans().next_scan(self.clock.wall()) {
             Some(ScanTurn::Now(Cause::Missed(slot))) => {
                 tracing::info!(%source, slot = timestamps::format(slot), "scribed missed a scan while it did not run; it scans once now");
             }
@@ -360,7 +360,7 @@ impl WatchLoop<'_> {
 
     /// What waited for it goes on.
     async fn fixed(&self) -> Result<(), StoreError> {
-        reopen::fixed(self.mount.source(), self.store, self.clock).await?;
+        reopen::resume_waiting_for_fix(self.mount.source(), self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
@@ -380,7 +380,7 @@ impl WatchLoop<'_> {
         };
         let taking_in = async {
             // Never dropped in the middle: what is taken from the hints is known to nobody else.
-            while done.run_until_cancelled(watch.hints().some_paths()).await.is_some() {
+            while done.run_until_cancelled(watch.hints().wait_for_paths()).await.is_some() {
                 self.clock.sleep(GATHERED).await;
                 self.changed(watch.hints().take_paths(), followed).await?;
             }
@@ -391,23 +391,23 @@ impl WatchLoop<'_> {
     }
 
     async fn changed(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
-        let scanned = self.scan(followed).below(topmost(paths)).await?;
+        let scanned = self.scan(followed).scan_paths(topmost(paths)).await?;
         self.not_forgotten(&scanned, followed);
-        self.tell(&scanned.troubles);
+        self.tell(&scanned.problems);
         self.leave(scanned);
         Ok(())
     }
 
     /// A folder that was away for a moment may be back before anybody but this look has noticed.
     fn not_forgotten(&self, scanned: &Scanned, followed: &Followed) {
-        if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.there) {
-            watch.hints().miss();
+        if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.is_folder_present) {
+            watch.hints().set_missed();
         }
     }
 
     fn scan(&self, followed: &Followed) -> FolderScan<'_> {
         let on_folder = followed.watch.clone().map(|watch| {
-            let over: crate::source::scan::traverse::OnFolder = Arc::new(move |folder| watch.over(folder));
+            let over: crate::source::scan::traverse::OnFolder = Arc::new(move |folder| watch.add_folder(folder));
             over
         });
         FolderScan { mount: &self.mount, store: self.store, clock: self.clock, admitted: self.admitted, on_folder }
@@ -532,8 +532,8 @@ mod tests {
         };
         let intake = |lines: &str| unheard(mount(lines), &store, &clock);
         let (every, hourly) = (intake("scan = \"15m\"\n"), intake("scan = \"0 * * * *\"\n"));
-        hourly.mount.scans().begins(clock.wall()).await;
-        hourly.mount.scans().ends(clock.wall()).await;
+        hourly.mount.scans().record_start(clock.wall()).await;
+        hourly.mount.scans().record_end(clock.wall()).await;
         let due = Some(clock.uptime().after(Duration::from_secs(900)));
         let left = || (every.left(due).as_secs(), hourly.left(None).as_secs());
         assert_eq!(left(), (900, 60));
@@ -633,7 +633,7 @@ mod tests {
                 true => Err(UnknownFolder::Away("is not there".to_owned())),
                 false => Ok(crate::source::mount::disk::Disk::Local),
             });
-        let mount = Arc::new(Mount::with_look(source, state.path(), Arc::new(crate::clock::SystemClock), look));
+        let mount = Arc::new(Mount::with_folder_check(source, state.path(), Arc::new(crate::clock::SystemClock), look));
         let store = memory::empty();
         let count = std::sync::atomic::AtomicU64::new(0);
         let admitted = || {

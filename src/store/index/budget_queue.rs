@@ -11,7 +11,7 @@
 //! Nobody waits for longer than [`LONGEST`], and nobody waits where the budget holds J and all of those K, even if
 //! each of them costs as much as a file of its size can.
 
-use crate::domain::budget::{BudgetLimit, judge};
+use crate::domain::budget::{BudgetLimit, check_limits};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::routing::RouteKey;
 use crate::domain::scheduling::{Lane, QueuePosition};
@@ -143,7 +143,7 @@ impl JobIndex {
         now: Timestamp,
         line: &BudgetOrder<'_>,
     ) -> bool {
-        if now >= ready.after(LONGEST) {
+        if now >= ready.saturating_add(LONGEST) {
             return false;
         }
         let is_shared = limits.iter().any(|limit| limit.source.is_none());
@@ -153,7 +153,7 @@ impl JobIndex {
             return true;
         }
         let is_coming = |group: &RouteKey| shares(&group.source) && (line.is_coming)(group);
-        let before = self.before(own, (now, ready.after(SOON)), &is_coming);
+        let before = self.before(own, (now, ready.saturating_add(SOON)), &is_coming);
         !before.is_empty() && !self.holds_all(before, own.job, limits)
     }
 
@@ -178,7 +178,7 @@ impl JobIndex {
             }
         }
         let at_work = self.leases.iter().filter(|(job, held)| {
-            let is_work = is_before_reserving(held.kind) && !held.has_asked && held.until < now.after(NO_WORK);
+            let is_work = is_before_reserving(held.kind) && !held.has_asked && held.until < now.saturating_add(NO_WORK);
             is_work && held.due.is_none_or(|due| due <= soon) && !self.reserved.contains(job) && is_coming(&held.group)
         });
         before.extend(at_work.filter(|(job, held)| self.place(**job, &held.group).is_before(own)).map(|(job, _)| *job));
@@ -207,7 +207,7 @@ impl JobIndex {
             let used = self.spending.used(&limit);
             (limit, used)
         };
-        all.is_some_and(|need| judge(limits.into_iter().map(used), need).is_ok())
+        all.is_some_and(|need| check_limits(limits.into_iter().map(used), need).is_ok())
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
-use crate::domain::reason::waits_for;
+use crate::domain::reason::job_wait_reason;
 use crate::domain::routing::RouteKey;
 use crate::domain::scheduling::{Lane, QueuePosition, SchedulingPolicies, SortKey, is_bought};
 use crate::domain::stage::{Stage, StageKind};
@@ -95,10 +95,10 @@ impl JobIndex {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }
-        let group = job.group();
+        let group = job.route_key();
         self.count(&group, job, 1);
         self.spending.add(job);
-        if job.held().is_some() {
+        if job.reservation().is_some() {
             self.reserved.insert(job.id);
         }
         if rests_on_settings(job) {
@@ -122,7 +122,7 @@ impl JobIndex {
 
     /// Forgets a job as it was.
     pub fn remove(&mut self, job: &Job) {
-        let group = job.group();
+        let group = job.route_key();
         self.count(&group, job, -1);
         self.spending.remove(job);
         self.reserved.remove(&job.id);
@@ -190,7 +190,7 @@ impl JobIndex {
             part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
         }
         if !job.stage.is_end() {
-            let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
+            let waiting = part.waiting.entry((job.stage.kind(), job_wait_reason(job))).or_default();
             waiting.jobs = waiting.jobs.saturating_add_signed(by);
             waiting.one = if by > 0 { Some(job.id) } else { waiting.one.filter(|one| *one != job.id) };
         }
@@ -442,13 +442,13 @@ fn rests_on_settings(job: &Job) -> bool {
         (F::Asks, StageKind::Probed) => job.due.is_none(),
         // Another key or address may be all that it takes.
         (F::Barred { .. } | F::Unreachable | F::Broken, StageKind::Probed | StageKind::Uploaded) => true,
-        _ => job.asks_where(),
+        _ => job.awaits_location(),
     }
 }
 
 /// From the intent until the purchase is written down as such, the order has an owner by its row.
 fn in_flight(stage: &Stage) -> Option<&PurchaseKey> {
-    matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
+    matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.purchase_key()).flatten()
 }
 
 /// Half the memory. Where two sizes have the same, content is hashed once too often.

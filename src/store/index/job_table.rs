@@ -147,9 +147,9 @@ impl JobTable {
 }
 
 fn marks(job: &Job) -> u8 {
-    let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
+    let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.ends_when_file_found());
     let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
-    (u8::from(job.is_missed()) * AWAY)
+    (u8::from(job.awaits_file()) * AWAY)
         | (u8::from(is_lifted) * LIFTED)
         | (u8::from(has_cost) * COST)
         | (u8::from(job.is_incomplete()) * INCOMPLETE)
@@ -213,7 +213,7 @@ mod tests {
     fn a_job_is_found_by_its_new_name_only() {
         let (mut roll, job) = (JobTable::default(), written());
         roll.put(&job);
-        let renamed = job.clone().under(SourceName::new("t"), Timestamp(0));
+        let renamed = job.clone().with_source_name(SourceName::new("t"), Timestamp(0));
         roll.put(&renamed);
         assert_eq!((roll.find(&job.key.tag()), roll.find(&renamed.key.tag())), (None, Some(job.id)));
     }

@@ -1,7 +1,7 @@
 //! Reservations and accounts.
 
 use super::{Queue, QueueStore};
-use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, judge};
+use crate::domain::budget::{Account, BudgetExceeded, BudgetLimit, check_limits};
 use crate::domain::charge::{Charge, State};
 use crate::domain::names::Timestamp;
 use crate::store::contract::{Budgets, Lease, StoreError};
@@ -55,7 +55,7 @@ impl Queue {
         // What takes no more of a limit than the job has of it by now is not refused, whatever others were billed
         // meanwhile: it was reserved.
         let more = used.zip(before).filter(|((_, without), with)| without.saturating_add(need) > *with);
-        let judged = judge(more.map(|(used, _)| used), need);
+        let judged = check_limits(more.map(|(used, _)| used), need);
         self.index.spending.remove(&new);
         self.index.spending.add(&old);
         if judged.is_ok() {

@@ -59,7 +59,7 @@ impl Commands for QueueStore {
             let mut pauses = queue.rows.pauses()?;
             match pause {
                 Some(pause) => pauses.give(scope.clone(), pause),
-                None => pauses.take_back(scope),
+                None => pauses.clear(scope),
             }
             queue.rows.set_pauses(&pauses)?;
             pauses
@@ -85,7 +85,7 @@ impl Queue {
         if (&old.stage, old.round) != (&seen.stage, seen.round) {
             return Ok(CommandOutcome::Changed);
         }
-        let Ok(new) = old.clone().on(event, now) else { return Ok(CommandOutcome::NotApplicable) };
+        let Ok(new) = old.clone().apply(event, now) else { return Ok(CommandOutcome::NotApplicable) };
         self.settle_purchase(&old, &new)?;
         // First: whoever holds the job may not put back what the person has ended.
         self.index.release(old.id);
@@ -101,9 +101,9 @@ impl Queue {
         }
         if job.is_held() {
             self.vouch(job, now)?;
-        } else if job.asks_where() {
+        } else if job.awaits_location() {
             let new = Job { bought_at: None, ..job.clone() };
-            self.put(Some(&job), &new.resting(Some(now), None))?;
+            self.put(Some(&job), &new.deferred(Some(now), None))?;
         } else {
             self.bring_forward(id, now)?;
         }
@@ -114,7 +114,7 @@ impl Queue {
     fn vouch(&mut self, old: Job, now: Timestamp) -> Result<(), StoreError> {
         self.index.release(old.id);
         let new = Job { vouched: Some(old.seen), ..old.clone() };
-        self.put(Some(&old), &new.resting(Some(now), None)).map(drop)
+        self.put(Some(&old), &new.deferred(Some(now), None)).map(drop)
     }
 
     /// Its holder knows nothing of it, and goes on.
@@ -160,7 +160,7 @@ impl Queue {
             } else {
                 // First: whoever holds the job may not put the old name back.
                 self.index.release(job.id);
-                self.replace(Some(&job), &job.clone().under(new.clone(), now))?;
+                self.replace(Some(&job), &job.clone().with_source_name(new.clone(), now))?;
                 crash::point(Point::SourceRenaming);
                 renamed.done += 1;
             }

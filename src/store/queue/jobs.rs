@@ -48,21 +48,21 @@ impl Queue {
         };
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
-        let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
+        let is_back = matches!(old.stage, Stage::Skipped { why } if why.ends_when_file_found());
         if !old.stage.is_end() {
-            if old.is_missed() && old.due.is_some_and(|due| due > now) {
+            if old.awaits_file() && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
                 return Ok(Admission::Awaited(id));
             }
             return Ok(Admission::Known(id));
         }
-        if old.is_file(&seen) && !is_back {
+        if old.matches_file(&seen) && !is_back {
             return Ok(Admission::Known(id));
         }
-        let Ok(new) = old.clone().on(JobEvent::Grew { stamp: seen }, now) else {
+        let Ok(new) = old.clone().apply(JobEvent::Grew { stamp: seen }, now) else {
             return Ok(Admission::Known(id));
         };
-        self.put(Some(&old), &new.resting(Some(due), None))?;
+        self.put(Some(&old), &new.deferred(Some(due), None))?;
         Ok(Admission::Reopened(id))
     }
 
@@ -76,7 +76,7 @@ impl Queue {
     ) -> Result<Admission, StoreError> {
         let Some(id) = self.index.roll.find(&key.tag()) else {
             let found = Job::found(self.index.next_id(), key.clone(), seen.stamp().unwrap_or_default(), now, due);
-            let job = Job { row: Some(Box::new(row.clone())), fault: row.waits(seen, now), ..found };
+            let job = Job { row: Some(Box::new(row.clone())), fault: row.wait_fault(seen, now), ..found };
             self.put(None, &job)?;
             return Ok(Admission::New(job.id));
         };

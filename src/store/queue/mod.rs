@@ -12,8 +12,8 @@ mod rows;
 
 pub use rows::{Barrier, Journal, Rows};
 
-use crate::domain::charge::{Charge, carried};
-use crate::domain::due_limit::is_ahead;
+use crate::domain::charge::{Charge, charges_after};
+use crate::domain::due_limit::has_future_timestamp;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::domain::stage::StageKind;
@@ -93,7 +93,8 @@ impl QueueStore {
             return Ok(Some(format!("it lacks {lost} of {} purchases that the history has", paid.len())));
         }
         let newest = last.iter().map(|note| note.at).max().unwrap_or(Timestamp(0));
-        let was_durable = |note: &&HistoryEntry| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
+        let was_durable =
+            |note: &&HistoryEntry| is_durable_at(note.stage) && note.at.saturating_add(HISTORY_AHEAD) <= newest;
         for note in last.iter().filter(was_durable) {
             let row = queue.rows.load(note.job)?;
             let is_known = row.is_some_and(|row| {
@@ -135,7 +136,7 @@ impl Queue {
         let mut ahead = now.map(|_| Vec::new());
         rows.each(&mut |job| {
             if let (Some(now), Some(ahead)) = (now, &mut ahead)
-                && is_ahead(&job, now)
+                && has_future_timestamp(&job, now)
             {
                 ahead.push(job.id);
             }
@@ -155,7 +156,7 @@ impl Queue {
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<Paid, StoreError> {
         let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
         let sighted = if paid { None } else { self.sighted(new)? };
-        let charges = old.map(|old| carried(old, new, paid, sighted)).unwrap_or_default();
+        let charges = old.map(|old| charges_after(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
         let news = old.is_none_or(|old| {
             old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)

@@ -103,7 +103,7 @@ impl Queue {
     }
 
     fn forget_worthless(&mut self, old: &Job) -> Result<(), StoreError> {
-        let (Some(order), Some(dead)) = (old.stage.order(), old.stage.transcription()) else { return Ok(()) };
+        let (Some(order), Some(dead)) = (old.stage.purchase_key(), old.stage.transcription()) else { return Ok(()) };
         self.forget(order, dead)
     }
 

@@ -6,7 +6,7 @@ use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::pause::Pauses;
-use crate::domain::reason::waits_for;
+use crate::domain::reason::job_wait_reason;
 use crate::domain::stage::StageKind;
 use crate::store::contract::{
     Filter, GroupFilter, HistoryEntry, JobCounts, JobSubset, Queries, StoreError, WaitingGroup,
@@ -99,7 +99,8 @@ impl Queue {
 
     fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
         let each = self.index.waiting().map(|(group, kind, what, waiting)| {
-            let fits = |job: &Job| job.group() == *group && job.stage.kind() == kind && waits_for(job) == what;
+            let fits =
+                |job: &Job| job.route_key() == *group && job.stage.kind() == kind && job_wait_reason(job) == what;
             let known = waiting.one.map(|id| self.load(id)).transpose()?;
             let one = match known.filter(fits) {
                 Some(one) => Some(one),

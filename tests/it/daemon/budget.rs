@@ -375,7 +375,7 @@ impl Day {
     async fn probed(&self, n: u64) -> Claimed {
         let now = self.clock.now();
         self.store.admit(&key(n), stamp(n), now, now).await.unwrap();
-        let until = now.after(Duration::from_secs(1_000_000));
+        let until = now.saturating_add(Duration::from_secs(1_000_000));
         let found = self.store.claim(&[StageKind::Found], ALL, now, until, ClaimLimit::of(1)).await.unwrap().remove(0);
         let job = taken_to(found.job, StageKind::Probed, n, now);
         self.store.commit(&found.lease, &job, Hold::Keep).await.unwrap();
@@ -418,7 +418,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
     let upload = AudioAt::Upload(UploadedAudio { id: UploadId::new("u"), at: day.clock.now(), origin: None });
     let uploaded = JobEvent::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
-    first.job = first.job.on(uploaded, day.clock.now()).unwrap();
+    first.job = first.job.apply(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
     first.lease = first.lease.seeing(&first.job);
     let rest = day.before_create(&first).await.expect("today is for the second");

@@ -80,15 +80,15 @@ async fn each_kind_of_wait_is_limited_in_the_queue_and_in_what_is_due_next() {
                 let claims = store.claim(&[StageKind::Found], &|_| true, then, Timestamp(i64::MAX), room);
                 let claimed = claims.await.unwrap().remove(0);
                 let fault = Fault::new(kind.clone(), "x", then);
-                let job: Job = claimed.job.clone().resting(Some(then.after(retry)), Some(fault));
+                let job: Job = claimed.job.clone().deferred(Some(then.saturating_add(retry)), Some(fault));
                 store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
-                let pause = Pause { since: then, until: Some(then.after(retry)) };
+                let pause = Pause { since: then, until: Some(then.saturating_add(retry)) };
                 store.set_pause(&PauseScope::All, Some(pause)).await.unwrap();
                 drop(store);
 
                 let store = sled::open_at(state.path(), is_told.then_some(NOW)).unwrap();
                 assert_eq!(store.limit_waits(NOW, &waits).await.unwrap(), 1);
-                let due = Some(NOW.after(Duration::from_secs(*seconds + 5)));
+                let due = Some(NOW.saturating_add(Duration::from_secs(*seconds + 5)));
                 assert_eq!(store.next_due(&[StageKind::Found], &|_| true).await.unwrap(), due, "{kind:?}");
                 drop(store);
                 let store = sled::open_at(state.path(), Some(NOW)).unwrap();

@@ -103,7 +103,7 @@ fn borne(ended: fn(&mut Value)) -> (u64, u64) {
 
 fn after(answer: &mut Value, millis: u64) {
     let created = timestamps::parse(answer["created_at"].as_str().unwrap()).unwrap();
-    answer["completed_at"] = json!(timestamps::format(created.after(Duration::from_millis(millis))));
+    answer["completed_at"] = json!(timestamps::format(created.saturating_add(Duration::from_millis(millis))));
 }
 
 fn at_once(answer: &mut Value) {

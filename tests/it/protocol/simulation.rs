@@ -30,7 +30,7 @@ use scribed::pipeline::budget::{BudgetGate, Measure};
 use scribed::pipeline::engine::{Engine, EngineParts, Until};
 use scribed::pipeline::request::callback_address::CallbackAddresses;
 use scribed::pipeline::stages::in_progress::InProgress;
-use scribed::source::metadata::stamp::{FileLook, look};
+use scribed::source::metadata::stamp::{FileLook, stat};
 use scribed::source::mount::source_mount::Mount;
 use scribed::source::scan::folder_scan::full_path;
 use scribed::store::contract::{Claims, Commands, Filter, JobSubset, Jobs, Lifecycle, Purchases, Queries, Store};
@@ -74,7 +74,7 @@ struct Sim {
 fn mount(source: &model::Source, config: &Config, world: &World) -> (SourceName, Arc<Mount>) {
     let clock = Arc::<crate::protocol::sim::clock::SimClock>::clone(&world.clock);
     let mount = Mount::new(Arc::new(source.clone()), &config.state, clock);
-    mount.there_blocking().unwrap();
+    mount.check_writable_blocking().unwrap();
     mount.mark();
     (source.name.clone(), Arc::new(mount))
 }
@@ -314,12 +314,12 @@ impl Sim {
         for n in present {
             let file = &self.plan.files[n];
             let Ok(FileLook::File(stamp)) =
-                look(&RootedPath::whole(&self.path(file)), self.mount(file).disk_at(&key(file).path))
+                stat(&RootedPath::whole(&self.path(file)), self.mount(file).disk_at(&key(file).path))
             else {
                 continue;
             };
             let now = self.world.clock.now();
-            let due = now.after(self.mount(file).settle_at(&key(file).path));
+            let due = now.saturating_add(self.mount(file).settle_at(&key(file).path));
             if let Err(error) = store.admit(&key(file), stamp, now, due).await {
                 self.wrong(format!("[{life}] admit: {error}"));
             }
@@ -330,7 +330,7 @@ impl Sim {
     /// bought again.
     async fn revive(&self, store: &SimStore) {
         for job in jobs(store).await {
-            match (&job.stage, job.stage.order()) {
+            match (&job.stage, job.stage.purchase_key()) {
                 (Stage::Failed { fault, .. }, Some(order)) => {
                     if matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone) {
                         self.world.service.ledger().write_off(order.content);
@@ -374,7 +374,8 @@ impl Sim {
     /// service's books yet, so that nobody could tell whether they were paid for twice.
     async fn pay_again(&self, store: &SimStore, engine: &Engine) {
         for job in jobs(store).await {
-            let (StageKind::Submitting, None, Some(order)) = (job.stage.kind(), job.due, job.stage.order()) else {
+            let (StageKind::Submitting, None, Some(order)) = (job.stage.kind(), job.due, job.stage.purchase_key())
+            else {
                 continue;
             };
             self.world.service.ledger().write_off(order.content);

@@ -108,7 +108,7 @@ fn the_table() {
     for stage in stages() {
         writeln!(table, "{}", shown(&stage)).unwrap();
         for event in events() {
-            if let Ok(next) = stage.clone().on(event.clone()) {
+            if let Ok(next) = stage.clone().apply(event.clone()) {
                 writeln!(table, "    {:<12} → {}", event.name(), shown(&next)).unwrap();
             }
         }
@@ -119,14 +119,14 @@ fn the_table() {
 #[test]
 fn every_event_is_known_somewhere() {
     for event in events() {
-        assert!(stages().into_iter().any(|stage| stage.on(event.clone()).is_ok()), "{}", event.name());
+        assert!(stages().into_iter().any(|stage| stage.apply(event.clone()).is_ok()), "{}", event.name());
     }
 }
 
 #[test]
 fn a_cancelled_owner_hands_its_transcription_on() {
     for stage in going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting) {
-        let cancelled = stage.clone().on(JobEvent::Cancelled).unwrap();
+        let cancelled = stage.clone().apply(JobEvent::Cancelled).unwrap();
         let expected = match stage {
             Stage::Submitted { transcription, .. } | Stage::Fetched { transcription, .. } => {
                 LeaderState::Share(transcription)
@@ -134,7 +134,7 @@ fn a_cancelled_owner_hands_its_transcription_on() {
             Stage::Following { owner, .. } => LeaderState::Follow(owner),
             _ => LeaderState::TakeOver,
         };
-        assert_eq!(cancelled.lead(&order(1)), expected, "{}", shown(&cancelled));
+        assert_eq!(cancelled.leader_state(&order(1)), expected, "{}", shown(&cancelled));
     }
 }
 
@@ -148,7 +148,7 @@ proptest! {
         let mut stage = stage;
         for event in way {
             let ended = stage.is_end();
-            let Ok(next) = stage.clone().on(event.clone()) else { continue };
+            let Ok(next) = stage.clone().apply(event.clone()) else { continue };
             let opens = matches!(
                 event,
                 JobEvent::Grew { .. }
@@ -169,13 +169,13 @@ proptest! {
         let mut job = Job::found(JobId(1), key(1), stamp(1), at(0), at(10));
         for (n, event) in way.into_iter().enumerate() {
             let now = at(100 + i64::try_from(n).unwrap());
-            let Ok(next) = job.clone().on(event.clone(), now) else { continue };
+            let Ok(next) = job.clone().apply(event.clone(), now) else { continue };
             prop_assert!(next.round >= job.round, "a round never falls");
             prop_assert_eq!(next.since, now);
             prop_assert_eq!(next.due.is_none(), next.stage.is_end(), "an end is not due, all else is");
             prop_assert_eq!(next.fault.is_some(), next.stage.kind() == StageKind::Failed);
             prop_assert_eq!((next.id, &next.key), (job.id, &job.key));
-            let buys_again = matches!(event, JobEvent::Anew | JobEvent::PaidAgain) || job.stage.revival_buys();
+            let buys_again = matches!(event, JobEvent::Anew | JobEvent::PaidAgain) || job.stage.retry_buys();
             if buys_again {
                 prop_assert!(next.round > job.round || next.stage.kind() == StageKind::Found, "no token is used twice");
             }
@@ -188,7 +188,7 @@ proptest! {
         let mut stage = Stage::Found;
         for event in way {
             let may_be_bought = stage.kind() == StageKind::Submitting;
-            let Ok(next) = stage.clone().on(event.clone()) else { continue };
+            let Ok(next) = stage.clone().apply(event.clone()) else { continue };
             let known = matches!(
                 event,
                 JobEvent::Created { .. }

@@ -66,7 +66,7 @@ async fn upload_create_read_list() {
     assert_eq!(amounts["number_of_distinct_channels"], 1);
     assert_eq!(amounts["billing_time"], amounts["audio_duration"]);
     let moment = |field: &str| timestamps::parse(record[field].as_str().unwrap()).unwrap();
-    let took = moment("completed_at").since(moment("created_at"));
+    let took = moment("completed_at").duration_since(moment("created_at"));
     let millis = (amounts["transcription_time"].as_f64().unwrap() * 1000.0).round();
     assert_eq!(millis, took.as_millis() as f64, "the last digit of seconds depends on how they were added up");
 

@@ -307,7 +307,7 @@ fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_
     fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
     let sparse = fs::File::create(bed.path("inbox/sparse.wav")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    let honest = scribed::source::mount::disk::Disk::of(&bed.path("inbox")).unwrap()
+    let honest = scribed::source::mount::disk::Disk::detect(&bed.path("inbox")).unwrap()
         == scribed::source::mount::disk::Disk::Honest;
     assert!(honest, "this test needs its temporary folder on ext4, xfs or btrfs, which count blocks as they are");
     let mut said = String::new();

@@ -8,7 +8,7 @@ use scribed::domain::job::JobKey;
 use scribed::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia, RowSight};
 use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
-use scribed::domain::remote::{RemoteUrl, identity};
+use scribed::domain::remote::{RemoteUrl, surrogate_hash};
 use scribed::domain::token::Token;
 use scribed::store::contract::{Jobs, Lifecycle};
 use scribed::store::sled;
@@ -63,7 +63,7 @@ fn it_is_created_by_its_address_paid_once_and_written_beside_its_list() {
     let create = &book.creates[0];
     assert!([url("talk.mp3", SECRET), url("talk.mp3", "other")].contains(&create.audio_url), "{}", create.audio_url);
     let name = "https://media.example.org/talks/talk.mp3?id=7";
-    assert_eq!(Token::parse(&create.token).unwrap().content, identity(name, None, None));
+    assert_eq!(Token::parse(&create.token).unwrap().content, surrogate_hash(name, None, None));
     drop(book);
     for path in ["lists/talk.en.srt", "lists/talk.en.json", "subs/2024/AB.12.en.srt", "subs/2024/AB.12.en.vtt"] {
         assert!(bed.path("inbox").join(path).is_file(), "{path} of {:?}", bed.outputs().keys());

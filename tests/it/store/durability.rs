@@ -100,12 +100,12 @@ async fn whole(store: &dyn Store, job: &Job) {
     let mut again = Job::found(job.id, job.key.clone(), job.seen, START, START);
     while again.stage.kind() != job.stage.kind() {
         let event = next(&again, n).unwrap();
-        again = again.on(event, START).unwrap();
+        again = again.apply(event, START).unwrap();
     }
     // What it cost is not the machine's: the store keeps it.
     again.charges.clone_from(&job.charges);
     assert_eq!(*job, again);
-    if let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) {
+    if let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) {
         let bought = KnownPurchase {
             transcription: transcription.clone(),
             round: 0,
@@ -189,7 +189,7 @@ async fn work(store: Arc<impl Store>, say: Say, jobs: u64) -> Result<(), StoreEr
 async fn walk(store: &impl Store, claimed: Claimed, say: &Say) -> Result<(), StoreError> {
     let Claimed { mut lease, mut job } = claimed;
     while let Some(event) = next(&job, job.id.0) {
-        job = job.on(event, START).unwrap();
+        job = job.apply(event, START).unwrap();
         store.commit(&lease, &job, Hold::Keep).await?;
         lease = lease.seeing(&job);
         if matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. } | Stage::Written { .. }) {

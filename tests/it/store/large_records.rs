@@ -65,7 +65,7 @@ fn key(path: &str) -> JobKey {
 fn row(path: &str, words: u64) -> ManifestRow {
     ManifestRow {
         vocabulary: (0..words).map(|n| noise(n, 20)).collect(),
-        ..ManifestRow::bare(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new(path)))
+        ..ManifestRow::minimal(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new(path)))
     }
 }
 

@@ -145,11 +145,11 @@ impl What {
     /// What the machine does not know at this stage is a rest instead.
     fn done_to(self, job: &Job, now: Timestamp) -> Job {
         let n = job.id.0 % 3; // so that jobs share contents
-        let moved = self.event(job, n).and_then(|event| job.clone().on(event, now).ok());
+        let moved = self.event(job, n).and_then(|event| job.clone().apply(event, now).ok());
         let waits = fault(FaultKind::Broken, "waits");
         moved.unwrap_or_else(|| match self {
-            Self::Park => job.clone().resting(None, Some(waits)),
-            _ => job.clone().resting(Some(now.after(std::time::Duration::from_secs(7))), Some(waits)),
+            Self::Park => job.clone().deferred(None, Some(waits)),
+            _ => job.clone().deferred(Some(now.saturating_add(std::time::Duration::from_secs(7))), Some(waits)),
         })
     }
 }

@@ -27,11 +27,11 @@ fn expected(kind: StageKind) -> Job {
     job.bought_at = None; // was not written down
     match kind {
         StageKind::Found => job.key.path = RelPath::new(b"bad \xff bytes \\ and\nline.wav".as_slice()),
-        StageKind::Submitting => job = job.resting(None, Some(fault(FaultKind::Asks, "the service has no list"))),
+        StageKind::Submitting => job = job.deferred(None, Some(fault(FaultKind::Asks, "the service has no list"))),
         StageKind::Submitted => {
             let mut throttled = fault(FaultKind::Throttled { retry_after_ms: Some(1500) }, "429: slow down");
             throttled.request_id = Some("G-1".into());
-            job = job.resting(Some(at(65)), Some(throttled));
+            job = job.deferred(Some(at(65)), Some(throttled));
             job.round = 2;
         }
         StageKind::Written => job.outputs = outputs(),

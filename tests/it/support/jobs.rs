@@ -110,12 +110,12 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
             }
             _ => next(&job, n).unwrap(),
         };
-        job = job.on(event, now).unwrap();
+        job = job.apply(event, now).unwrap();
     }
     job
 }
 
 /// A row that names the first file.
 pub fn row() -> ManifestRow {
-    ManifestRow::bare(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
+    ManifestRow::minimal(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
 }

@@ -15,7 +15,7 @@ use crate::cli::unsupported::UnsupportedCheck;
 use crate::config::model::{Config, Existing, Source};
 use crate::control::explain::forecast::{Forecast, forecast};
 use crate::control::plan::format::{PlanRow, PlanWriter};
-use crate::control::transport::protocol::LOOKED_UP_AT_ONCE;
+use crate::control::transport::protocol::MAX_LOOKUP_NAMES;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
@@ -113,16 +113,16 @@ impl<'a> Planner<'a> {
     pub async fn count(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut sizes = Sizes::default();
         for mount in mounts.values() {
-            if mount.there_now().await.is_err() {
+            if mount.check_now().await.is_err() {
                 continue;
             }
             if mount.source().reads_manifests() {
-                self.gather(mount, &mut sizes).await;
+                self.collect_repeats(mount, &mut sizes).await;
                 continue;
             }
             let (mut sightings, surveyor) = surveyed(mount);
-            let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
-            while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+            let mut some = Vec::with_capacity(MAX_LOOKUP_NAMES);
+            while sightings.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
                 for sighting in some.drain(..) {
                     if let Sighting::Taken(_, stamp) = sighting {
                         sizes.add(stamp.size);
@@ -142,7 +142,7 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// See [`CommandError`].
     pub async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), CommandError> {
-        if let Err(away) = mount.there_now().await {
+        if let Err(away) = mount.check_now().await {
             self.sum.away.push(away.to_string());
             return Ok(());
         }
@@ -150,8 +150,8 @@ impl<'a> Planner<'a> {
             return self.manifests(mount).await;
         }
         let (mut sightings, surveyor) = surveyed(mount);
-        let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
-        while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+        let mut some = Vec::with_capacity(MAX_LOOKUP_NAMES);
+        while sightings.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
             self.sightings(mount, some.drain(..)).await?;
         }
         surveyor.await.map_err(|error| std::io::Error::other(error).into())
@@ -189,7 +189,7 @@ impl<'a> Planner<'a> {
             };
             let (numbers, keys): (Vec<usize>, Vec<JobKey>) = by_pattern.iter().enumerate().filter_map(key).unzip();
             if !keys.is_empty() {
-                let known = self.queue.known(keys, Vec::new()).await?;
+                let known = self.queue.look_up(keys, Vec::new()).await?;
                 numbers.into_iter().zip(known).for_each(|(number, known)| are_outputs[number] |= known.is_output);
             }
         }
@@ -206,7 +206,7 @@ impl<'a> Planner<'a> {
             let words = rule.to_string();
             let why = words.trim_start_matches("ignored: ");
             self.say(&Named::file(source, &path), "passed over", why)?;
-            self.sum.passed_over(words);
+            self.sum.count_filtered(words);
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
                 (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
                 (Some(problem), None) => {
                     self.say(&Named::of(source, &file), "to be fixed", problem)?;
-                    *self.sum.mended_first.entry(problem.clone()).or_default() += 1;
+                    *self.sum.needs_fix.entry(problem.clone()).or_default() += 1;
                 }
                 _ => {
                     files.push((file, read));
@@ -238,7 +238,7 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        let duplicates = self.duplicates.among(self.queue, source, &files).await?;
+        let duplicates = self.duplicates.find_duplicates(self.queue, source, &files).await?;
         let bought = duplicates.iter().filter(|is_twin| !**is_twin).count() as u64;
         for (((file, read), audio), is_twin) in files.iter().zip(lengths).zip(duplicates) {
             self.sum.incomplete(&source.name, &read.template, &read.missing);
@@ -271,7 +271,7 @@ impl<'a> Planner<'a> {
         let source = mount.source();
         let key = |path: &RelPath| JobKey { source: source.name.clone(), path: path.clone() };
         let sizes = taken.iter().map(|(_, stamp)| stamp.size).collect();
-        let known = self.queue.known(taken.iter().map(|(path, _)| key(path)).collect(), sizes).await?;
+        let known = self.queue.look_up(taken.iter().map(|(path, _)| key(path)).collect(), sizes).await?;
         let mut candidates = Vec::new();
         self.looked_at += taken.len() as u64;
         for ((path, stamp), known) in taken.into_iter().zip(known) {
@@ -283,7 +283,7 @@ impl<'a> Planner<'a> {
                 key: key(&path),
                 stamp,
                 forecast: forecast(known.job.as_ref(), &stamp),
-                alike: known.alike,
+                has_same_size: known.alike,
                 follows: known.job.as_ref().is_some_and(|job| job.stage.kind() == StageKind::Following),
                 row: None,
                 announced: None,
@@ -305,7 +305,7 @@ impl<'a> Planner<'a> {
         let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
         if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
             file.forecast = match self.is_subtitled(mount, &file).await? {
-                true => Forecast::Skipped(Skip::Subtitled.words().to_owned()),
+                true => Forecast::Skipped(Skip::Subtitled.describe().to_owned()),
                 false if was_subtitled => Forecast::New,
                 false => file.forecast,
             };
@@ -331,7 +331,7 @@ impl<'a> Planner<'a> {
             return Ok(false);
         }
         let (theirs, job) = (Arc::clone(source), file.job());
-        let (job, (folder, path)) = match (&source.place, &file.row) {
+        let (job, (folder, path)) = match (&source.output_folder, &file.row) {
             (None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
             _ => blocking(move || (job.clone(), named_after(&theirs, &job))).await,
         };
@@ -349,7 +349,7 @@ impl<'a> Planner<'a> {
         if keys.is_empty() {
             return Ok(false);
         }
-        let known = self.queue.known(keys, Vec::new()).await?;
+        let known = self.queue.look_up(keys, Vec::new()).await?;
         let foreign: Vec<RelPath> =
             found.into_iter().zip(known).filter(|(_, known)| !known.is_output).map(|(path, _)| path).collect();
         Ok(!are_all_ours(mount, &folder, foreign).await)
@@ -382,7 +382,7 @@ impl<'a> Planner<'a> {
             self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
             let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio);
             let audio = audio
-                .map(|audio| audio.with_only(read.pick.as_ref().and_then(TrackSelection::channels)))
+                .map(|audio| audio.with_only(read.track_selection.as_ref().and_then(TrackSelection::channels)))
                 .or(file.announced);
             found.push((file, read, audio));
             let hours = self.sum.audio_seconds() / 3600.0;
@@ -418,7 +418,7 @@ impl<'a> Planner<'a> {
         }
         let Named { source, path, place } = named;
         let mut object = serde_json::json!({"source": source.name, "path": path, "what": what, "why": why});
-        let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).shown());
+        let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).escaped());
         if let Some((manifest, row)) = place {
             (object["manifest"], object["row"]) = (manifest.lossy().into(), (*row).into());
             shown = match path.is_empty() {
@@ -426,11 +426,11 @@ impl<'a> Planner<'a> {
                 false => format!("{shown}, row {row} of {manifest}"),
             };
         }
-        self.context.emit(&object)?;
+        self.context.print_json(&object)?;
         let colon = if why.is_empty() { "" } else { ": " };
         // To a machine it is called as it ever was.
         let what = if what == ON_ITS_WAY { "queued" } else { what };
-        self.shown.suspend(|| self.context.say(&format!("{what:<14}  {shown}{colon}{why}")))
+        self.shown.suspend(|| self.context.print_line(&format!("{what:<14}  {shown}{colon}{why}")))
     }
 }
 
@@ -458,7 +458,7 @@ impl<'n> Named<'n> {
 
 /// Everything below a source's folder, from a thread of its own.
 fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
-    let (to, sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
+    let (to, sightings) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
     (sightings, mount.survey(to))
 }
 

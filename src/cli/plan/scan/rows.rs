@@ -7,18 +7,18 @@ use crate::cli::plan::manifests::ManifestTotals;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Source;
 use crate::control::explain::forecast::{Forecast, forecast_row};
-use crate::control::transport::protocol::{KnownName, LOOKED_UP_AT_ONCE};
+use crate::control::transport::protocol::{KnownName, MAX_LOOKUP_NAMES};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::domain::stage::{AudioAmount, StageKind};
-use crate::manifests::format::columns::announced;
-use crate::manifests::format::find::{FoundManifests, find, taken_words};
-use crate::manifests::format::record::{Form, RowError, all_wrong};
-use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, plain};
+use crate::manifests::format::columns::declared_audio;
+use crate::manifests::format::find::{FoundManifests, find, owned_by_other_message};
+use crate::manifests::format::record::{Form, RowError, join_errors};
+use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, own_key};
 use crate::manifests::passes::repeats::{RepeatedRows, recording};
-use crate::manifests::passes::rows::{ReadRow, gather, items, looked, looked_by, sight};
+use crate::manifests::passes::rows::{ReadRow, collect_repeats, items, look_for_file, look_with_policy, sight};
 use crate::source::metadata::stamp::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::Denied;
@@ -41,15 +41,17 @@ type Owners = HashMap<u64, usize>;
 
 impl Planner<'_> {
     /// Reads the manifests of a source once, for the rows that order the same and for the sizes of their files.
-    pub(crate) async fn gather(&mut self, mount: &Arc<Mount>, sizes: &mut Sizes) {
+    pub(crate) async fn collect_repeats(&mut self, mount: &Arc<Mount>, sizes: &mut Sizes) {
         let found = manifests(mount).await;
-        self.sum.troubles.extend(found.troubles);
+        self.sum.troubles.extend(found.problems);
         let mut all = Vec::new();
         for (manifest, stamp) in found.manifests {
             let (theirs, of) = (Arc::clone(mount), manifest.clone());
             let (repeats, seen) = blocking(move || {
                 let mut seen = Vec::new();
-                let gathered = gather(&theirs, &of, stamp, &mut |row, policy| match looked_by(policy, &theirs, row) {
+                let gathered = collect_repeats(&theirs, &of, stamp, &mut |row, policy| match look_with_policy(
+                    policy, &theirs, row,
+                ) {
                     Ok(Some(Ok(FileLook::File(stamp)))) => seen.push(stamp.size),
                     // What only the service reads counts, and is like nothing here.
                     Ok(None) => seen.push(0),
@@ -62,8 +64,8 @@ impl Planner<'_> {
             self.shown.tick(|| format!("searching for files: {} so far", sizes.count()));
             all.push(ScannedManifest { manifest, stamp, repeats });
         }
-        for (manifest, stamp, earlier) in found.taken {
-            all.push(ScannedManifest { manifest, stamp, repeats: Err(taken_words(&earlier)) });
+        for (manifest, stamp, earlier) in found.owned_by_others {
+            all.push(ScannedManifest { manifest, stamp, repeats: Err(owned_by_other_message(&earlier)) });
         }
         all.sort_by(|one, other| one.manifest.cmp(&other.manifest));
         self.lists.insert(mount.source().name.clone(), all);
@@ -94,7 +96,7 @@ impl Planner<'_> {
     ) -> Result<(), CommandError> {
         let (mut rows, reading) = read(mount, &listed.manifest, stamp);
         let (mut given, mut some) = (AssignedNames::default(), Vec::new());
-        while rows.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+        while rows.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
             listed.rows += some.len() as u64;
             self.looked_at += some.len() as u64;
             let items = std::mem::take(&mut some);
@@ -127,17 +129,17 @@ impl Planner<'_> {
     ) -> Result<Vec<(JobKey, ReadRow, KnownName)>, CommandError> {
         let mut good = Vec::new();
         for item in items {
-            match &item.order {
+            match &item.row {
                 Ok(_) => good.push(item),
                 Err(wrong) => self.wrong(source, &item, wrong, listed)?,
             }
         }
-        let rows = || good.iter().filter_map(|item| item.order.as_ref().ok());
+        let rows = || good.iter().filter_map(|item| item.row.as_ref().ok());
         let sizes: Vec<u64> = good.iter().map(|item| item.seen().unwrap_or_default().size).collect();
-        let known = self.queue.known(rows().map(|row| plain(&source.name, row)).collect(), sizes).await?;
+        let known = self.queue.look_up(rows().map(|row| own_key(&source.name, row)).collect(), sizes).await?;
         let mut named = Vec::new();
         for (item, known) in good.into_iter().zip(known) {
-            let Ok(row) = &item.order else { continue };
+            let Ok(row) = &item.row else { continue };
             let theirs = known.job.as_ref().and_then(|job| job.row.as_deref());
             let own_name = match owners.get(&recording(row)) {
                 Some(owner) if theirs.is_none() && *owner != number => OwnName::Taken,
@@ -161,7 +163,7 @@ impl Planner<'_> {
         mut named: Vec<(JobKey, ReadRow, KnownName)>,
     ) -> Result<Vec<(JobKey, ReadRow, KnownName)>, CommandError> {
         let is_other = |(key, item, _): &(JobKey, ReadRow, KnownName)| {
-            item.order.as_ref().is_ok_and(|row| plain(&source.name, row) != *key)
+            item.row.as_ref().is_ok_and(|row| own_key(&source.name, row) != *key)
         };
         let others: Vec<usize> = (0..named.len()).filter(|at| is_other(&named[*at])).collect();
         if others.is_empty() {
@@ -169,7 +171,7 @@ impl Planner<'_> {
         }
         let keys = others.iter().map(|at| named[*at].0.clone()).collect();
         let sizes = others.iter().map(|at| named[*at].1.seen().unwrap_or_default().size).collect();
-        for (at, known) in others.into_iter().zip(self.queue.known(keys, sizes).await?) {
+        for (at, known) in others.into_iter().zip(self.queue.look_up(keys, sizes).await?) {
             named[at].2 = known;
         }
         Ok(named)
@@ -183,7 +185,7 @@ impl Planner<'_> {
         listed: &mut ManifestTotals,
     ) -> Result<(), CommandError> {
         listed.wrong += 1;
-        let words = all_wrong(wrong);
+        let words = join_errors(wrong);
         self.sum.lists.fix(listed, item.record.number, &words);
         let place = Some((&listed.manifest, item.record.number));
         Ok(self.say(&Named { source, path: String::new(), place }, "wrong", &words)?)
@@ -197,7 +199,7 @@ impl Planner<'_> {
         listed: &mut ManifestTotals,
     ) -> Result<(), CommandError> {
         listed.held += 1;
-        let words = denied.words(source);
+        let words = denied.describe(source);
         self.sum.add(&Forecast::NotAllowed);
         self.sum.lists.fix(listed, row.number, &format!("row {} {words}", row.number));
         Ok(self.say(&named_row(source, row), "not allowed", &words)?)
@@ -212,12 +214,12 @@ impl Planner<'_> {
     ) -> Result<Vec<Candidate>, CommandError> {
         let mut candidates = Vec::new();
         for (key, item, known) in named {
-            let (stamp, announced) = (item.seen().unwrap_or_default(), announced(&item.record));
-            let Ok(row) = item.order else { continue };
+            let (stamp, announced) = (item.seen().unwrap_or_default(), declared_audio(&item.record));
+            let Ok(row) = item.row else { continue };
             let allowed = item.denied.is_none();
             // Also where it has no job yet: it may have one a moment later.
             self.counted_rows.insert(key.tag().0);
-            let forecast = forecast_row(known.job.as_ref(), &row, item.looked.as_ref(), allowed);
+            let forecast = forecast_row(known.job.as_ref(), &row, item.file_look.as_ref(), allowed);
             if let (Forecast::NotAllowed, Some(denied)) = (&forecast, &item.denied) {
                 self.not_allowed(mount.source(), &row, denied, listed)?;
                 continue;
@@ -228,7 +230,7 @@ impl Planner<'_> {
                 key,
                 stamp,
                 forecast,
-                alike: known.alike || bought_before,
+                has_same_size: known.alike || bought_before,
                 follows: is_on_its_way
                     && known.job.as_ref().is_some_and(|job| job.stage.kind() == StageKind::Following),
                 row: Some(Box::new(row)),
@@ -252,10 +254,10 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// See [`CommandError`].
-    pub async fn left(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
+    pub async fn count_remaining(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), CommandError> {
         let mut after = None;
         loop {
-            let page = self.queue.ordered(after).await?;
+            let page = self.queue.ordered_jobs(after).await?;
             let uncounted = page.jobs.into_iter().filter(|job| !self.counted_rows.contains(&job.key.tag().0));
             for job in uncounted.collect::<Vec<_>>() {
                 if let Some(mount) = mounts.get(&job.key.source).filter(|mount| mount.away().is_none()) {
@@ -272,13 +274,13 @@ impl Planner<'_> {
     async fn left_one(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), CommandError> {
         let Some(row) = job.row.clone() else { return Ok(()) };
         let (theirs, of) = (Arc::clone(mount), row.clone());
-        let looked = blocking(move || looked(&theirs, &of)).await;
+        let looked = blocking(move || look_for_file(&theirs, &of)).await;
         let (allowed, looked) = (looked.is_ok(), looked.ok().flatten());
         let candidate = Candidate {
             key: job.key.clone(),
             stamp: sight(looked.as_ref()).stamp().unwrap_or_default(),
             forecast: forecast_row(Some(&job), &row, looked.as_ref(), allowed),
-            alike: false,
+            has_same_size: false,
             follows: job.stage.kind() == StageKind::Following,
             announced: row.billed.map(|millis| AudioAmount { millis, channels: 1, billed: None }),
             row: Some(row),
@@ -308,7 +310,7 @@ fn read(
     manifest: &RelPath,
     stamp: Stamp,
 ) -> (mpsc::Receiver<ReadRow>, JoinHandle<Result<Form, String>>) {
-    let (to, rows) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
+    let (to, rows) = mpsc::channel(4 * MAX_LOOKUP_NAMES);
     let (theirs, of) = (Arc::clone(mount), manifest.clone());
     let reading = spawn(move || {
         items(&theirs, &of, stamp, &mut |item| match to.blocking_send(item) {

@@ -6,7 +6,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{Hash, Timestamp};
 use crate::source::metadata::bag::{BagEntry, Bags};
-use crate::source::metadata::checksum::sums;
+use crate::source::metadata::checksum::hash_and_checksum;
 use crate::source::metadata::stamp::hash;
 use std::io;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub fn inspect(
         row.and_then(|row| row.checksum.clone().map(|sum| (sum, format!("row {} of {}", row.number, row.manifest))));
     let expected = match of_row {
         Some(of_row) => Some(of_row),
-        None => match bags.word(path)? {
+        None => match bags.entry_for(path)? {
             BagEntry::NoBag => None,
             BagEntry::Sum(sum, manifest) => Some((sum, manifest.display().to_string())),
             BagEntry::Unlisted(manifest) => return Ok(ChecksumResult::Unlisted(manifest)),
@@ -58,7 +58,7 @@ pub fn inspect(
     let Some((expected, by)) = expected else {
         return Ok(ChecksumResult::Right(wants_hash.then(|| hash(path)).transpose()?));
     };
-    let (content, found) = sums(path, expected.algorithm())?;
+    let (content, found) = hash_and_checksum(path, expected.algorithm())?;
     Ok(if found == expected {
         ChecksumResult::Right(Some(content))
     } else {

@@ -18,7 +18,7 @@ use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::probe::checksum::{ChecksumResult, inspect};
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
-use crate::source::metadata::stamp::{FileLook, look};
+use crate::source::metadata::stamp::{FileLook, stat};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
 use crate::store::params::ParamFiles;
@@ -86,7 +86,7 @@ async fn check_file(
     match looked {
         _ if job.is_remote() => Ok(None),
         Ok(FileLook::File(stamp)) if stamp != job.seen => {
-            file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some)
+            file_changed(mount, stamp, now.saturating_add(mount.settle_of(job)), now).await.map(Some)
         }
         Ok(FileLook::File(stamp)) => {
             Ok((stamp.size == 0).then_some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Empty })))
@@ -114,7 +114,7 @@ async fn read_file(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash
         return ProbedFile { looked, found: content.map(ChecksumResult::Right), beside, subtitles };
     };
     blocking(move || {
-        let looked = look(&path, disk);
+        let looked = stat(&path, disk);
         let is_same = matches!(looked, Ok(FileLook::File(stamp)) if stamp == of.seen && stamp.size > 0);
         let found = match is_same {
             true => inspect(theirs.bags(), &path, of.row.as_deref(), wants_hash),
@@ -171,7 +171,7 @@ async fn skip_subtitled(
         return Ok(None);
     }
     if store.is_suspect(service).await.map_err(fault)? {
-        let until = now.after(now.since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
+        let until = now.saturating_add(now.duration_since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
     if let Some(order) = order

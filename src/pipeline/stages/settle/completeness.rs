@@ -8,13 +8,13 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
-use crate::media::header::{Promise, promise};
-use crate::permission::said;
+use crate::media::header::{Promise, check_declared_length};
+use crate::permission::describe_error;
 
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
-use crate::source::metadata::stamp::{FileLook, look, open};
+use crate::source::metadata::stamp::{FileLook, open, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
 use humantime::format_duration;
@@ -51,7 +51,7 @@ pub(crate) async fn look_and_open(
 ) -> (io::Result<FileLook>, Option<Inspected>) {
     let path = path.clone();
     blocking(move || {
-        let looked = look(&path, disk);
+        let looked = stat(&path, disk);
         let is_same = matches!(looked, Ok(FileLook::File(stamp)) if stamp == seen);
         let opened = (opens && is_same).then(|| inspect(&path, disk, seen));
         (looked, opened)
@@ -91,7 +91,9 @@ pub(crate) async fn run(
         }
         Some(Ok(OpenedFile::Same(None))) => return Ok(StageOutcome::Step(JobEvent::Settled)),
         Some(Ok(OpenedFile::Same(Some(doubt)))) => doubt,
-        Some(Ok(OpenedFile::Changed(stamp))) => return file_changed(mount, stamp, now.after(settle), now).await,
+        Some(Ok(OpenedFile::Changed(stamp))) => {
+            return file_changed(mount, stamp, now.saturating_add(settle), now).await;
+        }
         Some(Err(error)) => return cannot_read(mount, job, &path, &error, now).await,
     };
     if quiet < hold {
@@ -117,8 +119,9 @@ fn what_follows(doubt: &Doubt, hold: Duration) -> String {
 
 /// How long it has not changed: since the first look, or longer where the disk itself tells.
 fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, at: Moment) -> Duration {
-    let by_disk = disk.quiet_at(stamp, at, Duration::ZERO).map_or(Duration::ZERO, |changed| at.now.since(changed));
-    at.now.since(job.since).max(by_disk)
+    let by_disk =
+        disk.quiet_at(stamp, at, Duration::ZERO).map_or(Duration::ZERO, |changed| at.now.duration_since(changed));
+    at.now.duration_since(job.since).max(by_disk)
 }
 
 /// The longer it has been waited for, the rarer it is looked at.
@@ -131,9 +134,9 @@ fn wait_longer(
     now: Timestamp,
 ) -> StageOutcome {
     let shortest = settle.max(Duration::from_secs(1)).min(LONGEST);
-    let wait = now.since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
+    let wait = now.duration_since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
     // Not the very millisecond: the look there would come too early by as much.
-    let until = now.after(wait.max(Duration::from_millis(10)));
+    let until = now.saturating_add(wait.max(Duration::from_millis(10)));
     StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
@@ -145,7 +148,7 @@ fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<OpenedF
         return Ok(OpenedFile::Changed(stamp));
     }
     let size = meta.len();
-    Ok(OpenedFile::Same(match promise(&file, size)? {
+    Ok(OpenedFile::Same(match check_declared_length(&file, size)? {
         Promise::Longer(promised) => Some(Doubt::Short { has: size, promised }),
         Promise::NoIndex => Some(Doubt::NoIndex),
         Promise::None if disk.mostly_holes(&meta) => Some(Doubt::Holes { size }),
@@ -161,11 +164,11 @@ async fn cannot_read(
     error: &io::Error,
     now: Timestamp,
 ) -> Result<StageOutcome, Fault> {
-    let words = format!("cannot read the file: {}", said(error, &path.full()));
+    let words = format!("cannot read the file: {}", describe_error(error, &path.full()));
     let (disk, path) = (mount.disk_of(job), path.clone());
-    match blocking(move || look(&path, disk)).await {
+    match blocking(move || stat(&path, disk)).await {
         Ok(FileLook::File(_)) => {
-            mount.there_now().await.map_err(|away| folder_away(&away, now))?;
+            mount.check_now().await.map_err(|away| folder_away(&away, now))?;
             Err(Fault::new(FaultKind::Unreadable, words, now))
         }
         other => file_missing(mount, job, other, now).await,
@@ -209,10 +212,10 @@ mod tests {
     }
 
     fn next(after: Duration) -> Duration {
-        let now = Timestamp(1_000).after(after);
+        let now = Timestamp(1_000).saturating_add(after);
         let waits = wait_longer(&job(), String::new(), after, HOUR, Duration::from_secs(10), now);
         let StageOutcome::Sleep { until, .. } = waits else { panic!("{waits:?}") };
-        until.since(now)
+        until.duration_since(now)
     }
 
     #[test]

@@ -71,9 +71,12 @@ fn decide_settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Mom
     let quiet_at = disk.quiet_at(&stamp, at, settle);
     // A first look in the future was taken by a clock that has been set back since.
     if stamp != job.seen || first_look > now {
-        return StageOutcome::StepThen(JobEvent::Grew { stamp }, quiet_at.unwrap_or(now.after(settle)).max(now));
+        return StageOutcome::StepThen(
+            JobEvent::Grew { stamp },
+            quiet_at.unwrap_or(now.saturating_add(settle)).max(now),
+        );
     }
-    let second_look = first_look.after(settle);
+    let second_look = first_look.saturating_add(settle);
     let from = quiet_at.map_or(second_look, |at| at.min(second_look));
     if from <= now { StageOutcome::Step(JobEvent::Settled) } else { StageOutcome::Sleep { until: from, reason: None } }
 }

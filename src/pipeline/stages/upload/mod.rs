@@ -54,8 +54,8 @@ pub async fn run(
         }
         // A recorder that stalls must not buy one round a stall.
         let hold = mount.source().hold;
-        if !job.outputs.is_empty() && !job.is_vouched() && clock.now() < job.since.after(hold) {
-            return Ok(wait_for_quiet(job.since.after(hold), hold, clock.now()));
+        if !job.outputs.is_empty() && !job.is_confirmed_complete() && clock.now() < job.since.saturating_add(hold) {
+            return Ok(wait_for_quiet(job.since.saturating_add(hold), hold, clock.now()));
         }
     }
     if let Some(Deferral { until, fault }) = reserving.await? {
@@ -153,7 +153,7 @@ async fn check_unchanged(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<
 
 async fn restart(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<StageOutcome, Fault> {
     let now = clock.now();
-    file_changed(mount, stamp, now.after(mount.settle_of(job)), now).await
+    file_changed(mount, stamp, now.saturating_add(mount.settle_of(job)), now).await
 }
 
 fn wait_for_quiet(until: Timestamp, hold: Duration, now: Timestamp) -> StageOutcome {

@@ -6,7 +6,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::output::publish::{KEPT, Names, OwnOutputs, PendingOutput};
+use crate::output::publish::{Names, OwnOutputs, PendingOutput, RESULT_KEPT};
 use crate::output::relocated::{self, KeptOutput, Occupant, Relocation};
 use crate::pipeline::stages::faults::folder_away;
 use crate::source::bucket::bucket_view::{Bucket, Object, Put};
@@ -62,16 +62,16 @@ pub async fn run<N: Names>(
 /// Why an output is not in its place.
 #[derive(Debug, thiserror::Error)]
 enum DepositError {
-    #[error("no permission to write {file}: {error}; give the bucket's key the right to put objects: {KEPT}")]
+    #[error("no permission to write {file}: {error}; give the bucket's key the right to put objects: {RESULT_KEPT}")]
     NoPermission { file: String, error: io::Error },
-    #[error("objects that scribed did not write have every name for {file}; move some of them: {KEPT}")]
+    #[error("objects that scribed did not write have every name for {file}; move some of them: {RESULT_KEPT}")]
     NoFreeName { file: String },
-    #[error("cannot write {file}: {error}; {KEPT}")]
+    #[error("cannot write {file}: {error}; {RESULT_KEPT}")]
     Io { file: String, error: io::Error },
 }
 
 async fn unwritable(mount: &Mount, error: DepositError, now: Timestamp) -> Fault {
-    match mount.there_now().await {
+    match mount.check_now().await {
         Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
         Err(away) => folder_away(&away, now),
     }
@@ -120,12 +120,12 @@ impl Deposit<'_> {
         if !relocated::lengths(wanted).contains(&object.stamp.size) {
             return Ok(Occupant::OtherFile);
         }
-        let bytes = self.bucket.piece(&path, object.stamp.size.max(1), false).await?;
-        let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
+        let bytes = self.bucket.read_range(&path, object.stamp.size.max(1), false).await?;
+        let is_placed = self.ours.published.iter().any(|(placed, _)| placed == name);
         if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) {
             return Ok(Occupant::Own);
         }
-        if let Some(recording) = relocated::recording_of(&bytes).filter(|named| *named != relocation.recording)
+        if let Some(recording) = relocated::recording_in_json(&bytes).filter(|named| *named != relocation.recording)
             && self.bucket.head(&self.path(&recording)).await?.is_some()
         {
             return Ok(Occupant::Neighbours);
@@ -151,7 +151,7 @@ impl Deposit<'_> {
             }
             first.get_or_insert(name);
         }
-        Err(DepositError::NoFreeName { file: self.path(&first.unwrap_or_default()).shown() })
+        Err(DepositError::NoFreeName { file: self.path(&first.unwrap_or_default()).escaped() })
     }
 
     /// False where the name is another's.
@@ -191,8 +191,8 @@ impl Deposit<'_> {
     }
 
     fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
-        let placed = self.ours.placed.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
-        placed.chain(self.ours.placing.iter().copied())
+        let placed = self.ours.published.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
+        placed.chain(self.ours.pending.iter().copied())
     }
 
     fn path(&self, name: &OsStr) -> RelPath {
@@ -200,7 +200,7 @@ impl Deposit<'_> {
     }
 
     fn failed(&self, name: &OsString, error: io::Error) -> DepositError {
-        let file = self.path(name).shown();
+        let file = self.path(name).escaped();
         match error.kind() {
             io::ErrorKind::PermissionDenied => DepositError::NoPermission { file, error },
             _ => DepositError::Io { file, error },

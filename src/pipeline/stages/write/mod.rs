@@ -58,7 +58,7 @@ pub async fn run(
 ) -> Result<StageOutcome, StageStop> {
     let now = context.clock.now();
     let Some(guard) = context.writing.begin(job.id) else {
-        return Ok(StageOutcome::Sleep { until: now.after(AGAIN), reason: None });
+        return Ok(StageOutcome::Sleep { until: now.saturating_add(AGAIN), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
     let Some(Rendered { wanted, language, missing, unread }) =
@@ -82,7 +82,7 @@ pub async fn run(
         }
     }
     let placing = record_hashes(context.store, lease, job, &wanted).await?;
-    let ours = OwnOutputs { placed, placing, relocation };
+    let ours = OwnOutputs { published: placed, pending: placing, relocation };
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
     Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
 }

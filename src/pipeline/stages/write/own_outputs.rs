@@ -7,7 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission::explained;
+use crate::permission::explain_error;
 use crate::pipeline::stages::faults::store_fault;
 use crate::source::mount::source_mount::{Mount, Storage};
 use crate::source::place::{full_path, outputs_beside};
@@ -36,11 +36,11 @@ pub async fn own_outputs(
         return Ok(names_and_hashes(own));
     }
     let siblings = match mount.storage() {
-        Storage::Bucket(bucket) => bucket.of_stem(&job.key.path).await,
+        Storage::Bucket(bucket) => bucket.list_same_stem(&job.key.path).await,
         Storage::Folder(_) => {
             let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
             let listed = full_path(&folder, &path).parent().map(Path::to_owned).unwrap_or_default();
-            blocking(move || siblings(&folder, &path).map_err(|error| explained(error, &listed))).await
+            blocking(move || siblings(&folder, &path).map_err(|error| explain_error(error, &listed))).await
         }
     };
     let siblings = siblings.map_err(|error| {
@@ -64,7 +64,7 @@ fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
 
 /// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
 pub fn output_folder(source: &Source, job: &Job) -> Option<RelPath> {
-    let is_elsewhere = job.row.is_none() && source.place.is_some();
+    let is_elsewhere = job.row.is_none() && source.output_folder.is_some();
     is_elsewhere.then(|| RelPath::new(outputs_beside(source, job).parent().full().as_os_str().as_bytes()))
 }
 

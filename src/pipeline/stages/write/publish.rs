@@ -6,14 +6,14 @@ use crate::domain::job::{Job, Output};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::output::group_fsync::Syncs;
-use crate::output::publish::{Destination, KEPT, Names, OwnOutputs, PendingOutput, PlaceError, place};
-use crate::permission::said;
+use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
+use crate::permission::describe_error;
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::write::access::access;
 use crate::pipeline::stages::write::own_outputs::output_folder;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
-use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
+use crate::source::place::{Recording, make_folder, outputs_beside, recording, resolve_below};
 use std::os::unix::ffi::OsStrExt;
 
 pub fn publish_to_folder(
@@ -26,17 +26,18 @@ pub fn publish_to_folder(
 ) -> Result<Vec<Output>, Fault> {
     let path = outputs_beside(mount.source(), job);
     let folder = path.parent();
-    if job.row.is_none() && mount.source().place.is_some() {
+    if job.row.is_none() && mount.source().output_folder.is_some() {
         make_folder_in_place(mount, job, &folder, now)?;
-    } else if job.row.is_some() || path != below(&mount.source().folder, &job.key.path) {
+    } else if job.row.is_some() || path != resolve_below(&mount.source().folder, &job.key.path) {
         make_folder_elsewhere(mount, job, &folder, now)?;
     }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
-    let is_there = || mount.there_blocking().is_ok() && mount.place_ready().is_ok();
+    let is_there = || mount.check_writable_blocking().is_ok() && mount.check_output_folder().is_ok();
     let at = output_folder(mount.source(), job);
     let to = Destination { folder: &folder, access: access(mount, job) };
-    let placed = place(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
+    let placed =
+        publish_outputs(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash, at: at.clone() })
@@ -53,50 +54,53 @@ fn local_file(mount: &Mount, job: &Job) -> Option<RootedPath> {
 
 /// The folder below `place` is there.
 fn make_folder_in_place(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
-    let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
-    mount.place_ready().map_err(failed)?;
+    let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {RESULT_KEPT}"), now);
+    mount.check_output_folder().map_err(failed)?;
     let made = make_folder(mount.source(), local_file(mount, job).as_ref(), folder);
     made.map_err(|error| {
         failed(format!(
             "cannot create the folder {} for outputs: {}",
             folder.full().display(),
-            said(&error, &folder.full())
+            describe_error(&error, &folder.full())
         ))
     })
 }
 
 /// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
 fn make_folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
-    mount.there_blocking().map_err(|away| folder_away(&away, now))?;
+    mount.check_writable_blocking().map_err(|away| folder_away(&away, now))?;
     if job.row.is_some() {
         let may = PathPolicy::new(mount.source()).written(job);
         may.map_err(|denied| match denied.unwritable() {
-            Some(words) => Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now),
+            Some(words) => Fault::new(FaultKind::Unwritable, format!("{words}; {RESULT_KEPT}"), now),
             None => denied.fault(mount.source(), job, now),
         })?;
     }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
     let (file, full) = (local_file(mount, job), folder.full());
-    if mount.source().place.as_ref().is_some_and(|place| full.starts_with(place)) {
-        mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
+    if mount.source().output_folder.as_ref().is_some_and(|place| full.starts_with(place)) {
+        mount.check_output_folder().map_err(|words| failed(format!("{words}; {RESULT_KEPT}")))?;
     }
     let shown = full.display();
     make_folder(mount.source(), file.as_ref(), folder).map_err(|error| {
-        failed(format!("cannot create the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
+        failed(format!(
+            "cannot create the folder {shown} for outputs: {}; {RESULT_KEPT}",
+            describe_error(&error, &full)
+        ))
     })?;
     let Some(path) = file else { return Ok(()) };
     let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
     let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());
     if beside && !path.exists() && is_bare() {
         return Err(failed(format!(
-            "the folder {shown} is empty: it may be the mount point of a share that is not mounted; {KEPT}"
+            "the folder {shown} is empty: it may be the mount point of a share that is not mounted; {RESULT_KEPT}"
         )));
     }
     Ok(())
 }
 
 fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
-    match mount.there_blocking() {
+    match mount.check_writable_blocking() {
         Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
         Err(away) => folder_away(&away, now),
     }

@@ -14,7 +14,7 @@ use crate::output::naming::{candidates, language};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::results::{RESULT_LIMIT, ResultError};
 use crate::output::subtitles::Layout;
-use crate::output::time_offset::in_time;
+use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
 use crate::source::place::outputs_beside;
@@ -74,7 +74,7 @@ fn render_outputs(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
-    let (raw, record) = in_time(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
+    let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let spoken = record.result.unwrap_or_default();
@@ -165,7 +165,7 @@ fn provenance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::missing::named;
+    use crate::domain::missing::join_names;
     use crate::domain::names::{Hash, ServiceName};
 
     #[test]
@@ -174,7 +174,8 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing = |params, echo: Option<&Value>| named(&missing_parts(raw, &files, &order(params), echo, false));
+        let missing =
+            |params, echo: Option<&Value>| join_names(&missing_parts(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -196,9 +197,9 @@ mod tests {
         let order = PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
         let missing_in = |result: &str| {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
-            let (raw, record) = in_time(Cow::Owned(raw.into_bytes()), None).unwrap();
+            let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, named(&missing_parts(&raw, &files, &order, None, tells)))
+            (tells, join_names(&missing_parts(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {

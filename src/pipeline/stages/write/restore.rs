@@ -75,7 +75,7 @@ pub async fn restore(
     let (now, source) = (context.clock.now(), mount.source());
     let at = output_folder(source, job);
     if let Some(output) = missing.iter().find(|output| output.at != at) {
-        return Err(NotRestored::Elsewhere(output.shown()));
+        return Err(NotRestored::Elsewhere(output.display_name()));
     }
     let guard = context.writing.begin(job.id).ok_or(NotRestored::Moving)?;
     let rendered =
@@ -90,7 +90,8 @@ pub async fn restore(
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
         let ending = ending_of(&name).unwrap_or_default().to_owned();
         let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && ending == format.ext());
-        let bytes = bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.shown()))?;
+        let bytes =
+            bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.display_name()))?;
         let hash = Hash::of(&bytes);
         outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
         wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });

@@ -89,7 +89,7 @@ impl Index {
     }
 
     pub(super) fn is_removable(&self, id: Uuid, now: Timestamp) -> bool {
-        self.uploads.get(&id).is_some_and(|kept| kept.named || now.since(kept.used) > FRESH)
+        self.uploads.get(&id).is_some_and(|kept| kept.named || now.duration_since(kept.used) > FRESH)
     }
 }
 

@@ -184,7 +184,7 @@ impl UploadStore {
     /// Writes an upload's last use into its label, where that says one that is earlier by more than this.
     fn note(&self, id: Uuid, behind: Duration) {
         let label = self.state().change(id, |kept| {
-            let due = kept.open == 0 && kept.used.since(kept.noted) > behind;
+            let due = kept.open == 0 && kept.used.duration_since(kept.noted) > behind;
             due.then(|| {
                 kept.noted = kept.used;
                 kept.to_label()

@@ -45,7 +45,8 @@ impl UploadStore {
     }
 
     pub(super) fn is_expired(&self, kept: &Kept, now: Timestamp) -> bool {
-        let (span, since) = (if kept.named { self.keeping.named } else { self.keeping.unnamed }, now.since(kept.used));
+        let (span, since) =
+            (if kept.named { self.keeping.named } else { self.keeping.unnamed }, now.duration_since(kept.used));
         kept.open == 0 && (span.is_zero() || since > span)
     }
 

@@ -51,7 +51,7 @@ impl SimClock {
 
 /// A moment of the simulation as a date of the service's.
 pub fn date(truth: Duration) -> Timestamp {
-    Timestamp(BEGIN_MS).after(truth)
+    Timestamp(BEGIN_MS).saturating_add(truth)
 }
 
 #[async_trait::async_trait]

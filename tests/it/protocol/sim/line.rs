@@ -49,7 +49,7 @@ impl LineLaw {
         for Claimed { job, .. } in claimed {
             state.asked.remove(&job.id);
             let is_before = |other: &&Job| {
-                let waits = other.held().is_none() && other.due.is_some_and(|due| due <= now) && may_buy(other);
+                let waits = other.reservation().is_none() && other.due.is_some_and(|due| due <= now) && may_buy(other);
                 waits && !state.asked.contains(&other.id) && comes_before(&state.policies, other, job)
             };
             let before = waiting.iter().filter(is_before).map(|other| (other.id, limits(&other.key.source)));
@@ -73,7 +73,7 @@ impl LineLaw {
         let before = self.state().before.remove(&job)?;
         let need = charge.reserved?;
         for (other, limits) in before {
-            let waits = |other: &Job| other.stage.kind() == StageKind::Probed && other.held().is_none();
+            let waits = |other: &Job| other.stage.kind() == StageKind::Probed && other.reservation().is_none();
             let Some(theirs) = store.job(other).await.unwrap().filter(waits) else { continue };
             if self.state().asked.contains(&other) || theirs.due.is_none_or(|due| due > charge.at) {
                 continue;

@@ -277,7 +277,7 @@ impl Budgets for SimStore {
     ) -> Result<Result<(), BudgetExceeded>, StoreError> {
         self.point("reserve").await;
         let wall = if self.boundless { &[] } else { wall };
-        let is_first = self.inner.job(lease.job).await?.is_some_and(|job| job.held().is_none());
+        let is_first = self.inner.job(lease.job).await?.is_some_and(|job| job.reservation().is_none());
         let reserved = self.inner.reserve(lease, charge, wall).await;
         self.line.asked(lease.job);
         if is_first && matches!(reserved, Ok(Ok(()))) && !self.boundless {
@@ -307,7 +307,7 @@ impl Commands for SimStore {
     async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         let name = if event == JobEvent::PaidAgain { "paid again" } else { event.name() };
         // Before it is durable a crash may keep it or not.
-        if let Ok(new) = seen.clone().on(event.clone(), now) {
+        if let Ok(new) = seen.clone().apply(event.clone(), now) {
             self.world.committed(&new, false);
         }
         let outcome = self.inner.overrule(seen, event, now).await?;

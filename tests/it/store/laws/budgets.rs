@@ -27,7 +27,7 @@ pub(super) async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) 
     case.standing_at(1, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
     let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
-    case.commit(&held.lease, &held.job.on(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
+    case.commit(&held.lease, &held.job.apply(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
     for _ in 0..2 {
         assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0], "once");
         assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [5 * MINUTE]);
@@ -175,7 +175,7 @@ pub(super) async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut 
     release(claimed).await;
     // What was found long after it became ready, or rests for long, has come too late.
     let mut late = case.claim_one(&[StageKind::Found], at(11)).await;
-    late.job = late.job.resting(Some(at(4000)), None);
+    late.job = late.job.deferred(Some(at(4000)), None);
     case.commit(&late.lease, &late.job, Hold::Release).await.unwrap();
     let (claimed, waits) = in_line(case, 12, &[], true).await;
     assert!(!waits && claimed.len() == 1);
@@ -188,7 +188,7 @@ pub(super) async fn a_reservation_is_not_lost_to_what_others_were_billed(case: &
     let held = reserved(case, 0, StageKind::Uploaded).await;
     let other = reserved(case, 1, StageKind::Submitted).await;
     let audio = AudioAmount { billed: Some(9 * MINUTE), ..AUDIO };
-    let fetched = other.job.clone().on(JobEvent::Fetched { audio }, at(1)).unwrap();
+    let fetched = other.job.clone().apply(JobEvent::Fetched { audio }, at(1)).unwrap();
     case.commit(&other.lease, &fetched, Hold::Release).await.unwrap();
     assert_eq!(used(case, &total(10)).await, [14], "more than is allowed");
     assert_eq!(case.reserve(&held.lease, &charge(5, at(1)), &total(10)).await.unwrap(), Ok(()), "it takes no more");
@@ -201,7 +201,7 @@ async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
     let Claimed { mut lease, mut job } = case.claim_one(&[StageKind::Probed], at(0)).await;
     case.reserve(&lease, &charge(5, at(0)), &[]).await.unwrap().unwrap();
     while job.stage.kind() != kind {
-        job = next(&job, n).map(|event| job.on(event, at(0)).unwrap()).unwrap();
+        job = next(&job, n).map(|event| job.apply(event, at(0)).unwrap()).unwrap();
         case.step(&mut lease, &job).await;
     }
     Claimed { lease, job }
@@ -231,7 +231,7 @@ pub(super) async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
         let held = reserved(case, n, kind).await;
         assert_eq!(used(case, &total(0)).await, [sum + 5], "{kind:?}");
         let name = event.name();
-        let job = held.job.on(event, at(1)).unwrap().resting(None, None);
+        let job = held.job.apply(event, at(1)).unwrap().deferred(None, None);
         case.commit(&held.lease, &job, Hold::Release).await.unwrap();
         sum += left;
         assert_eq!(used(case, &total(0)).await, [sum], "{kind:?} {name}");
@@ -242,7 +242,7 @@ pub(super) async fn what_is_billed_counts_in_place_of_what_was_reserved(case: &m
     for (n, minutes, sum) in [(0, 7, 7), (1, 2, 9)] {
         let held = reserved(case, n, StageKind::Submitted).await;
         let audio = AudioAmount { billed: Some(minutes * MINUTE), ..AUDIO };
-        let job = held.job.on(JobEvent::Fetched { audio }, at(1)).unwrap();
+        let job = held.job.apply(JobEvent::Fetched { audio }, at(1)).unwrap();
         case.commit(&held.lease, &job, Hold::Release).await.unwrap();
         assert_eq!(used(case, &total(0)).await, [sum]);
         let charges = case.job(job.id).await.unwrap().unwrap().charges;
@@ -264,7 +264,7 @@ pub(super) async fn a_reservation_moves_to_the_day_of_its_create(case: &mut Case
     assert_eq!(used(case, &days).await, [5, 0]);
     let tomorrow = at(25 * hour);
     let over = case.reserve(&held.lease, &charge(5, tomorrow), &days[1..]).await.unwrap().unwrap_err();
-    assert_eq!((over.opens(), used(case, &days).await), (None, vec![0, 0]), "it never fits into that day");
+    assert_eq!((over.fits_at(), used(case, &days).await), (None, vec![0, 0]), "it never fits into that day");
     assert_eq!(case.reserve(&held.lease, &charge(3, tomorrow), &days[1..]).await.unwrap(), Ok(()));
     assert_eq!(used(case, &days).await, [3, 3], "a day before it counts what is dated ahead");
 }
@@ -275,11 +275,11 @@ pub(super) async fn a_run_counts_its_own_reservations_only(case: &mut Case) {
     let held = reserved(case, 0, StageKind::Uploaded).await;
     let waits = case.standing_at(1, StageKind::Probed).await;
     assert_eq!(used(case, &run).await, [5]);
-    let job = held.job.clone().resting(Some(at(0)), None);
+    let job = held.job.clone().deferred(Some(at(0)), None);
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
     let over = fault(FaultKind::Budget, "no more in this run");
-    case.commit(&held.lease, &held.job.resting(None, Some(over)), Hold::Release).await.unwrap();
+    case.commit(&held.lease, &held.job.deferred(None, Some(over)), Hold::Release).await.unwrap();
     case.flush().await.unwrap();
     case.reopen();
     case.begin_run(at(100)).await.unwrap();
@@ -297,9 +297,9 @@ pub(super) async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its
     for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
         let mut held = reserved(case, n, StageKind::Probed).await;
         let event = JobEvent::Adopted { order: order(of), transcription: transcription(of), round: 0, origin: None };
-        let job = held.job.on(event, at(1)).unwrap();
+        let job = held.job.apply(event, at(1)).unwrap();
         case.step(&mut held.lease, &job).await;
-        let job = job.on(JobEvent::Fetched { audio: AUDIO }, at(2)).unwrap();
+        let job = job.apply(JobEvent::Fetched { audio: AUDIO }, at(2)).unwrap();
         case.commit(&held.lease, &job, Hold::Release).await.unwrap();
         let charges = case.job(job.id).await.unwrap().unwrap().charges;
         let expected = if state == State::Shared { Some(0) } else { Some(61_500) };

@@ -224,7 +224,7 @@ pub(super) async fn a_commit_from_a_state_that_has_changed_changes_nothing(case:
     let settled = taken_to(job.clone(), StageKind::Settled, 1, at(1));
     case.step(&mut lease, &settled).await;
     let before = case.seen().await;
-    for stale in [job.clone().resting(Some(at(5)), None), taken_to(job, StageKind::Written, 1, at(2))] {
+    for stale in [job.clone().deferred(Some(at(5)), None), taken_to(job, StageKind::Written, 1, at(2))] {
         for hold in [Hold::Keep, Hold::Release] {
             let refused = case.commit(&claimed, &stale, hold).await;
             assert!(matches!(refused, Err(StoreError::Superseded(id)) if id == claimed.job), "{refused:?}");
@@ -238,14 +238,14 @@ pub(super) async fn a_commit_from_an_earlier_round_changes_nothing(case: &mut Ca
     let dead = case.standing_at(1, StageKind::Submitted).await;
     let Claimed { mut lease, job } = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let claimed = lease;
-    let anew = job.clone().on(JobEvent::Anew, at(1)).unwrap();
+    let anew = job.clone().apply(JobEvent::Anew, at(1)).unwrap();
     let again = taken_to(anew.clone(), StageKind::Submitted, 2, at(2));
     assert_eq!((again.stage.kind(), again.round), (dead.stage.kind(), dead.round + 1));
     for step in [anew, again] {
         case.step(&mut lease, &step).await;
     }
     let before = case.seen().await;
-    let late = job.on(JobEvent::Fetched { audio: AUDIO }, at(3)).unwrap();
+    let late = job.apply(JobEvent::Fetched { audio: AUDIO }, at(3)).unwrap();
     let refused = case.commit(&claimed, &late, Hold::Release).await;
     assert!(matches!(refused, Err(StoreError::Superseded(_))), "{refused:?}");
     assert_eq!(case.seen().await, before);
@@ -305,7 +305,7 @@ async fn leader_and_follower(case: &Case, leads_at: StageKind) -> JobId {
     let follower = case.found(2).await;
     case.brought(follower, StageKind::Following, 1).await;
     let held = case.claim_one(&[StageKind::Following], at(0)).await;
-    case.commit(&held.lease, &held.job.clone().resting(Some(at(3600)), None), Hold::Release).await.unwrap();
+    case.commit(&held.lease, &held.job.clone().deferred(Some(at(3600)), None), Hold::Release).await.unwrap();
     follower
 }
 
@@ -313,7 +313,7 @@ pub(super) async fn followers_look_again_when_their_leader_comes_to_something(ca
     let follower = leader_and_follower(case, StageKind::Submitting).await;
     case.reopen();
     let mut held = case.claim_one(&[StageKind::Submitting], at(0)).await;
-    let submitted = held.job.on(created(1), at(5)).unwrap();
+    let submitted = held.job.apply(created(1), at(5)).unwrap();
     case.step(&mut held.lease, &submitted).await;
     assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(3600)), "nothing has come of it yet");
     let fetched = taken_to(submitted, StageKind::Fetched, 1, at(9));
@@ -325,7 +325,7 @@ pub(super) async fn followers_look_again_when_their_leader_comes_to_something(ca
 pub(super) async fn followers_of_a_leader_that_starts_over_look_again(case: &mut Case) {
     let follower = leader_and_follower(case, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let grown = held.job.on(JobEvent::Grew { stamp: stamp(5) }, at(7)).unwrap();
+    let grown = held.job.apply(JobEvent::Grew { stamp: stamp(5) }, at(7)).unwrap();
     case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
     assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(7)));
 }
@@ -333,7 +333,7 @@ pub(super) async fn followers_of_a_leader_that_starts_over_look_again(case: &mut
 pub(super) async fn a_hint_brings_a_look_forward(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    case.commit(&held.lease, &held.job.clone().resting(Some(at(600)), None), Hold::Release).await.unwrap();
+    case.commit(&held.lease, &held.job.clone().deferred(Some(at(600)), None), Hold::Release).await.unwrap();
     assert_eq!(case.job_awaiting(&transcription(1)).await.unwrap(), Some(held.job.id));
     assert!(case.poll_now(&transcription(1), at(3)).await.unwrap());
     assert_eq!(case.next_due(&[StageKind::Submitted], ALL).await.unwrap(), Some(at(3)));
@@ -355,7 +355,7 @@ pub(super) async fn a_hint_counts_while_the_job_is_held(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     assert!(case.poll_now(&transcription(1), at(3)).await.unwrap());
-    case.commit(&held.lease, &held.job.clone().resting(Some(at(600)), None), Hold::Release).await.unwrap();
+    case.commit(&held.lease, &held.job.clone().deferred(Some(at(600)), None), Hold::Release).await.unwrap();
     assert_eq!(case.claim_one(&[StageKind::Submitted], at(4)).await.job.id, held.job.id);
 }
 
@@ -364,7 +364,7 @@ pub(super) async fn two_jobs_may_wait_for_one_transcription(case: &mut Case) {
     let second = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
     let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
-    let adopted = held.job.on(adopted, at(0)).unwrap().resting(Some(at(600)), None);
+    let adopted = held.job.apply(adopted, at(0)).unwrap().deferred(Some(at(600)), None);
     case.commit(&held.lease, &adopted, Hold::Release).await.unwrap();
     let first = case.claim_one(&[StageKind::Submitted], at(0)).await;
     case.commit(&first.lease, &taken_to(first.job, StageKind::Written, 1, at(1)), Hold::Release).await.unwrap();
@@ -395,7 +395,7 @@ pub(super) async fn what_a_person_bumped_comes_first_whoever_holds_it(case: &mut
     let turns = case.claim(&[StageKind::Found], ALL, at(1), at(60), ClaimLimit::of(3)).await.unwrap();
     let ids: Vec<u64> = turns.iter().map(|claimed| claimed.job.id.0).collect();
     assert_eq!(ids, [3, 1, 2], "the later order first, kept over the holder's step and a restart");
-    let ended = turns[0].job.clone().on(JobEvent::Skipped { why: Skip::Vanished }, at(2)).unwrap();
+    let ended = turns[0].job.clone().apply(JobEvent::Skipped { why: Skip::Vanished }, at(2)).unwrap();
     case.commit(&turns[0].lease, &ended, Hold::Release).await.unwrap();
     assert_eq!(case.bump(JobId(3), at(3)).await.unwrap(), CommandOutcome::NotApplicable, "it has ended");
 }

@@ -110,7 +110,7 @@ pub(super) async fn a_renamed_source_keeps_its_jobs(case: &mut Case) {
     assert_eq!((now.id, &now.stage, &now.outputs), (written.id, &written.stage, &written.outputs));
     assert_eq!(now.tags().collect::<Vec<_>>(), [now.key.tag(), key(1).tag()]);
     assert_eq!(case.counts_by_source().await.unwrap().into_keys().collect::<Vec<_>>(), std::slice::from_ref(&new));
-    assert!(case.pauses().await.unwrap().of(&new, at(9)).is_some());
+    assert!(case.pauses().await.unwrap().for_source(&new, at(9)).is_some());
     // A job of the same file came under the old name: both stay.
     case.found(1).await;
     let renamed = case.rename_source(&old, &new, true, at(9)).await.unwrap();
@@ -121,7 +121,7 @@ pub(super) async fn a_person_has_a_waiting_job_looked_at_again(case: &mut Case) 
     for (n, due) in [(1, None), (2, Some(at(999)))] {
         let job = case.standing_at(n, StageKind::Fetched).await;
         let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
-        let waits = held.job.resting(due, Some(fault(FaultKind::Asks, "a person is asked")));
+        let waits = held.job.deferred(due, Some(fault(FaultKind::Asks, "a person is asked")));
         case.commit(&held.lease, &waits, Hold::Release).await.unwrap();
         assert!(case.wake(job.id, at(5)).await.unwrap().is_done());
         assert_eq!(case.claim_one(&[StageKind::Fetched], at(5)).await.job.id, job.id);
@@ -145,7 +145,7 @@ pub(super) async fn a_pause_lasts(case: &mut Case) {
         let told = case.set_pause(whose, pause).await.unwrap();
         case.reopen();
         assert_eq!(case.pauses().await.unwrap(), told);
-        assert_eq!(told.of(&SourceName::new("a"), now).is_some(), of_a);
+        assert_eq!(told.for_source(&SourceName::new("a"), now).is_some(), of_a);
     }
 }
 
@@ -176,15 +176,17 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
     let kinds = [job.stage.kind()];
     let held = case.claim(&kinds, ALL, at(10), at(100), ClaimLimit::of(9)).await.unwrap();
     let held = held.into_iter().find(|held| held.job.id == failed).unwrap();
-    let again = held.job.on(JobEvent::Failed { fault }, at(10)).unwrap();
+    let again = held.job.apply(JobEvent::Failed { fault }, at(10)).unwrap();
     case.commit(&held.lease, &again, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_failures, 1, "it failed again");
 
     case.standing_at(3, StageKind::Fetched).await;
     let held = case.claim(&[StageKind::Fetched], ALL, at(10), at(100), ClaimLimit::of(1)).await.unwrap().remove(0);
     let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
-    let written =
-        held.job.on(JobEvent::Written { outputs: outputs(), language: None, missing, unread: None }, at(11)).unwrap();
+    let written = held
+        .job
+        .apply(JobEvent::Written { outputs: outputs(), language: None, missing, unread: None }, at(11))
+        .unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);
     assert!(case.acknowledge(written.id, at(12)).await.unwrap().is_done(), "written, without a part");

@@ -26,10 +26,10 @@ pub(super) async fn a_file_that_is_known_and_unchanged_is_no_news(case: &mut Cas
     case.found(3).await;
     let claimed = case.claim_one(&[StageKind::Found], at(0)).await;
     let fault = fault(FaultKind::FolderAway, "away");
-    case.commit(&claimed.lease, &claimed.job.resting(Some(at(600)), Some(fault)), Hold::Release).await.unwrap();
+    case.commit(&claimed.lease, &claimed.job.deferred(Some(at(600)), Some(fault)), Hold::Release).await.unwrap();
     let away = claimed.lease.job.0;
     let claimed = case.claim_one(&[StageKind::Found], at(0)).await;
-    let gone = claimed.job.on(JobEvent::Skipped { why: Skip::Vanished }, at(0)).unwrap();
+    let gone = claimed.job.apply(JobEvent::Skipped { why: Skip::Vanished }, at(0)).unwrap();
     case.commit(&claimed.lease, &gone, Hold::Release).await.unwrap();
     for reopened in [false, true] {
         let of = |n: u64, stamp| (key(n).path, stamp);

@@ -20,7 +20,7 @@ use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::missing::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, PauseScope, Pauses};
-use scribed::domain::reason::waits_for;
+use scribed::domain::reason::job_wait_reason;
 use scribed::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
 use scribed::domain::stage::{AudioAmount, JobEvent, Skip, StageKind};
 use scribed::store;
@@ -98,7 +98,7 @@ impl Case {
     }
 
     async fn claim_one(&self, kinds: &[StageKind], now: Timestamp) -> Claimed {
-        let mut claimed = self.claim(kinds, ALL, now, now.after(minute()), ClaimLimit::of(1)).await.unwrap();
+        let mut claimed = self.claim(kinds, ALL, now, now.saturating_add(minute()), ClaimLimit::of(1)).await.unwrap();
         claimed.pop().expect("a job that is due")
     }
 
@@ -173,7 +173,7 @@ pub async fn told(store: &dyn Store) -> Told {
         assert_eq!(store.find(&job.key).await.unwrap().as_ref(), Some(job));
         assert_eq!(store.job(job.id).await.unwrap().as_ref(), Some(job));
         notes.push(store.history(job.id).await.unwrap());
-        bought.push(match job.stage.order() {
+        bought.push(match job.stage.purchase_key() {
             Some(order) => store.purchase(order).await.unwrap(),
             None => None,
         });
@@ -216,10 +216,12 @@ pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     assert_eq!(store.jobs_in(JobSubset::Incomplete, None, 10_000).await.unwrap(), incomplete);
     let mut waiting = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.stage.is_end()) {
-        *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
+        *waiting.entry((job.route_key(), job.stage.kind(), job_wait_reason(job))).or_default() += 1;
     }
     let alike = store.waiting_groups().await.unwrap();
-    let told = alike.iter().map(|WaitingGroup { one, jobs }| ((one.group(), one.stage.kind(), waits_for(one)), *jobs));
+    let told = alike
+        .iter()
+        .map(|WaitingGroup { one, jobs }| ((one.route_key(), one.stage.kind(), job_wait_reason(one)), *jobs));
     assert_eq!(told.collect::<BTreeMap<_, u64>>(), waiting);
     assert!(alike.iter().all(|alike| jobs.contains(&alike.one)));
     for kind in StageKind::ALL {

@@ -52,7 +52,7 @@ pub(super) async fn an_owner_that_ends_or_starts_over_lets_go(case: &mut Case) {
         assert_eq!(case.claim_purchase(&order(n), job.id).await.unwrap(), DuplicateCheck::Owner);
         assert_eq!(case.claim_purchase(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Follows(job.id));
         let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-        let moved = held.job.on(event, at(1)).unwrap();
+        let moved = held.job.apply(event, at(1)).unwrap();
         case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
         assert_eq!(case.claim_purchase(&order(n), JobId(99)).await.unwrap(), DuplicateCheck::Owner);
     }
@@ -62,7 +62,7 @@ pub(super) async fn an_owner_that_follows_lets_go(case: &mut Case) {
     let job = case.standing_at(1, StageKind::Probed).await;
     case.claim_purchase(&order(1), job.id).await.unwrap();
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let moved = held.job.on(JobEvent::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
+    let moved = held.job.apply(JobEvent::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
     case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
     assert_eq!(case.claim_purchase(&order(1), JobId(9)).await.unwrap(), DuplicateCheck::Owner);
 }
@@ -97,7 +97,7 @@ pub(super) async fn what_was_bought_is_known(case: &mut Case) {
 pub(super) async fn a_dead_purchase_is_forgotten_for_the_next_round(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.on(JobEvent::Anew, at(1)).unwrap();
+    let anew = held.job.apply(JobEvent::Anew, at(1)).unwrap();
     case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
     assert_eq!(case.purchase(&order(1)).await.unwrap(), None);
     assert_eq!(
@@ -122,7 +122,7 @@ pub(super) async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &
     let later = KnownPurchase { transcription: transcription(2), round: 1, by: None, origin: None, sighted: None };
     case.record_found(&order(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let anew = held.job.on(JobEvent::Anew, at(1)).unwrap();
+    let anew = held.job.apply(JobEvent::Anew, at(1)).unwrap();
     case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
     assert_eq!(case.purchase(&order(1)).await.unwrap(), Some(later));
 }
@@ -166,7 +166,7 @@ pub(super) async fn files_of_one_size_are_alike(case: &mut Case) {
     case.reopen();
     assert!(case.may_have_duplicate(500, second).await.unwrap());
     let held = case.claim_one(&[StageKind::Found], at(0)).await;
-    let grown = held.job.on(JobEvent::Grew { stamp: stamp(9) }, at(1)).unwrap();
+    let grown = held.job.apply(JobEvent::Grew { stamp: stamp(9) }, at(1)).unwrap();
     case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
     assert!(!case.may_have_duplicate(500, second).await.unwrap(), "the other one has grown");
 }
@@ -190,8 +190,8 @@ pub(super) async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let owner = case.standing_at(1, StageKind::Submitted).await;
     let follower = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let follows = held.job.on(JobEvent::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
-    case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
+    let follows = held.job.apply(JobEvent::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
+    case.commit(&held.lease, &follows.deferred(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, JobEvent::Cancelled, at(5)).await.unwrap().is_done());
     let expected = Some(KnownPurchase {
         transcription: transcription(1),
@@ -217,13 +217,13 @@ pub(super) async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(c
     case.standing_at(2, StageKind::Probed).await;
     let mut held = case.claim_one(&[StageKind::Probed], at(0)).await;
     let adopted = JobEvent::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
-    let job = held.job.on(adopted, at(6)).unwrap();
+    let job = held.job.apply(adopted, at(6)).unwrap();
     case.step(&mut held.lease, &job).await;
-    let job = job.on(JobEvent::Anew, at(7)).unwrap(); // it had died
+    let job = job.apply(JobEvent::Anew, at(7)).unwrap(); // it had died
     case.step(&mut held.lease, &job).await;
-    let job = job.on(crate::support::jobs::uploaded(1), at(8)).unwrap();
+    let job = job.apply(crate::support::jobs::uploaded(1), at(8)).unwrap();
     let intended = crate::support::jobs::intended(&job, 1);
-    let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
+    let job = job.apply(intended, at(8)).unwrap().apply(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
     let better = Some(KnownPurchase {
         transcription: transcription(7),

@@ -43,10 +43,10 @@ pub(super) async fn parked_jobs_do_not_count_as_running(case: &mut Case) {
     case.standing_at(3, StageKind::Fetched).await;
     assert_eq!(case.counts().await.unwrap().running(), 2);
     let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
-    let asks = held.job.resting(None, Some(fault(FaultKind::Asks, "no list")));
+    let asks = held.job.deferred(None, Some(fault(FaultKind::Asks, "no list")));
     case.commit(&held.lease, &asks, Hold::Release).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
-    let stuck = held.job.resting(Some(at(3600)), Some(fault(FaultKind::Stuck, "still processing")));
+    let stuck = held.job.deferred(Some(at(3600)), Some(fault(FaultKind::Stuck, "still processing")));
     case.commit(&held.lease, &stuck, Hold::Release).await.unwrap();
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.running(), counts.parked_in_flight, counts.total()), (0, 2, 3));
@@ -65,11 +65,11 @@ pub(super) async fn what_lacks_something_that_was_requested_is_counted_until_it_
     case.standing_at(2, StageKind::Fetched).await;
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
     let written = JobEvent::Written { outputs: outputs(), language: None, missing: missing.clone(), unread: None };
-    let written = held.job.on(written, at(5)).unwrap();
+    let written = held.job.apply(written, at(5)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     case.reopen();
     let job = case.find(&key(2)).await.unwrap().unwrap();
-    assert_eq!((&job.missing, job.without().as_deref()), (&missing, Some("diarization, translation fr")));
+    assert_eq!((&job.missing, job.missing_names().as_deref()), (&missing, Some("diarization, translation fr")));
     assert_eq!(case.counts().await.unwrap().incomplete, 1);
     assert_eq!(case.jobs_in(JobSubset::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
     let last = case.history(job.id).await.unwrap().pop().unwrap();
@@ -87,11 +87,11 @@ pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
-    let job = held.job.on(written(Some("languages, utterances.start (3)")), at(5)).unwrap();
+    let job = held.job.apply(written(Some("languages, utterances.start (3)")), at(5)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
     case.reopen();
     let job = case.find(&key(2)).await.unwrap().unwrap();
-    assert_eq!((job.unread(), job.without()), (Some("languages, utterances.start (3)"), None));
+    assert_eq!((job.unread(), job.missing_names()), (Some("languages, utterances.start (3)"), None));
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.incomplete, counts.unhandled_incomplete), (1, 1));
     assert_eq!(case.jobs_in(JobSubset::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
@@ -104,7 +104,7 @@ pub(super) async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_
     assert_eq!(case.counts().await.unwrap().incomplete, 0);
     let held = case.claim_one(&[StageKind::Fetched], at(7)).await;
     assert_eq!(held.job.stage.transcription(), job.stage.transcription(), "what was bought is read again");
-    let read = held.job.on(written(None), at(8)).unwrap();
+    let read = held.job.apply(written(None), at(8)).unwrap();
     case.commit(&held.lease, &read, Hold::Release).await.unwrap();
     let job = case.job(job.id).await.unwrap().unwrap();
     assert_eq!((job.unread(), job.is_incomplete(), job.round), (None, false, read.round));
@@ -120,10 +120,10 @@ pub(super) async fn history_tells_the_way(case: &mut Case) {
     let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
     let broken = fault(FaultKind::Broken, "the answer broke off");
     for due in [10, 20] {
-        let waits = held.job.clone().resting(Some(at(due)), Some(broken.clone()));
+        let waits = held.job.clone().deferred(Some(at(due)), Some(broken.clone()));
         case.commit(&held.lease, &waits, Hold::Keep).await.unwrap();
     }
-    let submitted = held.job.on(created(1), at(30)).unwrap();
+    let submitted = held.job.apply(created(1), at(30)).unwrap();
     case.commit(&held.lease, &submitted, Hold::Release).await.unwrap();
     case.reopen();
     let notes = case.history(id).await.unwrap();

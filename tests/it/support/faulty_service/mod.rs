@@ -61,7 +61,7 @@ impl Fast {
 #[async_trait::async_trait]
 impl Clock for Fast {
     fn now(&self) -> Timestamp {
-        self.wall.after(self.passed())
+        self.wall.saturating_add(self.passed())
     }
 
     fn uptime(&self) -> Uptime {
@@ -223,7 +223,7 @@ impl House {
         let admitted = || self.engine.nudge();
         for mount in self.mounts.values() {
             let (store, clock) = (&*self.store, &*self.clock);
-            FolderScan { mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
+            FolderScan { mount, store, clock, admitted: &admitted, on_folder: None }.scan_all().await.unwrap();
         }
         let begun = Instant::now();
         loop {

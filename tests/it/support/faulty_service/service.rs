@@ -155,7 +155,7 @@ impl State {
         };
         *counted += 1;
         let now = self.clock.now();
-        let since = now.since(self.begun);
+        let since = now.duration_since(self.begun);
         let is_out = |outage: &&super::faults::Outage| since >= outage.from && since < outage.from + outage.lasts;
         if let Some(outage) = self.faults.outages.iter().find(is_out) {
             return self.out(outage.says, method);
@@ -260,7 +260,7 @@ impl State {
         *self.books.good.entry(file.clone()).or_default() += u32::from(!dies);
         let token = body["custom_metadata"]["scribed"].as_str().unwrap().to_owned();
         *self.books.tokens.entry(token).or_default() += 1;
-        let ends = now.after(Duration::from_millis(self.rng.u64(5_000..15_000)));
+        let ends = now.saturating_add(Duration::from_millis(self.rng.u64(5_000..15_000)));
         if let Some(url) = body["callback_config"]["url"].as_str() {
             self.call(url, now, ends);
         }
@@ -279,7 +279,7 @@ impl State {
             self.calls.push(Call { at: ends, url: url.to_owned() });
         }
         if self.chance(calls_doubled) {
-            self.calls.push(Call { at: ends.after(Duration::from_secs(3)), url: url.to_owned() });
+            self.calls.push(Call { at: ends.saturating_add(Duration::from_secs(3)), url: url.to_owned() });
         }
     }
 
@@ -296,7 +296,7 @@ impl State {
         let is_odd = self.chance(self.faults.odd);
         let odd = ["asleep", "done", "queued"][self.rng.usize(0..3)];
         let record = &self.records[at];
-        if now < record.created.after(self.faults.reads_late) && self.faults.reads_late > Duration::ZERO {
+        if now < record.created.saturating_add(self.faults.reads_late) && self.faults.reads_late > Duration::ZERO {
             return None;
         }
         let mut told = listed(record, now);
@@ -331,7 +331,7 @@ impl State {
             let status = listed(record, now)["status"].clone();
             let filtered = (wanted.is_empty() || wanted.iter().any(|wanted| status == *wanted))
                 && after.is_none_or(|after| record.created > after);
-            now >= record.created.after(self.faults.list_late) && (filtered || self.faults.ignores)
+            now >= record.created.saturating_add(self.faults.list_late) && (filtered || self.faults.ignores)
         };
         let mut items: Vec<&Record> = self.records.iter().filter(fits).collect();
         if !self.faults.ignores {

@@ -8,7 +8,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
-use crate::media::extract::{ExtractError, SoundTracks, look, plainly_nothing, reopened};
+use crate::media::extract::{ExtractError, SoundTracks, probe_tracks, reopened, rule_out_by_header};
 use crate::pipeline::stages::upload::stream::UploadStream;
 use crate::source::mount::disk::Disk;
 use futures_util::TryStreamExt;
@@ -71,7 +71,7 @@ impl Extraction<'_> {
 
     /// What the first bytes say of a file of which nothing is picked.
     pub(super) fn plainly_nothing(&self, head: &[u8]) -> Option<&'static str> {
-        if self.pick.is_some() { None } else { plainly_nothing(head) }
+        if self.pick.is_some() { None } else { rule_out_by_header(head) }
     }
 
     /// Asks ffprobe only where there may be something to gain.
@@ -87,7 +87,7 @@ impl Extraction<'_> {
             return Ok(SoundTracks::Nothing(why));
         }
         let twice = reopen(file).await.map_err(unread)?;
-        look(twice, self.pick).await.map_err(|error| self.failed(error.into()))
+        probe_tracks(twice, self.pick).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Of the whole file; read as an upload reads it.

@@ -76,14 +76,14 @@ impl Extractor {
     /// while somebody waits for room in the spool. Files that need none do not wait for it.
     pub fn ahead(&self) -> Option<usize> {
         match self.of_all {
-            true => (!self.spool.is_short()).then_some(self.cores),
+            true => (!self.spool.has_unmet_request()).then_some(self.cores),
             false => Some(0),
         }
     }
 
     /// When a job that found no room in the spool is due: as soon as there is some, where all wait for that.
     pub fn room_looked_for(&self, now: Timestamp) -> Timestamp {
-        if self.of_all { now } else { now.after(ROOM_LOOKED_FOR) }
+        if self.of_all { now } else { now.saturating_add(ROOM_LOOKED_FOR) }
     }
 
     /// A turn to upload.
@@ -192,7 +192,7 @@ impl Extractor {
         path: &RelPath,
     ) -> Result<Fetched, NotExtracted> {
         let unread = |_| NotExtracted::Given(UploadInput::AsIs(None)); // as above
-        let head = bucket.piece(path, HEAD as u64, false).await.map_err(unread)?;
+        let head = bucket.read_range(path, HEAD as u64, false).await.map_err(unread)?;
         if let Some(why) = extraction.plainly_nothing(&head[..head.len().min(HEAD)]) {
             return Err(NotExtracted::Given(UploadInput::AsIs(Some(why.to_owned()))));
         }
@@ -221,7 +221,7 @@ impl Extractor {
         sound: &Sound,
     ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
         let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
-        for way in sound.ways() {
+        for way in sound.methods() {
             match self.extract_by(extraction, from, sound, way).await {
                 Err(not @ (NotExtracted::Given(_) | NotExtracted::Failed(_))) => last = not,
                 taken_or_fault => return taken_or_fault,
@@ -247,13 +247,13 @@ impl Extractor {
         let (seconds, channels) = measure(read).await.map_err(|error| extraction.failed(error.into()))?;
         if channels != sound.sent() || !sound.lasts(seconds) {
             let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
-            let should = sound.seconds.or(sound.whole).unwrap_or_default();
+            let should = sound.seconds.or(sound.container_seconds).unwrap_or_default();
             let words = format!("the extracted audio track has {seconds:.1} s of {}", of(channels));
             return Err(as_is(format!("{words} instead of {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
         let cut = ExtractedPart { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
-        let (copied, only, millis) = (way.copied, sound.only.clone(), millis(seconds));
+        let (copied, only, millis) = (way.copied, sound.channel_numbers.clone(), millis(seconds));
         Ok((into, Track { cut, copied, channels, only, millis, bytes, hash: Hash::of(b"") }, room))
     }
 
@@ -281,7 +281,7 @@ impl Extractor {
         held: u64,
         what: &str,
     ) -> Result<SpoolRoom, NotExtracted> {
-        let asked = if held + bytes > self.spool.bound() { RoomRequest::Never } else { self.spool.room(bytes) };
+        let asked = if held + bytes > self.spool.bound() { RoomRequest::Never } else { self.spool.reserve(bytes) };
         match asked {
             RoomRequest::Room(room) => Ok(room),
             RoomRequest::Later => {
