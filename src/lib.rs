@@ -20,7 +20,7 @@
 //! wire/ tls/           floor 1   the service's interface; certificates
 //! backpressure/        floor 1   when something may be sent to a service, `Retry-After`, and how waits grow
 //! store/contract client/contract   floor 1   interfaces
-//! clock crash permission beneath durable_file blocking   floor 1   helpers
+//! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
 //!
@@ -43,14 +43,13 @@
 //! 6. The name of a public type is defined once.
 
 pub mod backpressure;
-pub mod beneath;
 pub(crate) mod blocking;
 pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
 pub mod control;
-pub mod crash;
+pub mod crash_points;
 pub mod daemon;
 pub mod domain;
 pub mod durable_file;
@@ -58,8 +57,9 @@ pub mod harvest;
 pub mod manifests;
 pub mod media;
 pub mod output;
-pub mod permission;
+pub mod permission_errors;
 pub mod pipeline;
+pub mod rooted_path;
 pub mod server;
 pub mod source;
 pub mod store;

@@ -3,7 +3,7 @@
 use crate::config::model::{Config, Source};
 use crate::config::template::text::Template;
 use crate::daemon::recogniser_languages;
-use crate::domain::missing::join_names;
+use crate::domain::missing_enrichment::join_names;
 use crate::domain::names::ServiceName;
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::wire::params::Params;

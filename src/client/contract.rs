@@ -2,7 +2,7 @@
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
-use crate::domain::remote::RemoteUrl;
+use crate::domain::remote_url::RemoteUrl;
 use crate::domain::stage::AudioAmount;
 use crate::domain::token::Token;
 use crate::wire::page::ListQuery;

@@ -14,7 +14,7 @@ use crate::client::stall_detector::StallDetector;
 use crate::client::status_class::{StatusClass, meaning};
 use crate::client::upload_body::{CountedBody, StallLimits, Stalled, UploadProgress, harmless};
 use crate::clock::{Clock, Uptime};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -664,7 +664,7 @@ impl Leaving {
                 self.late.store(true, Ordering::Relaxed);
                 return Err(std::io::Error::other("after the deadline"));
             }
-            crash::point(Point::CreateLeaving);
+            crash_points::point(Point::CreateLeaving);
             Ok(Bytes::from(json))
         }))
     }

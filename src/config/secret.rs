@@ -1,7 +1,7 @@
 //! A secret: never in the configuration file, never shown.
 
 use super::redact::is_secret_location;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;

@@ -17,7 +17,7 @@ use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::RetryPolicy;
-use crate::domain::slots::MissedSlots;
+use crate::domain::scan_slots::MissedSlots;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;

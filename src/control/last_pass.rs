@@ -3,7 +3,7 @@
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
 use crate::durable_file::Durability;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -11,7 +11,7 @@ pub(crate) mod health;
 mod job_names;
 pub(crate) mod last_lists;
 pub(crate) mod last_pass;
-pub(crate) mod place;
+pub(crate) mod media_address;
 pub(crate) mod plan;
 mod scan_times;
 pub(crate) mod transport;

@@ -4,7 +4,7 @@ use super::transport::handler::CommandHandler;
 use super::transport::protocol::ScanStatus;
 use crate::domain::cron_line::NEVER;
 use crate::domain::names::{SourceName, Timestamp};
-use crate::domain::slots::{Cause, LastScan, MissedSlots, ScanTurn};
+use crate::domain::scan_slots::{Cause, LastScan, MissedSlots, ScanTurn};
 use crate::domain::zone::Zone;
 use crate::source::mount::source_mount::Mount;
 use std::time::Duration;

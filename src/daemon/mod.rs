@@ -1,7 +1,6 @@
 //! The composition root: the only file that knows everybody. It opens the store, starts the embedded
 //! service where no other is configured, and puts the engine together.
 
-use crate::beneath::RootedPath;
 use crate::blocking::{blocking, spawn};
 use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
@@ -13,7 +12,7 @@ use crate::control::plan::apply;
 use crate::control::plan::apply::{LeftOut, PlanManifests, RunError};
 use crate::control::transport::handler;
 use crate::control::transport::handler::{CommandHandler, KeptOf};
-use crate::domain::due_limit::LongestWaits;
+use crate::domain::clock_ahead::LongestWaits;
 use crate::domain::hint::AddressSeal;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
@@ -25,16 +24,17 @@ use crate::output::group_fsync::Syncs;
 use crate::output::publish;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
-use crate::permission::{root_refusal, typed_command};
+use crate::permission_errors::{root_refusal, typed_command};
 use crate::pipeline::budget::{BudgetGate, Measure};
 use crate::pipeline::engine::Handover;
 use crate::pipeline::engine::{Engine, EngineParts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::request::callback_address::CallbackAddresses;
-use crate::pipeline::stages::in_progress::InProgress;
+use crate::pipeline::stages::poison_guard::InProgress;
 use crate::pipeline::stages::write::in_flight::Writing;
 use crate::pipeline::stages::write::restore::Tools;
 use crate::pipeline::windows;
+use crate::rooted_path::RootedPath;
 use crate::server::http::auth;
 use crate::server::http::tls::{ListenerTls, PlainPeers};
 use crate::server::service::StartError;
@@ -42,7 +42,7 @@ use crate::source::filter::builtin::is_leftover;
 use crate::source::mount::disk::NETWORK_SETTLE;
 use crate::source::mount::source_mount::Mount;
 use crate::source::scan::folder_scan::{FolderScan, Scanned};
-use crate::source::scan::reopen;
+use crate::source::scan::wake_jobs;
 use crate::source::scan::watch_loop;
 use crate::source::scan::watch_loop::WatchLoop;
 use crate::store::contract::{Store, StoreError};
@@ -293,8 +293,8 @@ impl Daemon {
                 let looked =
                     lists.once(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None }).await?;
                 if looked.is_folder_present {
-                    reopen::resume_waiting_for_folder(mount.source(), store, clock).await?;
-                    reopen::readmit_without_subtitle(mount, store, clock).await?;
+                    wake_jobs::resume_waiting_for_folder(mount.source(), store, clock).await?;
+                    wake_jobs::readmit_without_subtitle(mount, store, clock).await?;
                     admitted();
                 }
                 let (files, there) = (looked.rows, looked.is_folder_present);
@@ -306,9 +306,9 @@ impl Daemon {
             let scan = FolderScan { mount, store, clock, admitted: &admitted, on_folder: None };
             let scanned = scan.scan_all().await?;
             if scanned.is_folder_present {
-                reopen::resume_waiting_for_folder(mount.source(), store, clock).await?;
-                reopen::readmit_without_subtitle(mount, store, clock).await?;
-                reopen::resume_waiting_for_fix(mount.source(), store, clock).await?;
+                wake_jobs::resume_waiting_for_folder(mount.source(), store, clock).await?;
+                wake_jobs::readmit_without_subtitle(mount, store, clock).await?;
+                wake_jobs::resume_waiting_for_fix(mount.source(), store, clock).await?;
                 admitted();
             }
             for trouble in &scanned.problems {

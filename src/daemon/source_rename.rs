@@ -7,7 +7,7 @@ use super::{Daemon, DaemonError, Setup};
 use crate::blocking::within;
 use crate::clock::Clock;
 use crate::config::model::{Config, Source};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::source::mount::marker;
@@ -223,7 +223,7 @@ impl Daemon {
                 }
                 self.clock.sleep(TRY_EVERY).await;
             }
-            crash::point(Point::SourceRenamed);
+            crash_points::point(Point::SourceRenamed);
             self.engines.recall();
             tracing::info!(%old, %new, jobs = done, "a source has another name in jobs.toml; scribed moves its jobs to the new name");
             if taken > 0 {

@@ -3,7 +3,7 @@
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing::{MissingPart, join_names};
+use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::request_record::RequestRecord;

@@ -5,7 +5,7 @@ use super::fault::{Fault, FaultKind};
 use super::job::Stamp;
 use super::names::Timestamp;
 use super::path::RelPath;
-use super::remote::RemoteUrl;
+use super::remote_url::RemoteUrl;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,35 +1,35 @@
 //! What scribed is about, pure: names, the job and its stages, the purchase token, the retry decision. No time, disk,
 //! network or async. Start reading at `stage.rs`.
 
-pub(crate) mod access;
 pub mod budget;
 pub mod charge;
 pub(crate) mod checksum;
+pub mod clock_ahead;
 pub mod cron_line;
-pub mod due_limit;
+pub(crate) mod did_you_mean;
 pub(crate) mod escape;
 pub(crate) mod eta;
 pub mod fault;
+pub(crate) mod file_permissions;
 pub mod format;
 pub(crate) mod health;
 pub mod hint;
 pub mod job;
+pub(crate) mod local_times;
 pub mod manifest_row;
-pub mod missing;
+pub mod missing_enrichment;
 pub mod names;
-pub(crate) mod nearest;
 pub mod path;
 pub(crate) mod pattern;
 pub mod pause;
 pub mod reason;
-pub mod remote;
+pub mod remote_url;
 pub mod request_record;
-pub(crate) mod retell;
 pub(crate) mod retry;
 pub mod routing;
+pub(crate) mod scan_slots;
 pub mod scheduling;
 pub(crate) mod sent_audio;
-pub(crate) mod slots;
 pub mod stage;
 pub(crate) mod time_of_day;
 pub mod token;

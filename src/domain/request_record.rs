@@ -1,7 +1,7 @@
 //! What a job is made with, beside the parameters of its order: as its template was filled in, kept so that a
 //! retry is made with the same, whatever the configuration says by then.
 
-use crate::domain::access::Access;
+use crate::domain::file_permissions::Access;
 use crate::domain::format::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

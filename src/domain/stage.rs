@@ -3,7 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing::MissingPart;
+use crate::domain::missing_enrichment::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::sent_audio::SentAudio;

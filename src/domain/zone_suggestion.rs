@@ -1,6 +1,6 @@
 //! The time zone that a name which is none was meant to be.
 
-use crate::domain::nearest::nearest;
+use crate::domain::did_you_mean::nearest;
 use chrono_tz::TZ_VARIANTS;
 
 /// Names that people use and the IANA database does not have.

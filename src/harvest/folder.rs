@@ -1,7 +1,6 @@
 //! The folder that records are gathered into, and what is noted of each: what is there already is not
 //! fetched again, also after a process that was killed in the middle.
 
-use crate::beneath::RootedPath;
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
@@ -13,7 +12,8 @@ use crate::output::naming::language;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
 use crate::output::subtitles::Layout;
 use crate::output::time_offset::shift_to_recording;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;

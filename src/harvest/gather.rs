@@ -2,7 +2,6 @@
 
 use crate::backpressure::backoff::Growth;
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::client::contract::{Client, FullListItem, FullListPage, ListFault, PageFault};
 use crate::clock::Clock;
@@ -11,6 +10,7 @@ use crate::domain::format::Format;
 use crate::harvest::folder::{HarvestFolder, PutError};
 use crate::harvest::pages::{NextPage, PageCursor};
 use crate::output::publish;
+use crate::rooted_path::RootedPath;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::decode::{DecodeError, INACTIVITY, probe_open};
 use super::ffmpeg::{answer, file_command, timed};
 use super::sandbox::{self, FfmpegUse};
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::domain::request_record::MediaTags;
+use crate::rooted_path::RootedPath;
 use serde::Deserialize;
 use std::fs::File;
 

@@ -9,7 +9,7 @@
 //! has no name any more; and where the file system cannot exchange, a save between the look and the rename is lost.
 
 use super::temporary::{Temporary, WorkFolder};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::Hash;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -134,7 +134,7 @@ pub fn replace(
         }
         Err(_) => return over(folder, temporary, name, is_ours),
     }
-    crash::point(Point::Replacing);
+    crash_points::point(Point::Replacing);
     match exchange(folder, &swap.text(), name) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(Replaced::LookAgain),
@@ -143,7 +143,7 @@ pub fn replace(
     }
     // What has that name now may be anybody's.
     temporary.clear_name();
-    crash::point(Point::Replaced);
+    crash_points::point(Point::Replaced);
     if matches!(read_hash(folder, &swap.text()), Ok((hash, _)) if is_ours(&hash)) {
         rustix::fs::unlinkat(folder, swap.text(), AtFlags::empty())?;
         return Ok(Replaced::Done);

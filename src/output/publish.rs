@@ -4,11 +4,11 @@ use super::exchange::{self, Replaced, read_hash};
 use super::group_fsync::{SyncBatch, Syncs};
 use super::relocated::{KeptOutput, Occupant, Relocation, lengths};
 use super::temporary::{self, Temporary, WorkFolder};
-use crate::beneath::RootedPath;
-use crate::crash::{self, Point};
-use crate::domain::access::Access;
+use crate::crash_points::{self, Point};
+use crate::domain::file_permissions::Access;
 use crate::domain::names::Hash;
-use crate::permission::{denied_message, describe_error};
+use crate::permission_errors::{denied_message, describe_error};
+use crate::rooted_path::RootedPath;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -146,7 +146,7 @@ pub fn publish_outputs<N: Names>(
     };
     let planned = wanted.into_iter().zip(kept).map(prepare).collect::<Result<Vec<_>, _>>()?;
     place.sync(planned.iter().filter_map(Planned::file).collect())?;
-    crash::point(Point::OutputsSynced);
+    crash_points::point(Point::OutputsSynced);
     // No output takes the name of a file that stays.
     let stays = |planned: &Planned<N>| match planned {
         Planned::Kept(KeptOutput { name, .. }) => Some(name.clone()),
@@ -165,11 +165,11 @@ pub fn publish_outputs<N: Names>(
                 place.publish(ready, &taken, &mut named)?
             }
         };
-        crash::point(Point::OutputNamed);
+        crash_points::point(Point::OutputNamed);
         placed.push(done);
     }
     place.sync(named)?;
-    crash::point(Point::NamesSynced);
+    crash_points::point(Point::NamesSynced);
     Ok(placed)
 }
 
@@ -295,7 +295,7 @@ impl<'a> Place<'a> {
         let write = if to_replace { Temporary::write_named } else { Temporary::write };
         // What any program would ask for; the umask takes away.
         let written = write(self.open, bytes, 0o666).map_err(|error| self.error(name, error));
-        crash::point(Point::OutputBegun);
+        crash_points::point(Point::OutputBegun);
         written
     }
 

@@ -3,8 +3,8 @@
 //! stay right. So a `.json` goes on to name the path of the recording at which it was written.
 
 use super::publish::{Names, PendingOutput};
-use crate::beneath::RootedPath;
 use crate::domain::names::Hash;
+use crate::rooted_path::RootedPath;
 use serde_json::{Map, Value};
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;

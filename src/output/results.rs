@@ -3,11 +3,11 @@
 
 use super::publish;
 use super::temporary::{Temporary, WorkFolder};
-use crate::beneath::RootedPath;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::durable_file;
-use crate::permission::{describe_error, explain_state_at};
+use crate::permission_errors::{describe_error, explain_state_at};
+use crate::rooted_path::RootedPath;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -82,12 +82,12 @@ impl Results {
         })?;
         let packed = pack(raw)?;
         let mut temporary = Temporary::write(&folder, &packed, 0o600)?;
-        crash::point(Point::ResultBegun);
+        crash_points::point(Point::ResultBegun);
         match temporary.publish_new(name) {
             Err(Errno::EXIST) => Temporary::write_named(&folder, &packed, 0o600)?.publish_over(name)?,
             done => done?,
         }
-        crash::point(Point::ResultKept);
+        crash_points::point(Point::ResultKept);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The spool: files that are made to be sent and are gone right after. They have no name, so that a killed
 //! process leaves none; and together they take no more than was allowed.
 
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

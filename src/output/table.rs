@@ -4,10 +4,10 @@
 use super::exchange::{self, Replaced, read_hash};
 use super::publish::PlaceError;
 use super::temporary::{Temporary, WorkFolder};
-use crate::beneath::RootedPath;
-use crate::crash::{self, Point};
-use crate::domain::access::Access;
+use crate::crash_points::{self, Point};
+use crate::domain::file_permissions::Access;
 use crate::domain::names::Hash;
+use crate::rooted_path::RootedPath;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -54,13 +54,13 @@ pub fn write_table(
     }
     let mut temporary = Temporary::write_named(&open, b"", 0o666).map_err(failed)?;
     let Some(hash) = fill(&temporary, &mut next).map_err(failed)? else { return Ok(None) };
-    crash::point(Point::ReceiptBegun);
+    crash_points::point(Point::ReceiptBegun);
     temporary.file().sync_all().map_err(failed)?;
     (keeper.announce)(hash).map_err(failed)?;
     for name in keeper.names {
         match show(&open, &mut temporary, name, hash, keeper).map_err(failed)? {
             Shown::Now => {
-                crash::point(Point::ReceiptNamed);
+                crash_points::point(Point::ReceiptNamed);
                 open.file().sync_all().map_err(failed)?;
                 return Ok(Some(name.clone()));
             }

@@ -7,8 +7,8 @@
 
 use super::exchange;
 use super::group_fsync::can_sync_whole;
-use crate::beneath::{self, RootedPath};
-use crate::domain::access::Access;
+use crate::domain::file_permissions::Access;
+use crate::rooted_path::{self, RootedPath};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ impl<'a> Temporary<'a> {
 
     /// Writes `bytes` to a new file that is to take another one's place.
     pub fn write_named(folder: &'a WorkFolder, bytes: &[u8], mode: u32) -> io::Result<Self> {
-        let name = beneath::temporary_name();
+        let name = rooted_path::temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(folder, &name, flags, folder.first_mode(mode))?);
         // A file system without locks only loses the removal of leftovers.
@@ -61,7 +61,7 @@ impl<'a> Temporary<'a> {
         let temporary = Self { folder, name, file: Arc::new(file) };
         (&*temporary.file).write_all(bytes)?;
         if let Some(access) = &folder.access {
-            beneath::give(access, &*temporary.file);
+            rooted_path::give(access, &*temporary.file);
         }
         Ok(temporary)
     }
@@ -190,7 +190,7 @@ impl AsFd for WorkFolder {
 pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     let fd = WorkFolder::beneath(folder, None)?;
     let mut removed = 0;
-    for name in beneath::names(fd.as_fd())? {
+    for name in rooted_path::names(fd.as_fd())? {
         let name = name?;
         if exchange::is_swap_name(&name) {
             // While somebody is at it, or where it cannot be done, it is for the next sweep.
@@ -205,10 +205,10 @@ pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// Exactly the form of [`beneath::temporary_name`].
+/// Exactly the form of [`rooted_path::temporary_name`].
 fn is_temporary(name: &OsStr) -> bool {
     let digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-    let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(beneath::TEMPORARY.as_bytes()));
+    let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(rooted_path::TEMPORARY.as_bytes()));
     middle.is_some_and(|middle| middle.len() == 32 && middle.iter().all(digit))
 }
 

@@ -1,8 +1,8 @@
 //! Whether outputs can be written into a folder, tried as a write does it: before anything is bought for them.
 
 use super::temporary::{Temporary, WorkFolder};
-use crate::beneath::RootedPath;
-use crate::permission::{denied_message, describe_error};
+use crate::permission_errors::{denied_message, describe_error};
+use crate::rooted_path::RootedPath;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,18 +1,18 @@
 //! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
 //! in a bucket.
 
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
 use crate::source::bucket::bucket_view::Bucket;
+use crate::source::metadata::file_look::{FileLook, hash, stat};
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::{FileLook, hash, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::{Recording, recording, resolve_below};
+use crate::source::recording_place::{Recording, recording, resolve_below};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;

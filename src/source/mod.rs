@@ -10,6 +10,6 @@ pub mod metadata;
 pub mod mount;
 pub(crate) mod ownership;
 pub(crate) mod path_policy;
-pub(crate) mod place;
+pub(crate) mod recording_place;
 pub(crate) mod saved_file;
 pub mod scan;

@@ -1,7 +1,7 @@
 //! Small JSON files of the state directory that are replaced whole.
 
 use crate::durable_file::{Durability, FinishedFile, RenamedFile, StagedFile, folder_of};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;

@@ -5,7 +5,7 @@
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::durable_file::{self, Durability};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::store::contract::{HistoryEntry, StoreError};
 use crate::store::index::job_index::id_hash;
 use crate::store::queue;

@@ -6,7 +6,7 @@
 
 use crate::domain::names::Hash;
 use crate::durable_file::{self, Durability};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};

@@ -1,10 +1,10 @@
 //! Rendered parameters, each kept once as a file named by its hash, synced before an intent names it.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::Hash;
 use crate::domain::track_selection::TrackSelection;
 use crate::durable_file::{self, Durability, StagedFile};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs;
@@ -60,14 +60,14 @@ impl ParamFiles {
             let mut staged = StagedFile::create_in(&self.dir)?;
             staged.write_all(canonical)?;
             let finished = staged.finish(Durability::ContentSynced)?;
-            crash::point(Point::ParamsBegun);
+            crash_points::point(Point::ParamsBegun);
             finished.rename(&path)?.sync()?;
-            crash::point(Point::ParamsNamed);
+            crash_points::point(Point::ParamsNamed);
         }
         // Also of what was there: who wrote it may have been killed before it was synced.
         durable_file::sync(&path)?;
         durable_file::sync(&self.dir)?;
-        crash::point(Point::ParamsKept);
+        crash_points::point(Point::ParamsKept);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! reads and writes its settings before it takes that one: of two that make a queue at the same moment
 //! one could call the other's half of it damaged.
 
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;

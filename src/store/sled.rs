@@ -24,7 +24,7 @@ use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::PurchaseKey;
 use crate::durable_file;
-use crate::permission::{explain_state_at, split_fix};
+use crate::permission_errors::{explain_state_at, split_fix};
 use crate::store::contract::{KnownPurchase, StoreError};
 use crate::store::decode::in_order;
 use crate::store::index::job_index::order_hash;

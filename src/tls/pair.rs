@@ -2,7 +2,7 @@
 
 use super::validity::{self, Validity};
 use crate::domain::names::Hash;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;

@@ -2,7 +2,7 @@
 //! (transcription record)" and "Live request parameters"; bounds: service notes, 4).
 
 use crate::domain::names::Timestamp;
-use crate::wire::fields::{
+use crate::wire::parameter_check::{
     Field, FieldKind, SPOKEN_LANGUAGES, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_fields, optional, required,
 };
 use crate::wire::record::Status;

@@ -8,7 +8,7 @@ pub use super::configs::{
     StructuredDataExtractionConfig, SubtitleFormat, SubtitleStyle, SubtitlesConfig, SummarizationConfig, SummaryType,
     TranslationConfig, TranslationModel, Vocabulary,
 };
-use super::fields::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};
+use super::parameter_check::{Complaint, METADATA, PER_REQUEST_FIELDS, Side, inspect, normalize};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// what is required of whom. What is not set is not written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs)] // the names are the interface's own, described by wire/fields.rs
+#[allow(missing_docs)] // the names are the interface's own, described by wire/parameter_check.rs
 pub struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_url: Option<String>,
@@ -75,7 +75,7 @@ pub struct Params {
     pub sentences: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub punctuation_enhanced: Option<bool>,
-    /// Returned unchanged, also a filter of the lists; at most [`METADATA_LIMIT`](super::fields::METADATA_LIMIT).
+    /// Returned unchanged, also a filter of the lists; at most [`METADATA_LIMIT`](super::parameter_check::METADATA_LIMIT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_metadata: Option<Map<String, Value>>,
 
@@ -284,7 +284,7 @@ fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, to: &mut Vec<u8>
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::wire::fields::coerce;
+    use crate::wire::parameter_check::coerce;
     use crate::wire::published;
     use proptest::prelude::*;
     use serde_json::json;

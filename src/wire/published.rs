@@ -1,8 +1,8 @@
 //! What the table of parameters says to others: defaults for a record, lines of the published page, the
 //! schema of a create.
 
-use super::fields::{FIELDS, Field, FieldKind, UNBOUNDED, join};
 use super::languages::PII_ENTITIES;
+use super::parameter_check::{FIELDS, Field, FieldKind, UNBOUNDED, join};
 use serde_json::{Map, Value, json};
 
 /// `request_params` of a record: these parameters, with what was not sent: every toggle, and in the objects

@@ -2,7 +2,7 @@
 //! create's answer. What is read may lack anything or hold more; what is written is whole.
 
 use crate::wire::bounded_value::BoundedValue;
-use crate::wire::fields::METADATA;
+use crate::wire::parameter_check::METADATA;
 use crate::wire::params::CallbackConfig;
 use crate::wire::result::File;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

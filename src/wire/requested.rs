@@ -1,7 +1,7 @@
 //! What a request asks for beside the transcript itself.
 
 use super::params::Params;
-use crate::domain::missing::Enrichment;
+use crate::domain::missing_enrichment::Enrichment;
 use serde_json::{Map, Value};
 
 impl Params {

@@ -1,7 +1,7 @@
 //! The result of a transcription (interface, "Result object") and the file it was made from.
 
 use crate::domain::format::Format;
-use crate::domain::missing::Enrichment;
+use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::stage::AudioAmount;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::bounded_value::BoundedValue;

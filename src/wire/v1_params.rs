@@ -166,7 +166,7 @@ const NAMES: &[(&str, &str)] = &[
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::wire::fields::Side;
+    use crate::wire::parameter_check::Side;
     use crate::wire::params::Params;
     use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, parse_media_address, protocol_mismatch, source};
 use crate::config::model::Config;
-use crate::control::place::{is_object_address, is_url};
+use crate::control::media_address::{is_object_address, is_url};
 use crate::control::transport::protocol::{Added, CommandRefusal, ControlAnswer, ControlRequest, UrlOrder};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::reason::reason;

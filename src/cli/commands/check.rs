@@ -15,7 +15,7 @@ use crate::daemon::{Daemon, DaemonError, hosted_clients, mounts_of, recogniser, 
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
-use crate::permission::{denied_message, split_fix, this_user};
+use crate::permission_errors::{denied_message, split_fix, this_user};
 use crate::server::recognition::unsupported::UnsupportedParts;
 use crate::server::service::health;
 use crate::source::bucket::bucket_view::Bucket;

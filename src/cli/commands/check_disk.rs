@@ -1,8 +1,8 @@
 //! What `scribed check` says of the folders that scribed writes into: whether it can, and how much room there is.
 
-use crate::beneath::RootedPath;
 use crate::config::model::Config;
 use crate::output::writable::{free, try_folder};
+use crate::rooted_path::RootedPath;
 use std::path::Path;
 
 /// A folder that can be written: how much is free there, in words that stand behind a sentence.

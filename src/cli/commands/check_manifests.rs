@@ -8,7 +8,7 @@ use crate::domain::path::RelPath;
 use crate::manifests::format::find::{find, owned_by_other_message};
 use crate::manifests::format::text::Encoding;
 use crate::manifests::passes::rows::{ReadRow, items};
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::model::Config;
 use crate::control::explain::next_step::{NextStep, fact};
 use crate::control::explain::text::{all_options, all_reasons, options, reasons};
-use crate::control::place::{MediaAddress, is_url};
+use crate::control::media_address::{MediaAddress, is_url};
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Explained, JobSelector, PathRole};
 use crate::domain::job::JobKey;
 use crate::domain::names::Timestamp;

@@ -4,7 +4,7 @@ use crate::cli::args::Init;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::starter::{example, starter};
-use crate::permission::{chown_to_folder_owner, describe_error};
+use crate::permission_errors::{chown_to_folder_owner, describe_error};
 use serde_json::json;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -4,7 +4,7 @@ use crate::cli::args::ManualArgs;
 use crate::cli::render::terminal;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::CommandError;
-use crate::domain::nearest::nearest;
+use crate::domain::did_you_mean::nearest;
 use serde_json::json;
 
 /// A page of the manual.

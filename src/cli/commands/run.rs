@@ -16,7 +16,7 @@ use crate::control::transport::server::serve;
 use crate::control::transport::socket::ListeningSocket;
 use crate::daemon::Daemon;
 use crate::domain::pause::Pauses;
-use crate::permission::describe_state_error;
+use crate::permission_errors::describe_state_error;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;

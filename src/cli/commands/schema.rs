@@ -4,7 +4,7 @@ use crate::cli::args::{Arguments, CompletionsArgs, ManArgs};
 use crate::cli::render::terminal;
 use crate::cli::runtime::exit::CommandError;
 use crate::config::load::schema::schema;
-use crate::permission::at;
+use crate::permission_errors::at;
 use clap::CommandFactory;
 
 /// The JSON Schema of `jobs.toml`.

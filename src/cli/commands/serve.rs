@@ -10,7 +10,7 @@ use crate::config::load::read::load_to_serve;
 use crate::config::model;
 use crate::daemon::{recogniser, service_options};
 use crate::domain::escape;
-use crate::permission::{describe_error, root_refusal, typed_command};
+use crate::permission_errors::{describe_error, root_refusal, typed_command};
 use crate::server::http::auth::ApiKey;
 use crate::server::service::{ServiceOptions, health, start};
 use crate::server::storage::disk_quota::DiskQuota;

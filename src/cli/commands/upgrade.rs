@@ -40,7 +40,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
             CommandError::Usage(format!(
                 "cannot read {}: {}",
                 path.display(),
-                crate::permission::describe_error(&error, path)
+                crate::permission_errors::describe_error(&error, path)
             ))
         });
     }

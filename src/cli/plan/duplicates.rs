@@ -10,16 +10,16 @@ use crate::config::model::Source;
 use crate::control::explain::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing::MissingPart;
+use crate::domain::missing_enrichment::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::stage::AudioAmount;
 use crate::domain::token::PurchaseKey;
 use crate::domain::track_selection::TrackSelection;
 use crate::media::length::cache::{LengthCache, LengthFact};
 use crate::pipeline::request;
+use crate::source::metadata::file_look::hash;
 use crate::source::metadata::sample_hash::sample_hash;
-use crate::source::metadata::stamp::hash;
-use crate::source::place::{Recording, recording};
+use crate::source::recording_place::{Recording, recording};
 use std::collections::HashSet;
 
 /// The sizes that more than one file has.

@@ -11,7 +11,7 @@ use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
 use crate::control::transport::protocol::BudgetUse;
 use crate::domain::eta::FileBatch;
-use crate::domain::missing::{MissingPart, join_names};
+use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::SourceName;
 use crate::domain::stage::AudioAmount;
 use crate::domain::zone::Zone;

@@ -2,7 +2,7 @@
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
-use crate::domain::missing::{MissingPart, join_names};
+use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;

@@ -2,7 +2,7 @@
 
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
-use crate::control::place::MediaAddress;
+use crate::control::media_address::MediaAddress;
 use crate::control::transport::client::{CallError, DaemonClient};
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ControlAnswer, ControlRequest, DaemonStatus, JobSelector};

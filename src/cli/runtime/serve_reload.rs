@@ -8,7 +8,7 @@ use crate::config::load::read::load_to_serve;
 use crate::config::model;
 use crate::config::sections::service_keys::{Accepted, FoundKey, KeyLocations, LastKnown, LocatedKeys, ServiceKeys};
 use crate::control::transport::socket::{ListeningSocket, NAME, SocketPath};
-use crate::permission::describe_state_error;
+use crate::permission_errors::describe_state_error;
 use crate::server::http::auth::{ApiKey, own_key};
 use crate::server::http::tls::{CertificateCheck, check_interval};
 use crate::server::service::RunningService;

@@ -1,8 +1,8 @@
 //! What is wrong with a configuration file: everything at once, each with line, caret and mend.
 
 use crate::config::redact::redact;
+pub use crate::domain::did_you_mean::nearest;
 use crate::domain::escape;
-pub use crate::domain::nearest::nearest;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;

@@ -21,7 +21,7 @@ use crate::config::sections::timezone::zones;
 use crate::config::template::text::{Template, Templates};
 use crate::config::template::variables::TemplateScope;
 use crate::domain::retry::RetryPolicy;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};

@@ -8,7 +8,7 @@ use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, ValueError, refusal, wrong_type};
 use crate::config::secret;
 use crate::config::secret::{Env, Secret};
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};

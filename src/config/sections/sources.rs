@@ -17,7 +17,7 @@ use crate::config::paths::folders;
 use crate::config::paths::places::{ConfiguredPlaces, SourceFolder};
 use crate::config::template::capture::Capture;
 use crate::config::template::name_as::{DEFAULT_NAME, NameTemplate};
-use crate::config::template::scoping::user_of;
+use crate::config::template::read_scope::user_of;
 use crate::config::template::text;
 use crate::config::template::text::Template;
 use crate::config::template::variables::TemplateScope;

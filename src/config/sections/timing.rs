@@ -7,7 +7,7 @@ use crate::config::load::quantities::{no_duration, shown_duration};
 use crate::config::load::toml_reader::{Section, ValueError, duration_in, refusal, text};
 use crate::config::load::values::or;
 use crate::domain::cron_line::CronLine;
-use crate::domain::slots::MissedSlots;
+use crate::domain::scan_slots::MissedSlots;
 use crate::domain::window::{Window, Windows};
 use crate::domain::zone::Zone;
 use std::time::Duration;

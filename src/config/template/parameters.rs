@@ -5,7 +5,7 @@ use super::variables::{ROOTS, TemplateScope, TemplateUser};
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::toml_reader::{ProblemList, Section, ValueError, refusal};
 use crate::domain::token::RESERVED_KEY;
-use crate::wire::fields::{
+use crate::wire::parameter_check::{
     Complaint, FieldError, METADATA, METADATA_LIMIT, PER_REQUEST_FIELDS, Side, inspect, text_length,
 };
 use minijinja::Environment;

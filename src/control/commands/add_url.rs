@@ -11,7 +11,7 @@ use crate::domain::manifest_row::{ManifestRow, OutputPlace, RowSight};
 use crate::domain::path::RelPath;
 use crate::domain::scheduling::is_bought;
 use crate::domain::stage::StageKind;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use std::os::unix::ffi::OsStrExt;

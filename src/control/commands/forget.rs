@@ -1,7 +1,6 @@
 //! Jobs of files that are gone are forgotten: they are listed and counted no more. Their rows stay and know what was
 //! bought, so that content that comes back costs nothing.
 
-use crate::beneath::RootedPath;
 use crate::blocking::within;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, ForgetPiece, ForgetQuery, Forgettable, JobSelector};
@@ -11,9 +10,10 @@ use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, StageKind};
 use crate::pipeline::media_file::MediaFile;
+use crate::rooted_path::RootedPath;
 use crate::source::metadata::presence::{Presence, presence};
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::resolve_below;
+use crate::source::recording_place::resolve_below;
 use crate::store::contract::Filter;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;

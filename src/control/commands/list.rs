@@ -7,7 +7,7 @@ use crate::control::transport::protocol::{CommandRefusal, JobPage, JobSelector, 
 use crate::domain::job::Job;
 use crate::domain::stage::Stage;
 use crate::pipeline::media_file::MediaFile;
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::store::contract::{Filter, JobSubset};
 use std::io::ErrorKind;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Whether the outputs of written jobs are as they were written; those that are missing are written again from the
 //! kept result, or from what the service still has. Nothing is bought by it.
 
-use crate::beneath::RootedPath;
 use crate::blocking::{blocking, within};
 use crate::client::contract::RecordState;
 use crate::control::transport::handler::CommandHandler;
@@ -17,10 +16,11 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::wait::at_other_address;
 use crate::pipeline::stages::write;
 use crate::pipeline::stages::write::restore::NotRestored;
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::hash;
 use crate::source::metadata::presence::{Presence, presence};
-use crate::source::metadata::stamp::hash;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::outputs_beside;
+use crate::source::recording_place::outputs_beside;
 use crate::store::contract::Filter;
 use std::ffi::OsStr;
 use std::io;

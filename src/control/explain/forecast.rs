@@ -10,7 +10,7 @@ use crate::domain::scheduling::is_bought;
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::domain::token::PurchaseKey;
 use crate::manifests::passes::rows::sight;
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::store::row_change::{RowChange, compare};
 use std::io;
 

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::domain::fault::{Fault, FaultKind};
     use crate::domain::job::{JobKey, Stamp};
-    use crate::domain::missing::{Enrichment, MissingPart};
+    use crate::domain::missing_enrichment::{Enrichment, MissingPart};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
     use crate::domain::stage::{AudioAmount, JobEvent, Stage};

@@ -9,7 +9,7 @@ use crate::manifests::passes::rows::look_for_file;
 use crate::manifests::passes::{PassContext, SourceManifests};
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::media_file::MediaFile;
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
 use crate::source::scan::folder_scan::{FolderScan, Scanned};

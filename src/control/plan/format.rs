@@ -6,7 +6,7 @@ use crate::config::model::Config;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::{Hash, SourceName, Timestamp};
 use crate::durable_file::{Durability, RenamedFile, StagedFile, folder_of};
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use crate::pipeline::budget::plan_allowlist::{PlanAllowlist, RowMark};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

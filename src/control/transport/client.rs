@@ -41,7 +41,7 @@ pub enum CallError {
     /// The socket is there and cannot be used.
     #[error(
         "a daemon may listen at {}, but this user cannot connect to it: {}. Run the command as the daemon's user",
-        place.display(), crate::permission::describe_state_error(error, place)
+        place.display(), crate::permission_errors::describe_state_error(error, place)
     )]
     Closed {
         /// The socket.

@@ -8,8 +8,8 @@ use crate::control::commands::{
     acknowledge, add, add_url, cost, delete, forget, list, pause, reload, rerender, status, steer, verify,
 };
 use crate::control::explain::{explain_path, forecast};
-use crate::control::place;
-use crate::control::place::MediaAddress;
+use crate::control::media_address;
+use crate::control::media_address::MediaAddress;
 use crate::control::{health, job_names};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
@@ -189,7 +189,7 @@ impl CommandHandler {
     /// # Errors
     /// The store's.
     pub async fn jobs_of_rows(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
-        let (is_url, mut jobs) = (place::is_url(path), Vec::new());
+        let (is_url, mut jobs) = (media_address::is_url(path), Vec::new());
         for mount in self.mounts.values().filter(|mount| is_url || mount.source().reads_manifests()) {
             let source = mount.source();
             let below = path.strip_prefix(&source.folder).unwrap_or(path);
@@ -222,7 +222,7 @@ impl CommandHandler {
 
     /// Of a path that lies below no source's folder, with the mend.
     pub fn outside_message(&self, place: &MediaAddress) -> String {
-        if place::is_url(place.path()) {
+        if media_address::is_url(place.path()) {
             return format!(
                 "there is no job for {place}: `scribed add` with the address adds it, if the service can fetch it"
             );

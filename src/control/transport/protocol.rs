@@ -1,16 +1,16 @@
 //! What a person may ask of the queue, and the answers: the same whether a daemon carries it out or the
 //! command itself.
 
-use crate::control::place::MediaAddress;
+use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
 use crate::domain::health::QueueFacts;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
-use crate::domain::remote::RemoteUrl;
+use crate::domain::remote_url::RemoteUrl;
+use crate::domain::scan_slots::MissedSlots;
 use crate::domain::scheduling::{Lane, is_bought};
-use crate::domain::slots::MissedSlots;
 use crate::domain::stage::StageKind;
 use crate::domain::token::PurchaseKey;
 use crate::domain::turnaround::UsualDuration;

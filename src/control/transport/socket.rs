@@ -1,7 +1,7 @@
 //! The daemon's socket in the state directory: for its owner only from its first moment, and in its
 //! place only while somebody listens.
 
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;

@@ -4,7 +4,7 @@ use crate::config::paths::rules::normalize_lexically;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::manifest_row::OutputPlace;
 use crate::domain::path::RelPath;
-use crate::domain::remote::{RemoteUrl, percent_decode};
+use crate::domain::remote_url::{RemoteUrl, percent_decode};
 use crate::source::filter::rules::LONGEST_PATH;
 use crate::wire::languages::LANGUAGES;
 use std::borrow::Cow;

@@ -11,7 +11,7 @@ use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::path::RelPath;
 use crate::domain::stage::AudioAmount;
 use crate::source::path_policy::{Denied, PathPolicy};
-use crate::source::place::full_path;
+use crate::source::recording_place::full_path;
 use std::collections::BTreeMap;
 
 /// What the rows of one manifest are read for.

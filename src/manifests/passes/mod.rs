@@ -6,7 +6,7 @@ use crate::config::sections::schedule::Schedule;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
-use crate::domain::slots;
+use crate::domain::scan_slots;
 use crate::manifests::format::find::{FoundManifests as Found, find, owned_by_other_message};
 use crate::manifests::format::record::Form;
 use crate::output::publish;
@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) mod keys;
-mod memory;
-pub(crate) mod naming;
+mod own_receipts;
 mod pass;
 mod receipt;
 mod removed;
 pub(crate) mod repeats;
 pub(crate) mod rows;
+pub(crate) mod rows_naming;
 
 /// How often it is looked for manifests, at the most; a look that lasts is rested from twenty times as long.
 const LOOK: Duration = Duration::from_secs(2);
@@ -316,7 +316,7 @@ impl SourceManifests {
     fn is_scanned(&self, taken: &Taken, up: Uptime, wall: Timestamp) -> bool {
         match &self.mount.source().scan {
             Schedule::Every(every) => up.since(taken.at) >= *every,
-            Schedule::At(line) => slots::has_slot_passed(line, taken.wall, wall),
+            Schedule::At(line) => scan_slots::has_slot_passed(line, taken.wall, wall),
         }
     }
 

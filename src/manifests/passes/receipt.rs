@@ -1,7 +1,6 @@
 //! The receipt of a manifest: every row back, with what became of it. It appears whole or not at all.
 
 use super::SourceManifests;
-use crate::beneath::access_of;
 use crate::blocking::{joined, spawn};
 use crate::domain::charge::State;
 use crate::domain::escape;
@@ -14,7 +13,8 @@ use crate::manifests::format::record::{Form, OURS, RawRow, RowError, join_errors
 use crate::manifests::format::text::Encoding;
 use crate::output::publish::PlaceError;
 use crate::output::table::{TableKeeper, TablePiece, write_table};
-use crate::source::place::{full_path, outputs_beside, resolve_below};
+use crate::rooted_path::access_of;
+use crate::source::recording_place::{full_path, outputs_beside, resolve_below};
 use crate::wire::timestamps;
 use std::ffi::OsString;
 use std::io;

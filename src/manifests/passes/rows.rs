@@ -8,10 +8,10 @@ use crate::domain::path::RelPath;
 use crate::manifests::format::columns::{ColumnContext, media_error, names, parse_row, parse_row_any_extension};
 use crate::manifests::format::find::read;
 use crate::manifests::format::record::{Form, RawRow, RowError};
-use crate::source::metadata::stamp::{FileLook, stat};
+use crate::source::metadata::file_look::{FileLook, stat};
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::{Denied, PathHold, PathPolicy};
-use crate::source::place::row_file;
+use crate::source::recording_place::row_file;
 use std::io;
 use std::ops::ControlFlow;
 

@@ -7,10 +7,10 @@
 //! begins small: where a page is full, what does not fit goes to a larger level behind.
 
 use super::length;
-use crate::beneath::RootedPath;
 use crate::blocking::{blocking, spawn};
 use crate::domain::job::{JobKey, Stamp};
 use crate::media::decode::{DecodeError, Media, probe_open};
+use crate::rooted_path::RootedPath;
 use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;

@@ -13,7 +13,6 @@ mod reserve;
 pub use deferral::{Deferral, ExhaustedBudgets};
 pub use describe::hours;
 
-use crate::beneath::RootedPath;
 use crate::domain::budget::{Budget, BudgetLimit};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
@@ -22,6 +21,7 @@ use crate::domain::zone::Zone;
 use crate::pipeline::budget::bills::ExcessLog;
 use crate::pipeline::budget::deferral::Refused;
 use crate::pipeline::budget::plan_allowlist::PlanAllowlist;
+use crate::rooted_path::RootedPath;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,7 @@ use super::Engine;
 use super::executor::StageRun;
 use crate::backpressure::service_gate::Observation;
 use crate::client::contract::Client;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -255,9 +255,9 @@ impl Engine {
 
     pub(super) async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
         let kind = job.stage.kind();
-        crash::point(Point::Committing(kind));
+        crash_points::point(Point::Committing(kind));
         self.parts().store.commit(lease, job, Hold::Release).await?;
-        crash::point(Point::Committed(kind));
+        crash_points::point(Point::Committed(kind));
         if !self.owns(&job.route_key()) {
             self.parts().passing.pass();
         }

@@ -4,8 +4,8 @@ use super::{Engine, EngineParts};
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
 use crate::pipeline::stages::faults::folder_away;
-use crate::pipeline::stages::in_progress::ContentWork;
 use crate::pipeline::stages::outcome::StageOutcome;
+use crate::pipeline::stages::poison_guard::ContentWork;
 use crate::source::mount::source_mount::{Away, Mount};
 
 impl Engine {

@@ -7,7 +7,7 @@ use super::scheduler::{Busy, WorkKind};
 use super::{Engine, EngineParts, Walked, earlier};
 use crate::backpressure::service_gate::Observation;
 use crate::client::contract::{ListItem, ListKind};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
@@ -157,18 +157,18 @@ impl Engine {
             // Another installation may have bought it under the same account: that is no spending of this one.
             bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !has_lost);
             unknown += usize::from(store.purchase(order).await?.is_none());
-            crash::point(Point::Sighting);
+            crash_points::point(Point::Sighting);
             store.record_found(order, bought).await?;
-            crash::point(Point::Sighted);
+            crash_points::point(Point::Sighted);
         }
         if !self.is_current(&parts.client) {
             self.nudge(); // the new way's list is another one
             return Ok(());
         }
         if is_suspect {
-            crash::point(Point::Trusting);
+            crash_points::point(Point::Trusting);
             store.trust(self.service()).await?;
-            crash::point(Point::Trusted);
+            crash_points::point(Point::Trusted);
             tracing::info!(
                 found = found.len(),
                 records = scan.records,

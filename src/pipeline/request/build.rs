@@ -1,13 +1,12 @@
 //! The request of a job: its source's template, filled in, and over it what is said beside the recording. Built before
 //! the upload, and once more right before the first create (`refresh.rs`): until then every change counts.
 
-use crate::beneath::access_of;
 use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::template::text::RenderedTemplate;
-use crate::domain::access::Access;
 use crate::domain::fault::Fault;
+use crate::domain::file_permissions::Access;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::request_record::RequestRecord;
@@ -15,8 +14,9 @@ use crate::domain::track_selection::TrackSelection;
 use crate::pipeline::request::beside::BesideSettings;
 use crate::pipeline::request::layers::RequestLayers;
 use crate::pipeline::stages::outcome::StageOutcome;
+use crate::rooted_path::access_of;
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
+use crate::source::recording_place::{Recording, recording};
 
 /// The request of a job.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! The layers of a request, the nearest last: its source's template, the sidecars of folders, its row, its own sidecar.
 
-use crate::beneath::RootedPath;
 use crate::config::model::Source;
 use crate::config::template::name_as::NameProblem;
 use crate::config::template::overlay::{Overlay, nearest};
@@ -17,8 +16,9 @@ use crate::media::decode::DecodeError;
 use crate::media::tags::describe;
 use crate::pipeline::request::beside::{BesideSettings, parse_sidecars};
 use crate::pipeline::request::{row_overrides, template_vars};
+use crate::rooted_path::RootedPath;
 use crate::source::metadata::sidecars;
-use crate::source::place::{Recording, recording};
+use crate::source::recording_place::{Recording, recording};
 
 /// What a job is made with, and where each part of it comes from.
 #[derive(Debug)]

@@ -1,20 +1,20 @@
 //! The subtitles that lie where a job's would, and which of them no job of this queue wrote (`existing`).
 
-use crate::beneath::{LinkInPath, RootedPath};
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::output_folders::NOTHING_YET;
+use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::own_outputs;
 use crate::source::filter::own_outputs::is_own_subtitle;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::outputs_beside;
+use crate::source::recording_place::outputs_beside;
 use crate::store::contract::Store;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -3,10 +3,10 @@
 
 pub(crate) mod existing_subtitles;
 pub(crate) mod faults;
-pub mod in_progress;
 pub(crate) mod known_purchase;
 pub(crate) mod outcome;
 pub mod output_folders;
+pub mod poison_guard;
 pub(crate) mod probe;
 pub(crate) mod remote_audio;
 pub(crate) mod settle;

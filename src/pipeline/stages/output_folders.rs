@@ -1,7 +1,6 @@
 //! Whether a job's outputs can be written, asked before anything is sent or bought for it. What was found out of a
 //! folder holds for a while, so that a folder of a million recordings is not tried a million times.
 
-use crate::beneath::RootedPath;
 use crate::blocking::{blocking, within};
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
@@ -11,8 +10,9 @@ use crate::domain::stage::StageKind;
 use crate::output::writable::{Unwritable, try_folder};
 use crate::pipeline::budget::Deferral;
 use crate::pipeline::stages::faults::store_fault;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
+use crate::source::recording_place::{Recording, may_be_made, outputs_beside, recording};
 use crate::store::contract::{Filter, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

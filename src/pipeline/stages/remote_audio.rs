@@ -4,7 +4,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::manifest_row::RowMedia;
 use crate::domain::names::Timestamp;
-use crate::domain::remote::{RemoteUrl, without_signatures};
+use crate::domain::remote_url::{RemoteUrl, without_signatures};
 use crate::pipeline::media_file::MediaFile;
 use crate::source::mount::source_mount::Mount;
 

@@ -1,6 +1,5 @@
 //! What becomes of a job before its create whose file is not as it was found: it changed, it is gone, or its folder is away.
 
-use crate::beneath::LinkInPath;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
@@ -8,7 +7,8 @@ use crate::domain::stage::{JobEvent, Skip};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
-use crate::source::metadata::stamp::FileLook;
+use crate::rooted_path::LinkInPath;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 
 /// The file is not as it was, unless another one is shown in the bare mount point of a share that is

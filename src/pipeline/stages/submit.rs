@@ -3,7 +3,7 @@
 
 use crate::client::contract::{Client, Creation};
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -20,7 +20,7 @@ use crate::pipeline::stages::output_folders::OutputFolders;
 use crate::pipeline::stages::remote_audio::redact_address;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::pipeline::windows;
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -85,18 +85,18 @@ pub async fn run(
         if let Some(outcome) = reserve(context, mount, lease, job, order).await.map_err(StageStop::Store)? {
             return Ok(Submission::Unsent(outcome.into()));
         }
-        crash::point(Point::Reserved);
+        crash_points::point(Point::Reserved);
         let intended = intend(context, job, &token)?;
-        crash::point(Point::Intending);
+        crash_points::point(Point::Intending);
         context.store.commit(lease, &intended, Hold::Keep).await.map_err(StageStop::Store)?;
         *lease = lease.seeing(&intended);
-        crash::point(Point::Intended);
+        crash_points::point(Point::Intended);
         let is_closed = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
         if context.clock.uptime().since(written) > FRESH || is_closed() {
             continue; // nothing was sent under it
         }
         let creation = context.client.create(turn, request).await;
-        crash::point(Point::CreateAnswered);
+        crash_points::point(Point::CreateAnswered);
         return Ok(match creation {
             Creation::Accepted(transcription) => Submission::Accepted(Box::new(intended), transcription),
             Creation::NotAccepted(fault) => Submission::NotAccepted(Box::new(intended), redact_address(job, fault)),

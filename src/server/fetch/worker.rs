@@ -3,7 +3,7 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::download::Fetcher;
@@ -127,7 +127,7 @@ impl FetchWorker {
                 return After::Rest(taken);
             }
         };
-        crash::point(Point::Fetching);
+        crash_points::point(Point::Fetching);
         match self.fetch(&taken, given_up).await {
             Ok(true) => {
                 underway.complete();

@@ -2,7 +2,7 @@
 
 use crate::domain::names::Hash;
 use crate::durable_file;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::server::http::error::ServiceError;
 use crate::server::storage::files;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -1,7 +1,7 @@
 //! How much of each parameter this service takes, where the interface sets no bound. Looked at before anything
 //! else is, on the JSON itself, so that what is too much costs nothing more.
 
-use crate::wire::fields::METADATA;
+use crate::wire::parameter_check::METADATA;
 use serde_json::Value;
 use std::collections::HashSet;
 

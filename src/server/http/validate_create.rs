@@ -8,7 +8,7 @@ use crate::server::storage::files;
 use crate::server::storage::transcriptions::{CreateAudio, CreateOrder};
 use crate::server::webhooks::policy;
 use crate::wire::address;
-use crate::wire::fields::{METADATA, Side};
+use crate::wire::parameter_check::{METADATA, Side};
 use crate::wire::params::Params;
 use serde::Deserialize;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //!
 //! An enrichment that is not done says so in its own envelope; there is never a made-up result.
 
-use crate::domain::missing::{Enrichment, MissingPart};
+use crate::domain::missing_enrichment::{Enrichment, MissingPart};
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -361,13 +361,13 @@ fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::domain::missing::join_names;
+    use crate::domain::missing_enrichment::join_names;
     use crate::domain::names::Timestamp;
     use crate::domain::transcript::{Transcript, Utterance, Word};
     use crate::server::recognition::result;
     use crate::server::recognition::result::ResultFacts;
     use crate::server::recognition::transcribe::RecognisedSpeech;
-    use crate::wire::delivered::Delivered;
+    use crate::wire::result_completeness::Delivered;
     use serde_json::json;
 
     fn all() -> Params {

@@ -2,7 +2,7 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::media::decode::DecodeError;
 use crate::server::recognition::lazy::LazyRecogniser;
@@ -49,7 +49,7 @@ impl Worker {
     pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
         let done = match self.begin(&taken).await {
             Ok(underway) => {
-                crash::point(Point::Recognising);
+                crash_points::point(Point::Recognising);
                 let outcome = tokio::select! {
                     outcome = self.transcribe(&taken, turn) => outcome,
                     () = taken.cancelled.cancelled() => Ok(Outcome::Failed(cancelled_failure())),

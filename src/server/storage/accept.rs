@@ -1,6 +1,6 @@
 //! How a create is accepted: it becomes durable in the ledger, together with all that come at the same time.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::index::{IndexEntry, QueueKind};
 use crate::server::storage::log::group_commit;
@@ -78,7 +78,7 @@ impl TranscriptionStore {
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
         let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
         let place = Place { store: Arc::clone(self), created, waits, entry: Some(entry) };
-        crash::point(Point::Accepting);
+        crash_points::point(Point::Accepting);
         let line = LogLine::acceptance(id, &head(request, made, created))?;
         let (told, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
@@ -115,7 +115,7 @@ struct Place {
 impl Place {
     /// What it is for is durable.
     fn take(mut self) {
-        crash::point(Point::Accepted);
+        crash_points::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
             self.store.index().accept(self.created, entry, self.waits);
             self.store.notify_workers(self.waits);

@@ -1,8 +1,8 @@
 //! Files that are there whole or not at all, and a folder that belongs to one process.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::durable_file::{self, Durability, StagedFile, folder_of};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -28,9 +28,9 @@ pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io:
     to.flush()?;
     drop(to);
     let finished = staged.finish(Durability::Synced)?;
-    crash::point(Point::WholeBegun);
+    crash_points::point(Point::WholeBegun);
     let renamed = finished.rename(path)?;
-    crash::point(Point::WholeNamed);
+    crash_points::point(Point::WholeNamed);
     renamed.sync()
 }
 

@@ -7,7 +7,7 @@
 
 use crate::clock::boot;
 use crate::durable_file::{self, Durability};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::server::storage::files;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::durable_file::Durability;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::server::storage::disk_quota::{Bounded, DiskQuota};
 use crate::server::storage::files;
 use crate::server::storage::owners::Owners;

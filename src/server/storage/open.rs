@@ -41,7 +41,7 @@ pub enum StoreOpenError {
         version: u32,
     },
     /// The file system.
-    #[error("cannot use the data directory {}: {}", path.display(), crate::permission::describe_state_error(error, path))]
+    #[error("cannot use the data directory {}: {}", path.display(), crate::permission_errors::describe_state_error(error, path))]
     Io {
         /// The directory.
         path: PathBuf,

@@ -5,7 +5,7 @@
 //! with another key that the name has or had belongs to it as well, from the next start on.
 
 use crate::domain::names::Hash;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::server::http::auth::ApiKey;
 use crate::server::storage::files;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! What leaves a store: by order, after its time, and to make room.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::durable_file;
 use crate::server::recognition::worker::cancelled_failure;
@@ -78,7 +78,7 @@ impl TranscriptionStore {
         let _settling = self.settle_lock();
         if self.ledger.contains(id) {
             self.committer.write_and_wait(&LogLine::deletion(id))?;
-            crash::point(Point::Struck);
+            crash_points::point(Point::Struck);
         }
         files::remove(&self.head_path(id))?;
         durable_file::sync(&self.root.join("transcriptions"))?;

@@ -17,7 +17,7 @@
 //! `processing` is written nowhere: what has not ended is queued again at the next start.
 
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::auth::ApiKey;
 pub use crate::server::storage::accept::{Acceptance, CreateAudio, CreateOrder};
@@ -335,7 +335,7 @@ impl TranscriptionStore {
     /// Those of the file system, and of whoever writes; then nothing is kept.
     pub fn write_result(&self, id: Uuid, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         files::write_streamed(&self.result_path(id), write)?;
-        crash::point(Point::EndResult);
+        crash_points::point(Point::EndResult);
         Ok(())
     }
 
@@ -345,7 +345,7 @@ impl TranscriptionStore {
         let calls = policy::initial_deliveries(head.callback.clone(), self.rules.webhook, &ended);
         let head = RecordMeta { ended: Some(ended), calls, set_aside, ..head };
         let written = self.write_head(taken.id, &head)?;
-        crash::point(Point::EndWritten);
+        crash_points::point(Point::EndWritten);
         if self.ledger.mark_settled(taken.id) {
             self.committer.request_compaction();
         }

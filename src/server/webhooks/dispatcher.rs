@@ -6,7 +6,7 @@
 
 use crate::blocking::elsewhere;
 use crate::clock::{Clock, Steady};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::Hash;
 use crate::server::fair_share::{FairShare, PATIENCE, ShareDecision};
 use crate::server::fetch::ssrf_guard;
@@ -195,7 +195,7 @@ impl Dispatcher {
                 return true;
             }
             Ok(Some((underway, letter))) => {
-                crash::point(Point::Telling);
+                crash_points::point(Point::Telling);
                 tokio::select! {
                     heard = self.call(due, letter) => (underway, heard),
                     () = given_up.cancelled() => return false,

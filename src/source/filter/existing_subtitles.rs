@@ -1,8 +1,8 @@
 //! Subtitles that lie beside a recording, whoever wrote them.
 
-use crate::beneath::RootedPath;
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
+use crate::rooted_path::RootedPath;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;

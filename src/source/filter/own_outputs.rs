@@ -1,8 +1,8 @@
 //! Outputs of ours that say so themselves: a queue that was lost does not know them.
 
-use crate::beneath::RootedPath;
 use crate::domain::path::RelPath;
-use crate::source::metadata::stamp::open;
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::open;
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,9 @@
 //! `.scribedignore`: what people want passed over, in the syntax of `.gitignore`. One may lie in every folder; it
 //! speaks for all that lies below, and the nearest has the last word.
 
-use crate::beneath::RootedPath;
 use crate::domain::path::RelPath;
 use crate::domain::pattern::limit_violation;
+use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::Rule;
 use crate::source::metadata::small_file::read;
 use ignore::Match;

@@ -1,8 +1,8 @@
 //! Bags (BagIt, RFC 8493): what a bag says of a file in its payload, and where outputs go so that it stays valid.
 
-use crate::beneath::RootedPath;
 use crate::domain::checksum::{Algorithm, Checksum};
-use crate::source::metadata::stamp::open;
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::open;
 use crate::source::mount::disk::Disk;
 use rustix::fs::FileType;
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! Whether a file is what somebody says that it is: read once, in pieces, for both hashes.
 
-use crate::beneath::RootedPath;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::names::Hash;
-use crate::source::metadata::stamp::open;
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::open;
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};

@@ -2,8 +2,8 @@
 
 pub(crate) mod bag;
 pub(crate) mod checksum;
+pub mod file_look;
 pub(crate) mod presence;
 pub(crate) mod sample_hash;
 pub(crate) mod sidecars;
 pub(crate) mod small_file;
-pub mod stamp;

@@ -1,8 +1,8 @@
 //! Whether a file is gone, or only out of sight: a share that is mounted below a source's folder and away looks like a
 //! deletion of all that lies in it.
 
-use crate::beneath::RootedPath;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
 use std::io;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! What a file looks like, for comparing it with others of the same size: cheap, and good enough to count
 //! copies by. Before anything is bought the whole content is compared.
 
-use crate::beneath::RootedPath;
 use crate::domain::names::Hash;
-use crate::source::metadata::stamp::{hash, open};
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::{hash, open};
 use std::io;
 use std::os::unix::fs::FileExt;
 

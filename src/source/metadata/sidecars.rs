@@ -1,9 +1,9 @@
 //! The settings that lie beside a recording: `.scribed.toml` of its folder and of those above, and `talk.toml` of
 //! `talk.mp4`.
 
-use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
+use crate::rooted_path::RootedPath;
 use crate::source::metadata::small_file::{SmallFile, read};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,9 @@
 //! Small files that people lay beside recordings for scribed: read whole, within bounds, and never by a link.
 
-use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
-use crate::permission::describe_error;
-use crate::source::metadata::stamp::open;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
+use crate::source::metadata::file_look::open;
 use rustix::io::Errno;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;

@@ -5,7 +5,7 @@ use super::storage::{ANSWERS_WITHIN, no_answer};
 use crate::clock::Clock;
 use crate::config::model::Source;
 use crate::config::sections::schedule::Schedule;
-use crate::permission::{describe_error, explain_error};
+use crate::permission_errors::{describe_error, explain_error};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::disk::Disk;
 use crate::source::ownership::claim::{Claim, ClaimMoment, ClaimResult, ClaimTerms};

@@ -1,11 +1,11 @@
 //! How a source's folder is known again: by a marker in it, or on read-only media by its file system.
 //! What is known is kept in the state directory.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::durable_file::{Durability, RenamedFile};
-use crate::permission::{chown_file_to_folder_owner, explain_error, explain_state_at};
+use crate::permission_errors::{chown_file_to_folder_owner, explain_error, explain_state_at};
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::table;
 use crate::source::ownership::owner::OwnershipRefusal;
@@ -112,9 +112,9 @@ impl FolderMemory {
     pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
         let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;
-        crash::point(Point::FolderBegun);
+        crash_points::point(Point::FolderBegun);
         finished.rename(&self.file).and_then(RenamedFile::sync).map_err(explain_state_at(&self.file))?;
-        crash::point(Point::FolderKept);
+        crash_points::point(Point::FolderKept);
         Ok(())
     }
 }
@@ -270,7 +270,7 @@ fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
         return Ok(found);
     }
     chown_file_to_folder_owner(folder, &file);
-    crash::point(Point::MarkerMade);
+    crash_points::point(Point::MarkerMade);
     let id = match was {
         Some(FolderIdentity::Marker(id)) => id.clone(),
         _ => uuid::Uuid::new_v4().simple().to_string(),
@@ -278,7 +278,7 @@ fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
     file.set_len(0)?;
     file.write_all_at(format!("{id}\n{EXPLAINED}").as_bytes(), 0)?;
     file.sync_all()?;
-    crash::point(Point::MarkerWritten);
+    crash_points::point(Point::MarkerWritten);
     Ok(id)
 }
 

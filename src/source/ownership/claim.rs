@@ -6,13 +6,13 @@ use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::durable_file::Durability;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use crate::source::filter::builtin::MARKER;
 use crate::source::mount::marker;
 use crate::source::mount::marker::{FolderIdentity, UnknownFolder};
 use crate::source::ownership::installation::Installation;
-use crate::source::ownership::lease;
-use crate::source::ownership::lease::Wrote;
+use crate::source::ownership::marker_owner;
+use crate::source::ownership::marker_owner::Wrote;
 use crate::source::ownership::owner::{
     ClaimingInstallation, FolderPast, Life, MarkerOwner, Owner, OwnershipDecision, OwnershipRefusal, Watched,
     decide_ownership,
@@ -168,7 +168,7 @@ impl Claim {
 
     /// The folder's marker is about to be made by this run: whoever finds it without an owner has met nobody.
     pub fn note_marker_creation(&self) {
-        if self.terms.is_some() && matches!(lease::found(&self.folder), Ok(MarkerOwner::Nothing)) {
+        if self.terms.is_some() && matches!(marker_owner::found(&self.folder), Ok(MarkerOwner::Nothing)) {
             self.installation.note_marker_creation(&self.folder);
         }
     }
@@ -189,7 +189,7 @@ impl Claim {
         if self.terms.is_some() && !self.installation.is_state_directory_unchanged() {
             return Err(self.without_state());
         }
-        let found = match lease::found(&self.folder) {
+        let found = match marker_owner::found(&self.folder) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let why = describe_error(&error, &self.folder.join(MARKER));
@@ -294,11 +294,11 @@ impl Claim {
         if self.terms.is_none() || !self.installation.is_state_directory_unchanged() {
             return;
         }
-        let Ok(found @ MarkerOwner::Owned(_)) = lease::found(&self.folder) else { return };
+        let Ok(found @ MarkerOwner::Owned(_)) = marker_owner::found(&self.folder) else { return };
         let MarkerOwner::Owned(owner) = &found else { return };
         if owner.run == self.installation.run && !owner.released {
             let ended = Owner { released: true, alive: timestamps::format(wall), ..(**owner).clone() };
-            if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
+            if let Err(error) = marker_owner::write(&self.folder, "", &found, &ended) {
                 let error = describe_error(&error, &self.folder.join(MARKER));
                 tracing::debug!(source = %self.source, error, "cannot note the end of this run in the folder's marker");
             }
@@ -334,7 +334,7 @@ impl Claim {
             if !fs::metadata(above).is_ok_and(|meta| meta.dev() == device) {
                 return Ok(());
             }
-            let Ok(found @ MarkerOwner::Owned(_)) = lease::found(above) else { continue };
+            let Ok(found @ MarkerOwner::Owned(_)) = marker_owner::found(above) else { continue };
             let (life, name) = (self.life(&found), above.to_string_lossy().into_owned());
             let unchanged = self.unchanged(inner, name, &key(&found, life), at.uptime);
             let past = FolderPast::default();
@@ -399,7 +399,7 @@ impl Claim {
         let renewals = owner.renewals + 1;
         let alive = timestamps::format(at.wall);
         let sign = Owner { renewals, alive, released: false, ..owner.clone() };
-        match lease::write(&self.folder, "", &MarkerOwner::Owned(Box::new(owner)), &sign) {
+        match marker_owner::write(&self.folder, "", &MarkerOwner::Owned(Box::new(owner)), &sign) {
             Ok(Wrote::Overtaken) => {}
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
             Err(error) => {
@@ -440,7 +440,7 @@ impl Claim {
             Some(FolderIdentity::Marker(id)) => id.clone(),
             _ => String::new(),
         };
-        match lease::write(&self.folder, &id, &found, &me) {
+        match marker_owner::write(&self.folder, &id, &found, &me) {
             Ok(Wrote::Overtaken) => return Ok(false),
             Ok(wrote) => {
                 (inner.held, inner.sign) = (true, (0, Some(at.uptime)));
@@ -641,7 +641,7 @@ mod tests {
         }
 
         fn owner(&self) -> Owner {
-            match lease::found(&self.media()).unwrap() {
+            match marker_owner::found(&self.media()).unwrap() {
                 MarkerOwner::Owned(owner) => *owner,
                 other => panic!("{other:?}"),
             }

@@ -3,7 +3,7 @@
 
 use crate::clock::boot;
 use crate::durable_file::Durability;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::source::ownership::owner::{Life, Owner};
 use crate::source::saved_file;
 use rustix::process::{Pid, test_kill_process};

@@ -2,6 +2,6 @@
 
 pub(crate) mod claim;
 pub(crate) mod installation;
-mod lease;
+mod marker_owner;
 pub(crate) mod owner;
 pub(crate) mod source_folders;

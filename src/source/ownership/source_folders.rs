@@ -4,7 +4,7 @@
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::durable_file::Durability;
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
 use std::fs;

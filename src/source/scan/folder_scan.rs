@@ -1,15 +1,15 @@
 //! A folder as a source: finding its files and admitting them. Nothing is opened: the listing and one
 //! look at each file are enough.
 
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::Mount;
-pub use crate::source::place::full_path;
+pub use crate::source::recording_place::full_path;
 use crate::source::scan::checkpoint::ScanCheckpoint;
 use crate::source::scan::traverse::{OnFolder, TraverseTarget, TraversedItem};
 use crate::store::contract::{Store, StoreError};
@@ -180,9 +180,9 @@ impl FolderScan<'_> {
         let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
         let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
         let due = quiet_at.map_or(now.saturating_add(settle), |at| at.max(now));
-        crash::point(Point::Admitting);
+        crash_points::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
-        crash::point(Point::Admitted);
+        crash_points::point(Point::Admitted);
         scanned.admitted += u64::from(admission.begins());
         if admission.is_news() {
             (self.admitted)();

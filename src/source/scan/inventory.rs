@@ -1,11 +1,11 @@
 //! Everything that lies below a source's folder, with what the source makes of it. For those who want
 //! to know; it admits nothing.
 
-use crate::beneath::RootedPath;
 use crate::config::model::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_entry_with_ignore_files};
 use crate::source::filter::scribedignore::IgnoreFiles;
 use crate::source::mount::disk::Disks;

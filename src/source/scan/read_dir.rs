@@ -1,7 +1,7 @@
 //! One folder's entries as the system gives them, a piece at a time: neither the folder nor the tree is ever
 //! held in memory. Each is looked at by its name in the open folder, so that no path is resolved twice.
 
-use crate::beneath::RootedPath;
+use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::EntryKind;
 use rustix::fs::{AtFlags, FileType, RawDir, Stat};
 use rustix::io::Errno;
@@ -33,7 +33,7 @@ impl OpenFolder {
     /// Opens it.
     ///
     /// # Errors
-    /// What the file system says, and [`crate::beneath::LinkInPath`].
+    /// What the file system says, and [`crate::rooted_path::LinkInPath`].
     pub fn open(path: &RootedPath) -> io::Result<Self> {
         path.open_folder().map(Self)
     }

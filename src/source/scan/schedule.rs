@@ -6,7 +6,7 @@ use crate::clock::Uptime;
 use crate::config::model::Source;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::slots::{LastScan, ScanTurn, next_scan};
+use crate::domain::scan_slots::{LastScan, ScanTurn, next_scan};
 use crate::durable_file::Durability;
 use crate::source::saved_file;
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ fn write(file: &Path, kept: &Kept, durability: Durability) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::config::load::read;
-    use crate::domain::slots::Cause;
+    use crate::domain::scan_slots::Cause;
 
     fn scans(state: &Path, lines: &str) -> ScanSchedule {
         let text = format!("[[source]]\nname = \"s\"\n{lines}\n");

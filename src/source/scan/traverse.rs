@@ -2,12 +2,12 @@
 //! come in the order of their names, each before what lies below it, so that a walk that was cut off can
 //! begin where it stopped; the files of one folder come as the system lists them.
 
-use crate::beneath::{LinkInPath, RootedPath};
 use crate::config::model::Source;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::builtin::is_leftover;
 use crate::source::filter::rules::{
     EntryKind, FilterResult, LONG_PATH_FIX, Rule, filter_entry_with_ignore_files, filter_path_with_ignore_files,

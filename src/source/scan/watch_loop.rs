@@ -2,16 +2,16 @@
 //! What the system tells of changes is a hint; the scan is the truth. A cron line alone says when a source is
 //! scanned that has one: then there is none at the start but for a slot that is still to be run.
 
-use crate::beneath::RootedPath;
 use crate::clock::{Clock, Uptime};
 use crate::config::sections::schedule::Schedule;
 use crate::domain::names::Timestamp;
-use crate::domain::slots::{Cause, ScanTurn};
+use crate::domain::scan_slots::{Cause, ScanTurn};
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::Mount;
 use crate::source::mount::table;
 use crate::source::mount::table::Changes;
 use crate::source::scan::folder_scan::{FolderScan, Scanned};
-use crate::source::scan::reopen;
+use crate::source::scan::wake_jobs;
 use crate::source::scan::watch::Watch;
 use crate::store::contract::{Store, StoreError};
 use crate::wire::timestamps;
@@ -116,8 +116,8 @@ impl WatchLoop<'_> {
     }
 
     async fn reopened(&self) -> Result<(), StoreError> {
-        reopen::resume_waiting_for_folder(self.mount.source(), self.store, self.clock).await?;
-        reopen::readmit_without_subtitle(&self.mount, self.store, self.clock).await?;
+        wake_jobs::resume_waiting_for_folder(self.mount.source(), self.store, self.clock).await?;
+        wake_jobs::readmit_without_subtitle(&self.mount, self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
@@ -360,7 +360,7 @@ impl WatchLoop<'_> {
 
     /// What waited for it goes on.
     async fn fixed(&self) -> Result<(), StoreError> {
-        reopen::resume_waiting_for_fix(self.mount.source(), self.store, self.clock).await?;
+        wake_jobs::resume_waiting_for_fix(self.mount.source(), self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }

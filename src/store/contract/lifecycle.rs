@@ -1,13 +1,13 @@
 //! Start, reload and end: for the daemon.
 
 use super::StoreError;
-use crate::domain::due_limit::LongestWaits;
+use crate::domain::clock_ahead::LongestWaits;
 use crate::domain::names::Timestamp;
 
 /// What a process says of itself.
 #[async_trait::async_trait]
 pub trait Lifecycle: Send + Sync {
-    /// Limits every stored moment that lies ahead to what its kind of wait allows from now (`domain/due_limit.rs`):
+    /// Limits every stored moment that lies ahead to what its kind of wait allows from now (`domain/clock_ahead.rs`):
     /// it was written by a clock that was ahead. How many jobs that were. For whoever has just opened the queue.
     async fn limit_waits(&self, now: Timestamp, waits: &LongestWaits) -> Result<usize, StoreError>;
 

@@ -1,7 +1,7 @@
 //! Changes of a job whoever holds it.
 
 use super::{Queue, QueueStore, ROWS_AT_A_TIME, note};
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::job::{Job, JobTag};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::pause::{Pause, PauseScope, Pauses};
@@ -161,7 +161,7 @@ impl Queue {
                 // First: whoever holds the job may not put the old name back.
                 self.index.release(job.id);
                 self.replace(Some(&job), &job.clone().with_source_name(new.clone(), now))?;
-                crash::point(Point::SourceRenaming);
+                crash_points::point(Point::SourceRenaming);
                 renamed.done += 1;
             }
         }

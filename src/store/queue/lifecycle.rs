@@ -1,7 +1,7 @@
 //! Start, reload and end.
 
 use super::{Queue, QueueStore};
-use crate::domain::due_limit::{LongestWaits, limited};
+use crate::domain::clock_ahead::{LongestWaits, limited};
 use crate::domain::names::Timestamp;
 use crate::store::contract::{Lifecycle, StoreError};
 

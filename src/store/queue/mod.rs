@@ -13,7 +13,7 @@ mod rows;
 pub use rows::{Barrier, Journal, Rows};
 
 use crate::domain::charge::{Charge, charges_after};
-use crate::domain::due_limit::has_future_timestamp;
+use crate::domain::clock_ahead::has_future_timestamp;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::domain::stage::StageKind;

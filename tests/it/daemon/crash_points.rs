@@ -1,11 +1,11 @@
-//! Killed at every named place (`src/crash.rs`), on each side of every effect and every commit: nothing
+//! Killed at every named place (`src/crash_points.rs`), on each side of every effect and every commit: nothing
 //! is lost, nothing is paid twice, nothing half-done is seen, and after two more passes nothing is left
 //! over. And killed at random, for as long as `SCRIBED_KILL_SECONDS` says.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
-use scribed::crash::Point;
+use scribed::crash_points::Point;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

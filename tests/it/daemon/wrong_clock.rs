@@ -4,7 +4,7 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::config::Config;
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
-use scribed::domain::due_limit::LongestWaits;
+use scribed::domain::clock_ahead::LongestWaits;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{SourceName, Timestamp};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const WANTED: [(&str, &str); 24] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/filter/rules", "config/model"),
-    ("source/place", "config/model"),
+    ("source/recording_place", "config/model"),
     ("manifests/format/columns", "config/model"),
     // What a row may name is said by all sections together.
     ("source/path_policy", "config/model"),
@@ -19,7 +19,7 @@ const WANTED: [(&str, &str); 24] = [
     // Which files are lists is said by their endings, in one place.
     ("config/sections/manifests", "manifests/format/kind"),
     ("source/scan/traverse", "config/model"),
-    ("source/scan/reopen", "config/model"),
+    ("source/scan/wake_jobs", "config/model"),
     ("source/mount/source_mount", "config/model"),
     // As often as a folder is scanned a sign of life is given there.
     ("source/mount/folder", "config/sections/schedule"),
@@ -89,7 +89,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
         (_, "store") if name.starts_with("store/contract") => 1,
-        ("client/contract" | "clock" | "crash" | "beneath" | "permission" | "durable_file" | "blocking", _)
+        ("client/contract" | "clock" | "crash_points" | "rooted_path" | "permission_errors" | "durable_file" | "blocking", _)
         | (_, "wire" | "tls" | "backpressure") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,

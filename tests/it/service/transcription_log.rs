@@ -5,7 +5,7 @@ use crate::support::child::test_in_child;
 use crate::support::store_rules::{OWNER, store_rules};
 use proptest::prelude::*;
 use scribed::clock::SystemClock;
-use scribed::crash::Point;
+use scribed::crash_points::Point;
 use scribed::domain::names::Timestamp;
 use scribed::server::recognition::dispatcher::{Recognition, SLICE};
 use scribed::server::recognition::lazy::LazyRecogniser;

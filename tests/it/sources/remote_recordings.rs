@@ -8,7 +8,7 @@ use scribed::domain::job::JobKey;
 use scribed::domain::manifest_row::{ManifestRow, OutputPlace, RowMedia, RowSight};
 use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
-use scribed::domain::remote::{RemoteUrl, surrogate_hash};
+use scribed::domain::remote_url::{RemoteUrl, surrogate_hash};
 use scribed::domain::token::Token;
 use scribed::store::contract::{Jobs, Lifecycle};
 use scribed::store::sled;

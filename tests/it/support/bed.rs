@@ -484,7 +484,7 @@ impl Service {
         drop(self.running.take());
     }
 
-    /// Starts it so that it is killed at a place (`src/crash.rs`).
+    /// Starts it so that it is killed at a place (`src/crash_points.rs`).
     pub fn revive_to_die_at(&mut self, place: &str) {
         let mut command = self.bed.command(["serve", "--json"]);
         command.env("SERVE_KEY", SERVICE_KEY).env("SCRIBED_CRASH_AT", place);

@@ -1,7 +1,6 @@
 //! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree or of
 //! a manifest is held but the sizes of its files, and which rows name one recording.
 
-use crate::beneath::{LinkInPath, RootedPath};
 use crate::blocking::blocking;
 use crate::cli::commands::plan::KnownFiles;
 use crate::cli::plan::duplicates::{Candidate, Duplicates, ReadContent, Sizes, read};
@@ -26,9 +25,10 @@ use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::stages::existing_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
+use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
+use crate::source::recording_place::{Recording, recording};
 use crate::source::scan::inventory::Sighting;
 use futures_util::StreamExt;
 use rows::{ScannedManifest, named_row};

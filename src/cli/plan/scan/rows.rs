@@ -19,7 +19,7 @@ use crate::manifests::format::record::{Form, RowError, join_errors};
 use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, own_key};
 use crate::manifests::passes::repeats::{RepeatedRows, recording};
 use crate::manifests::passes::rows::{ReadRow, collect_repeats, items, look_for_file, look_with_policy, sight};
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::Denied;
 use std::collections::{BTreeMap, HashMap};

@@ -1,13 +1,13 @@
 //! Whether a file is what its list or its bag says, before anything is spent on it. A part of the probe.
 
-use crate::beneath::RootedPath;
 use crate::domain::checksum::Checksum;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{Hash, Timestamp};
+use crate::rooted_path::RootedPath;
 use crate::source::metadata::bag::{BagEntry, Bags};
 use crate::source::metadata::checksum::hash_and_checksum;
-use crate::source::metadata::stamp::hash;
+use crate::source::metadata::file_look::hash;
 use std::io;
 use std::path::PathBuf;
 

@@ -18,7 +18,7 @@ use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::probe::checksum::{ChecksumResult, inspect};
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
-use crate::source::metadata::stamp::{FileLook, stat};
+use crate::source::metadata::file_look::{FileLook, stat};
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
 use crate::store::params::ParamFiles;

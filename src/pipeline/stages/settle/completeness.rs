@@ -1,7 +1,6 @@
 //! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
 //! recording without its index, a file of holes (design, promise 3, `hold`).
 
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::clock::Moment;
 use crate::domain::fault::{Fault, FaultKind};
@@ -9,12 +8,13 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{JobEvent, Skip};
 use crate::media::header::{Promise, check_declared_length};
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
+use crate::rooted_path::RootedPath;
 
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
-use crate::source::metadata::stamp::{FileLook, open, stat};
+use crate::source::metadata::file_look::{FileLook, open, stat};
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
 use humantime::format_duration;

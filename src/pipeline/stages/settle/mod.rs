@@ -10,7 +10,7 @@ use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::disk::Disk;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Queries;

@@ -8,7 +8,7 @@ pub mod stream;
 
 use crate::client::contract::{AcceptedUpload as Answer, Client};
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
@@ -23,7 +23,7 @@ use crate::pipeline::stages::outcome::StageOutcome;
 use crate::pipeline::stages::source_changes::{file_changed, file_missing};
 use crate::pipeline::stages::upload::extract_audio::{ExtractedAudio, Extractor, UploadInput};
 use crate::pipeline::stages::upload::stream::{StreamProgress, UploadStream};
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Store;
 use std::sync::Arc;
@@ -94,9 +94,9 @@ pub async fn run(
         return Ok(changed); // nothing is sent in vain
     }
     let uplink = extractor.uplink().await;
-    crash::point(Point::Uploading);
+    crash_points::point(Point::Uploading);
     let sent = client.upload(upload_stream.file()).await;
-    crash::point(Point::UploadAnswered);
+    crash_points::point(Point::UploadAnswered);
     drop(uplink);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match medium.look().await {

@@ -1,6 +1,5 @@
 //! One file on its way to the service: hashed and counted piece by piece.
 
-use crate::beneath::RootedPath;
 use crate::blocking::started;
 use crate::client::contract::UploadFile;
 use crate::domain::job::Stamp;
@@ -9,8 +8,9 @@ use crate::domain::path::RelPath;
 use crate::media::extract::reopened;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::extract_audio::ExtractedAudio;
+use crate::rooted_path::RootedPath;
 use crate::source::bucket::bucket_view::Bucket;
-use crate::source::metadata::stamp::open;
+use crate::source::metadata::file_look::open;
 use crate::source::mount::disk::Disk;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -1,10 +1,10 @@
 //! Who may read the outputs of a recording.
 
-use crate::beneath::{RootedPath, access_of};
-use crate::domain::access::Access;
+use crate::domain::file_permissions::Access;
 use crate::domain::job::Job;
+use crate::rooted_path::{RootedPath, access_of};
 use crate::source::mount::source_mount::Mount;
-use crate::source::place::{Recording, recording};
+use crate::source::recording_place::{Recording, recording};
 
 /// Who may read the recording may read what is made of it; `None` where it lies elsewhere.
 pub fn access(mount: &Mount, job: &Job) -> Option<Access> {

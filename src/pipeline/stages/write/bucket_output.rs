@@ -1,7 +1,7 @@
 //! A job's outputs put into a bucket beside its object: a part of the write, as `output::placing` is for folders.
 //! Each appears whole, for a server shows an object when it has all of it.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, Timestamp};
@@ -54,7 +54,7 @@ pub async fn run<N: Names>(
             Ok(output) => outputs.push(output),
             Err(error) => return Err(unwritable(mount, error, now).await),
         }
-        crash::point(Point::OutputNamed);
+        crash_points::point(Point::OutputNamed);
     }
     Ok(outputs)
 }

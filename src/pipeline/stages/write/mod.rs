@@ -11,7 +11,7 @@ pub(crate) mod restore;
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, TranscriptionId};
@@ -133,9 +133,9 @@ async fn record_hashes<N>(
     if placing.len() > job.placing.len() {
         placing.drain(..placing.len().saturating_sub(LONGEST_PLACING));
         let job = Job { placing: placing.clone(), ..job.clone() };
-        crash::point(Point::Announcing);
+        crash_points::point(Point::Announcing);
         store.commit(lease, &job, Hold::Keep).await.map_err(StageStop::Store)?;
-        crash::point(Point::Announced);
+        crash_points::point(Point::Announced);
     }
     Ok(placing)
 }

@@ -1,16 +1,16 @@
 //! The outputs that were written for a job and for nobody else.
 
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
-use crate::permission::explain_error;
+use crate::permission_errors::explain_error;
 use crate::pipeline::stages::faults::store_fault;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::{full_path, outputs_beside};
+use crate::source::recording_place::{full_path, outputs_beside};
 use crate::store::contract::Store;
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,19 +1,19 @@
 //! Puts outputs into their folder, which is made where it may be.
 
-use crate::beneath::RootedPath;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Output};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
-use crate::permission::describe_error;
+use crate::permission_errors::describe_error;
 use crate::pipeline::stages::faults::folder_away;
 use crate::pipeline::stages::write::access::access;
 use crate::pipeline::stages::write::own_outputs::output_folder;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
-use crate::source::place::{Recording, make_folder, outputs_beside, recording, resolve_below};
+use crate::source::recording_place::{Recording, make_folder, outputs_beside, recording, resolve_below};
 use std::os::unix::ffi::OsStrExt;
 
 pub fn publish_to_folder(

@@ -5,7 +5,7 @@ use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing::MissingPart;
+use crate::domain::missing_enrichment::MissingPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
@@ -17,13 +17,13 @@ use crate::output::subtitles::Layout;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
-use crate::source::place::outputs_beside;
+use crate::source::recording_place::outputs_beside;
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
-use crate::wire::delivered::Delivered;
 use crate::wire::params::Params;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use crate::wire::result_completeness::Delivered;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -165,7 +165,7 @@ fn provenance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::missing::join_names;
+    use crate::domain::missing_enrichment::join_names;
     use crate::domain::names::{Hash, ServiceName};
 
     #[test]

@@ -2,7 +2,7 @@
 //! become durable by one sync. A transcription that ends gets a file of its own; then its record here is
 //! of no use any more (see `book`).
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::durable_file::{Durability, FinishedFile};
 use crate::server::storage::files;
 use crate::server::storage::log::framing;
@@ -135,7 +135,7 @@ impl TranscriptionLog {
 
     fn name(&self, file: FinishedFile, volume: u64) -> io::Result<()> {
         let renamed = file.rename(&self.path(volume))?;
-        crash::point(Point::VolumeBegun);
+        crash_points::point(Point::VolumeBegun);
         renamed.sync()
     }
 

@@ -1,6 +1,6 @@
 //! Who writes the ledger.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::durable_file;
 use crate::server::storage::files;
 use crate::server::storage::log::framing::BLANK;
@@ -41,7 +41,7 @@ impl LogWriter {
     fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
         let ledger = Arc::clone(&self.ledger);
         let (place, written) = self.put_down(bytes)?;
-        crash::point(Point::LedgerWritten);
+        crash_points::point(Point::LedgerWritten);
         let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
         let mut book = ledger.segment_index();
         if synced.is_ok() {
@@ -109,7 +109,7 @@ impl LogWriter {
         // A record in it may be all that says whose copy is refused: the copy goes first.
         self.ledger.redact_refused(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
-        crash::point(Point::VolumeRemoved);
+        crash_points::point(Point::VolumeRemoved);
         // In their order on the disk too: what says that a record is gone goes after it.
         durable_file::sync(&self.ledger.folder)?;
         self.ledger.segment_index().remove_volume(volume);
@@ -134,7 +134,7 @@ impl LogWriter {
         }
         let mut gone = Vec::new();
         self.append(&bytes, |book, all| {
-            crash::point(Point::VolumeRenewed);
+            crash_points::point(Point::VolumeRenewed);
             let mut at = all.at;
             for (id, RecordLocation { len, .. }) in needed {
                 let place = RecordLocation { at, len, ..all };

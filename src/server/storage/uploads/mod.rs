@@ -12,7 +12,7 @@ pub use retention::{A_DAY, UploadRetention};
 pub use writer::UploadWriter;
 
 use crate::clock::Clock;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::files;
 use crate::wire::result::File;
@@ -112,7 +112,7 @@ impl UploadStore {
         };
         let label = Label { v: 1, owner, since, used: None, named: false, file };
         path.persist(self.media_path(id))?;
-        crash::point(Point::UploadNamed);
+        crash_points::point(Point::UploadNamed);
         // The label's own sync of the folder covers the file's name too.
         if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
             // Without a label it is swept away at the next start.
@@ -121,7 +121,7 @@ impl UploadStore {
         }
         let size = incoming.take_reservation();
         self.state().insert(id, Kept::from_label(label, size));
-        crash::point(Point::UploadKept);
+        crash_points::point(Point::UploadKept);
         Ok(())
     }
 
@@ -257,7 +257,7 @@ impl UploadStore {
         }
         // The label last: what is left of a removal that was cut short is found by it.
         let removed = files::remove(&self.media_path(id)).and_then(|()| {
-            crash::point(Point::UploadRemoving);
+            crash_points::point(Point::UploadRemoving);
             files::remove(&self.label(id))
         });
         if let Err(error) = removed {

@@ -4,7 +4,7 @@ use crate::protocol::sim::line::LineLaw;
 use crate::protocol::sim::world::{World, must_be_kept};
 use scribed::domain::budget::{Account, BudgetExceeded, BudgetLimit};
 use scribed::domain::charge::Charge;
-use scribed::domain::due_limit::LongestWaits;
+use scribed::domain::clock_ahead::LongestWaits;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::manifest_row::{ManifestRow, RowSight};
 use scribed::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};

@@ -17,7 +17,7 @@ use scribed::domain::budget::{BudgetLimit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::missing::{Enrichment, MissingPart};
+use scribed::domain::missing_enrichment::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, PauseScope, Pauses};
 use scribed::domain::reason::job_wait_reason;

@@ -18,7 +18,7 @@ use scribed::output::spool::Spool;
 use scribed::pipeline::budget::{BudgetGate, Measure};
 use scribed::pipeline::engine::{Engine, EngineParts, Until};
 use scribed::pipeline::request::callback_address::CallbackAddresses;
-use scribed::pipeline::stages::in_progress::InProgress;
+use scribed::pipeline::stages::poison_guard::InProgress;
 use scribed::source::mount::source_mount::Mount;
 use scribed::source::scan::folder_scan::FolderScan;
 use scribed::store::contract::{JobCounts, Store};

@@ -1,7 +1,6 @@
 //! One extraction: the recording, what is picked of it, and why there is no track.
 
 use super::UploadInput;
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -10,6 +9,7 @@ use crate::domain::track_selection::TrackSelection;
 use crate::media::decode::DecodeError;
 use crate::media::extract::{ExtractError, SoundTracks, probe_tracks, reopened, rule_out_by_header};
 use crate::pipeline::stages::upload::stream::UploadStream;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::disk::Disk;
 use futures_util::TryStreamExt;
 use std::fs::File;

@@ -4,9 +4,8 @@
 
 mod extraction;
 
-use crate::beneath::RootedPath;
 use crate::blocking::blocking;
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
@@ -18,6 +17,7 @@ use crate::media::extract::{ExtractionMethod, Sound, SoundTracks, extract, measu
 use crate::output::spool::{RoomRequest, Spool, SpoolRoom};
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::upload::stream::open_unchanged;
+use crate::rooted_path::RootedPath;
 use crate::source::bucket::bucket_view::Bucket;
 use crate::source::mount::disk::Disk;
 use extraction::{Extraction, HEAD, NotExtracted, as_is, reopen};
@@ -167,10 +167,10 @@ impl Extractor {
             SoundTracks::NoSound => return Ok(UploadInput::Nothing(Skip::NoSound)),
             SoundTracks::Lacks(words) => return Ok(UploadInput::Unmet(extraction.selection_fault(&words))),
         };
-        crash::point(Point::Extracting);
+        crash_points::point(Point::Extracting);
         match futures_util::future::try_join(self.extract_track(extraction, from, &sound), content).await {
             Ok(((file, track, room), content)) => {
-                crash::point(Point::Extracted);
+                crash_points::point(Point::Extracted);
                 Ok(UploadInput::Track(Box::new(ExtractedAudio { file: Arc::new(file), content, track, _room: room })))
             }
             Err(not) => self.without_track(extraction, not),

@@ -6,8 +6,8 @@
 //! does not know that call, or a sandbox refuses it, the path is resolved component by component. File systems that
 //! are mounted below the root are entered. A root is opened anew for each look: a share may have come or gone.
 
-use crate::crash::{self, Point};
-use crate::domain::access::{Access, Acl};
+use crate::crash_points::{self, Point};
+use crate::domain::file_permissions::{Access, Acl};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -312,7 +312,7 @@ fn make_folder(at: BorrowedFd<'_>, name: &OsStr, access: Option<&Access>) -> io:
     let temporary = OsString::from(temporary_name());
     let made = match begin_folder(at, &temporary, access) {
         Ok(begun) => {
-            crash::point(Point::FolderMade);
+            crash_points::point(Point::FolderMade);
             let renamed = rename_folder(at, &temporary, name);
             drop(begun);
             renamed

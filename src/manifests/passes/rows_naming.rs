@@ -8,7 +8,7 @@ use crate::manifests::format::find::{RECEIPT, find, read};
 use crate::manifests::format::record::RowError;
 use crate::source::mount::source_mount::Mount;
 use crate::source::path_policy::PathPolicy;
-use crate::source::place::full_path;
+use crate::source::recording_place::full_path;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;

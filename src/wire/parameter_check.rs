@@ -1,9 +1,9 @@
 //! The table of what each parameter may hold ([`FIELDS`]) is walked by every check, so that everything that is wrong is told at once and in the same words on both sides.
 
 pub(super) use super::languages::TARGET_LANGUAGES;
-use super::table::as_integer;
-pub use super::table::text_length;
-pub(super) use super::table::{
+use super::parameter_table::as_integer;
+pub use super::parameter_table::text_length;
+pub(super) use super::parameter_table::{
     FIELDS, Field, FieldKind, SPOKEN_LANGUAGES, TEXTS, UNBOUNDED, VOCABULARY, optional, required,
 };
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@
 //! Nothing that is of another shape than expected is an error, and nothing of a payload is kept.
 
 use super::params::Params;
-use crate::domain::missing::{Enrichment, MissingPart};
+use crate::domain::missing_enrichment::{Enrichment, MissingPart};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::cell::Cell;
@@ -580,7 +580,7 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::missing::join_names;
+    use crate::domain::missing_enrichment::join_names;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

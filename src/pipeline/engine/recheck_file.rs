@@ -4,7 +4,7 @@ use super::Engine;
 use crate::domain::job::Job;
 use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::media_file::MediaFile;
-use crate::source::metadata::stamp::FileLook;
+use crate::source::metadata::file_look::FileLook;
 use crate::store::contract::{Admission, StoreError};
 
 impl Engine {

@@ -2,8 +2,8 @@
 //! values in it are.
 
 use super::address;
-use super::fields::{METADATA, METADATA_LIMIT};
 use super::languages::{LANGUAGES, PII_ENTITIES, TARGET_LANGUAGES};
+use super::parameter_check::{METADATA, METADATA_LIMIT};
 use serde_json::Value;
 
 /// What a field may hold.

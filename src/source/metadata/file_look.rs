@@ -1,9 +1,9 @@
 //! Looking at a file without reading it, and reading it once.
 
-use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
-use crate::permission::explain_error;
+use crate::permission_errors::explain_error;
+use crate::rooted_path::RootedPath;
 use crate::source::mount::disk::Disk;
 use rustix::fs::FileType;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub enum FileLook {
 /// Looks at a path on this disk. Links are not followed.
 ///
 /// # Errors
-/// What the file system says, except that nothing is there; and [`crate::beneath::LinkInPath`].
+/// What the file system says, except that nothing is there; and [`crate::rooted_path::LinkInPath`].
 pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
     match path.stat() {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {

@@ -2,7 +2,7 @@
 //! that a crash in the middle does not lose it, and so that nobody who watches the folder sees a file come or go: it is
 //! not replaced by a rename.
 
-use crate::crash::{self, Point};
+use crate::crash_points::{self, Point};
 use crate::source::mount::marker;
 use crate::source::mount::marker::EXPLAINED;
 use crate::source::ownership::owner::{MarkerOwner, Owner};
@@ -59,11 +59,11 @@ pub fn write(folder: &Path, id: &str, expected: &MarkerOwner, owner: &Owner) -> 
     }
     let owner = serde_json::to_string(owner)?;
     let new = format!("{id}\n{EXPLAINED}{LABEL}{owner}\n");
-    crash::point(Point::OwnerWriting);
+    crash_points::point(Point::OwnerWriting);
     file.write_all_at(new.as_bytes(), 0)?;
     file.set_len(new.len() as u64)?;
     file.sync_all()?;
-    crash::point(Point::OwnerWritten);
+    crash_points::point(Point::OwnerWritten);
     Ok(if locked { Wrote::Alone } else { Wrote::Unlocked })
 }
 

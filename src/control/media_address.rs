@@ -1,7 +1,7 @@
 //! A path on this machine, or the address of an object, byte for byte, on its way between a command and the daemon.
 
 use crate::domain::path::RelPath;
-use crate::domain::remote::RemoteUrl;
+use crate::domain::remote_url::RemoteUrl;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::fmt;

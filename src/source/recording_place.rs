@@ -1,12 +1,12 @@
 //! Where a job's recording lies, and beside what its outputs go: the one place that knows it.
 
-use crate::beneath::{RootedPath, access_of};
 use crate::config::model::Source;
 use crate::domain::job::Job;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
-use crate::domain::remote::surrogate_hash;
+use crate::domain::remote_url::surrogate_hash;
+use crate::rooted_path::{RootedPath, access_of};
 use crate::source::metadata::bag;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::config::load::read;
     use crate::domain::manifest_row::OutputPlace;
-    use crate::domain::remote::RemoteUrl;
+    use crate::domain::remote_url::RemoteUrl;
 
     fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> ManifestRow {
         let output =

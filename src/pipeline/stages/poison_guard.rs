@@ -14,7 +14,7 @@ use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{JobId, Timestamp};
 use crate::durable_file::{self, Durability};
-use crate::permission::explain_state_at;
+use crate::permission_errors::explain_state_at;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

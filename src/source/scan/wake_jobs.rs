@@ -8,7 +8,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::source::mount::source_mount::{Mount, Storage};
-use crate::source::place::outputs_beside;
+use crate::source::recording_place::outputs_beside;
 use crate::store::contract::{Filter, JobSubset, Store, StoreError};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
