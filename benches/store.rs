@@ -287,7 +287,7 @@ fn memory() -> String {
 
 fn size_of(dir: &Path) -> u64 {
     let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
-    files.filter_map(|file| file.metadata().ok()).filter(|data| data.is_file()).map(|data| data.len()).sum()
+    files.filter_map(|file| file.metadata().ok()).filter(std::fs::Metadata::is_file).map(|data| data.len()).sum()
 }
 
 fn key(n: u64) -> JobKey {

@@ -72,7 +72,6 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// From now on.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let last = (clock.now(), clock.uptime());
         Self { clock, last: Mutex::new(last) }
@@ -108,7 +107,6 @@ impl Clock for Steady {
 /// A wall clock may lag behind the steady one by so much before it counts as set back.
 const SLEWED: Duration = Duration::from_secs(1);
 
-/// The machine's clocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

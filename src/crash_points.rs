@@ -16,7 +16,6 @@ pub enum Point {
     MarkerWritten,
     /// Who works in the folder is about to be written into its marker.
     OwnerWriting,
-    /// It stands there.
     OwnerWritten,
     /// What the folder is known by lies under a temporary name.
     FolderBegun,
@@ -28,7 +27,6 @@ pub enum Point {
     Admitted,
     /// A job is about to be committed at this stage.
     Committing(StageKind),
-    /// It is committed.
     Committed(StageKind),
     /// Parameters lie under a temporary name.
     ParamsBegun,
@@ -84,13 +82,11 @@ pub enum Point {
     Sighted,
     /// The queue is about to be trusted.
     Trusting,
-    /// It is trusted.
     Trusted,
     /// A folder for outputs has its permissions, and not yet its name.
     FolderMade,
     /// A receipt is written, and not yet shown.
     ReceiptBegun,
-    /// It is shown.
     ReceiptNamed,
     /// The service has an upload under its name, but nothing that says whose it is.
     UploadNamed,

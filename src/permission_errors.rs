@@ -42,7 +42,6 @@ pub fn explain_error(error: io::Error, path: &Path) -> io::Error {
     }
 }
 
-/// [`explained`] for `map_err`.
 pub fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| explain_error(error, path)
 }
@@ -55,7 +54,6 @@ pub fn describe_state_error(error: &io::Error, path: &Path) -> String {
     }
 }
 
-/// [`said_state`] for `map_err`.
 pub fn explain_state_at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(&error) => io::Error::new(error.kind(), denied_state(path)),

@@ -29,9 +29,7 @@ pub struct RootedPath {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is a symbolic link, and scribed does not follow links below {}: replace the link by the folder itself", link.display(), root.display())]
 pub struct LinkInPath {
-    /// The link.
     pub link: PathBuf,
-    /// The root.
     pub root: PathBuf,
 }
 
@@ -65,12 +63,10 @@ impl RootedPath {
         }
     }
 
-    /// The trusted part.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The rest.
     pub fn below(&self) -> &Path {
         &self.below
     }

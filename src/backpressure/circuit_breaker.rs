@@ -17,7 +17,6 @@ const REFUSED_IN_A_ROW: u32 = 10;
 /// What may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircuitState {
-    /// Anything.
     Closed,
     /// One trial (a list of one), to see whether the outage is over.
     HalfOpen,

@@ -19,7 +19,6 @@ pub(crate) mod service_gate;
 /// Whether something may be sent to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permit {
-    /// Now.
     Granted,
     /// Not before then.
     WaitUntil(Uptime),

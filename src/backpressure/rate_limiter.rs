@@ -161,12 +161,10 @@ impl RateLimiter {
         limit.held = limit.held.max(until);
     }
 
-    /// See [`RateLimit::held`].
     pub fn held(&self) -> Duration {
         self.limit().held(self.clock.uptime())
     }
 
-    /// See [`RateLimit::rate`].
     pub fn rate(&self) -> f64 {
         self.limit().rate()
     }

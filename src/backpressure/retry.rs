@@ -21,7 +21,6 @@ pub struct RequestRetries {
 /// What a failure says about another try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retryability {
-    /// Of no use.
     No,
     /// After the usual wait, or after the service's `Retry-After` where that is longer.
     After(Option<Duration>),

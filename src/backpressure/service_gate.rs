@@ -60,7 +60,6 @@ pub enum Observation<'a> {
     Ended {
         /// After so long, by the service's own dates.
         took: Duration,
-        /// So much audio.
         audio: Duration,
     },
     /// A request met this.
@@ -69,7 +68,6 @@ pub enum Observation<'a> {
     UploadFailed(&'a Fault),
     /// A create met this.
     CreateFailed {
-        /// What it met.
         fault: &'a Fault,
         /// How many transcriptions ran, this one among them.
         running: usize,
@@ -90,7 +88,6 @@ pub enum GateChange {
 /// How much at once, as far as the service was found to bear it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {
-    /// Uploads.
     pub uploads: usize,
     /// Transcriptions that have not ended.
     pub running: usize,

@@ -28,7 +28,6 @@ use std::time::Duration;
 /// An answer as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAnswer {
-    /// The HTTP status.
     pub status: u16,
     /// `Content-Type`; empty where it had none.
     pub content_type: String,

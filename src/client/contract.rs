@@ -64,7 +64,6 @@ impl CreatePermit {
 /// What a create asks to be transcribed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestAudio {
-    /// What was uploaded.
     Upload(UploadId),
     /// What the service fetches.
     Url(RemoteUrl),
@@ -73,7 +72,6 @@ pub enum RequestAudio {
 /// What a create asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateRequest {
-    /// The audio.
     pub audio: RequestAudio,
     /// The rendered parameters, without `audio_url` and `custom_metadata`.
     pub params: Map<String, Value>,
@@ -90,7 +88,6 @@ pub enum Creation {
     Accepted(TranscriptionId),
     /// There is none, and there will be none: nothing left, or a complete refusal.
     NotAccepted(Fault),
-    /// Nobody knows.
     Unknown(Fault),
 }
 
@@ -101,9 +98,7 @@ pub enum RecordState {
     Pending(String),
     /// The whole answer as it came.
     Done {
-        /// JSON.
         raw: Vec<u8>,
-        /// What was transcribed.
         audio: AudioAmount,
         /// From its acceptance to its end, by the service's own dates.
         took: Option<Duration>,
@@ -116,7 +111,6 @@ pub enum RecordState {
 /// An item of the list, without its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListItem {
-    /// Its id.
     pub id: TranscriptionId,
     /// When it was created, by the service's clock.
     pub created: Option<Timestamp>,
@@ -148,7 +142,6 @@ pub struct UnreadableItem {
 pub struct ListPage {
     /// Those that can be read, in the service's order.
     pub items: Vec<ListItem>,
-    /// The others.
     pub unreadable: Vec<UnreadableItem>,
     /// Whether the service says that more follow.
     pub more: bool,
@@ -157,9 +150,7 @@ pub struct ListPage {
 /// Which of the service's two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
-    /// Of files.
     PreRecorded,
-    /// Of streams.
     Live,
 }
 
@@ -176,9 +167,7 @@ impl ListKind {
 /// An item of a list, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullListItem {
-    /// Its id.
     pub id: TranscriptionId,
-    /// Where it is.
     pub status: Status,
     /// When it was created, by the service's clock.
     pub created: Option<Timestamp>,
@@ -202,7 +191,6 @@ pub struct FullListPage {
 /// How a page of whole items cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageFault {
-    /// As [`ListFault`].
     List(ListFault),
     /// It is longer than is read of an answer: fewer items at a time may be had.
     TooLong(Fault),
@@ -228,7 +216,6 @@ pub enum ListFault {
     Now(Fault),
 }
 
-/// A transcription service.
 #[async_trait::async_trait]
 pub trait Client: Send + Sync {
     /// Whom we speak to.
@@ -257,7 +244,6 @@ pub trait Client: Send + Sync {
     /// Creates, once: no layer below repeats it.
     async fn create(&self, turn: CreatePermit, request: CreateRequest) -> Creation;
 
-    /// Reads a transcription.
     async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault>;
 
     /// Reads a page of the list of pre-recorded transcriptions.

@@ -144,9 +144,7 @@ pub struct ClientOptions {
     pub identity: Identity,
     /// `http` or `https`, host, port and perhaps a path before `/v2`.
     pub base: Url,
-    /// What it shows.
     pub key: ServiceKey,
-    /// Under which header.
     pub key_header: String,
     /// Whose certificates are trusted beside those that the machine trusts.
     pub authorities: Authorities,
@@ -166,55 +164,35 @@ pub enum ClientError {
     /// The address is not one of a service.
     #[error("cannot use `url` of service `{service}`: {why}")]
     Address {
-        /// The service's name.
         service: String,
         /// What is wrong with it.
         why: &'static str,
     },
     /// Not the name of a header.
     #[error("`key_header` of service `{service}` is not the name of an HTTP header: `{header}`")]
-    KeyHeader {
-        /// The service's name.
-        service: String,
-        /// What was given.
-        header: String,
-    },
+    KeyHeader { service: String, header: String },
     /// Not the value of a header.
     #[error(
         "`key` of service `{service}` is empty or has characters that a header cannot contain (a line break at \
          its end?)"
     )]
-    Key {
-        /// The service's name.
-        service: String,
-    },
+    Key { service: String },
     /// Not a rate.
     #[error("`requests_per_second` of service `{service}` must be above 0, not {rate}")]
-    Rate {
-        /// The service's name.
-        service: String,
-        /// What was given.
-        rate: f64,
-    },
+    Rate { service: String, rate: f64 },
     /// Nobody could be trusted.
     #[error(
         "the `url` of service `{service}` is https, but this machine has no CA certificates ({why}): install the \
          package `ca-certificates`, or name a bundle in the environment variable SSL_CERT_FILE"
     )]
     Certificates {
-        /// The service's name.
         service: String,
         /// What the TLS library said.
         why: String,
     },
     /// The HTTP library refuses for another reason.
     #[error("cannot create an HTTP client for service `{service}`: {why}")]
-    Build {
-        /// The service's name.
-        service: String,
-        /// What it said.
-        why: String,
-    },
+    Build { service: String, why: String },
 }
 
 /// A service over HTTP/1.1.
@@ -431,7 +409,7 @@ impl HttpClient {
         match &response {
             Ok(response) => tracing::debug!(%method, path, status = response.status().as_u16(), millis, "answered"),
             Err(lost) => {
-                tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "a request got no answer")
+                tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "a request got no answer");
             }
         }
         Ok(self.whole(response?, most).await)

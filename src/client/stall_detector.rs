@@ -43,7 +43,6 @@ impl StallDetector {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request leaves.
     pub fn begin(&self, upload: Option<Arc<UploadProgress>>) -> WatchedRequest<'_> {
         let now = self.clock.uptime();
         let mut known = self.known();

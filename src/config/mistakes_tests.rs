@@ -283,7 +283,6 @@ fn no_toml() {
     ]));
 }
 
-/// What newcomers write.
 #[test]
 fn newcomers() {
     insta::assert_snapshot!(of_files(&[

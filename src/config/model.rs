@@ -69,7 +69,6 @@ pub struct Config {
 /// A setting that holds, and does nothing that anybody can want.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// In one line.
     pub sentence: String,
     /// With the line of the file and the caret.
     pub report: String,
@@ -89,7 +88,6 @@ impl Config {
         self.services.iter().filter(|(_, service)| matches!(service, ServiceConfig::Embedded(_))).map(|(name, _)| name)
     }
 
-    /// The services elsewhere.
     pub fn hosted_services(&self) -> impl Iterator<Item = (&ServiceName, &Hosted)> {
         self.services.iter().filter_map(|(name, service)| match service {
             ServiceConfig::Hosted(hosted) => Some((name, hosted)),
@@ -98,12 +96,9 @@ impl Config {
     }
 }
 
-/// Who transcribes.
 #[derive(Debug, Clone)]
 pub enum ServiceConfig {
-    /// This program itself.
     Embedded(ServiceTerms),
-    /// Somebody else.
     Hosted(Hosted),
 }
 
@@ -116,7 +111,6 @@ impl ServiceConfig {
     }
 }
 
-/// A service elsewhere.
 #[derive(Debug, Clone)]
 pub struct Hosted {
     /// http or https, without user, query and fragment; its path is the prefix of every endpoint.
@@ -153,7 +147,6 @@ pub struct ServiceTerms {
 /// What is sent of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadMode {
-    /// All of it.
     Original,
     /// Its sound track, where it has more than that.
     Audio,
@@ -221,7 +214,6 @@ pub struct ServeConfig {
     pub key_header: Vec<HeaderName>,
     /// The folder of its uploads and records; absolute.
     pub data: PathBuf,
-    /// What recognises speech.
     pub recogniser: RecogniserConfig,
     /// Bytes of the largest upload that is taken.
     pub upload_limit: u64,
@@ -255,16 +247,13 @@ pub struct ServeConfig {
 /// Who is told of every end of a transcription.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
-    /// http or https.
     pub url: Url,
     /// What the calls are signed with.
     pub secret: Secret,
 }
 
-/// What recognises speech.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecogniserConfig {
-    /// CMU PocketSphinx.
     Pocketsphinx,
 }
 
@@ -354,13 +343,10 @@ pub struct SourceDefaults {
 /// The lists of a source that stands before another one.
 #[derive(Debug, Clone)]
 pub struct EarlierLists {
-    /// The source.
     pub source: SourceName,
     /// Where its folder really lies.
     pub place: PathBuf,
-    /// As [`Manifests::pattern`].
     pub pattern: GlobMatcher,
-    /// As [`Manifests::depth`].
     pub depth: usize,
 }
 
@@ -379,7 +365,6 @@ pub struct BucketConfig {
     pub path_style: bool,
     /// Never [`PlainHttp::Refused`] where `endpoint` is plain http to another machine.
     pub plain_http: PlainHttp,
-    /// As whom.
     pub access: BucketAccess,
     /// How the service gets at its objects.
     pub transfer_mode: BucketReach,
@@ -401,7 +386,6 @@ pub enum BucketAccess {
     Nobody,
     /// As the owner of a key.
     Key {
-        /// Which key.
         id: Secret,
         /// What requests are signed with. Empty where it was not fetched.
         secret: Secret,
@@ -413,7 +397,6 @@ pub enum BucketAccess {
 /// What is done where a subtitle by someone else is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// Nothing.
     Skip,
     /// It is transcribed all the same.
     Transcribe,

@@ -34,7 +34,6 @@ struct Entry {
 /// What the queue knows of a record. The later ones say more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    /// Nothing.
     Unknown,
     /// A file of its content.
     Alike(ComparedJob),
@@ -49,7 +48,6 @@ enum Standing {
 /// A job by its number and its recording.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComparedJob {
-    /// The number.
     pub job: JobId,
     /// Source and path, lossily.
     pub path: String,
@@ -64,7 +62,6 @@ impl ComparedJob {
 /// A record with our token that no job has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stray {
-    /// Its id.
     pub id: TranscriptionId,
     /// When it was created, by the service's clock.
     pub created: Option<Timestamp>,
@@ -79,11 +76,8 @@ pub struct Stray {
 /// A job whose transcription is not on the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Which.
     pub whose: ComparedJob,
-    /// Where it is.
     pub stage: StageKind,
-    /// What it has.
     pub transcription: TranscriptionId,
 }
 
@@ -99,21 +93,16 @@ pub struct Double {
 /// What the two sides come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Which service.
     pub service: ServiceName,
     /// Records with our token.
     pub ours: u64,
-    /// Records without.
     pub without_token: u64,
     /// Records that a job has.
     pub known: u64,
     /// Records that a job had: its file changed, or another round was bought.
     pub earlier: u64,
-    /// By id.
     pub strays: Vec<Stray>,
-    /// By number.
     pub missing: Vec<Missing>,
-    /// By id.
     pub doubles: Vec<Double>,
 }
 

@@ -15,11 +15,8 @@ const NAME: &str = "last-pass.json";
 /// A pass that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastPass {
-    /// When it began.
     pub began: Timestamp,
-    /// When it ended.
     pub ended: Timestamp,
-    /// Its exit code.
     pub exit_code: u8,
     /// The services that it gave up.
     #[serde(default)]

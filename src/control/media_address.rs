@@ -31,7 +31,6 @@ impl MediaAddress {
         Ok(Self(std::path::absolute(path)?))
     }
 
-    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -14,7 +14,6 @@ pub fn scans(handler: &CommandHandler) -> Vec<ScanStatus> {
     handler.mounts.keys().filter_map(|name| scan_of(handler, name)).collect()
 }
 
-/// Of this source.
 pub fn scan_of(handler: &CommandHandler, name: &SourceName) -> Option<ScanStatus> {
     let mount = handler.mounts.get(name).filter(|mount| mount.source().scans_recordings())?;
     let (source, last) = (mount.source(), mount.scans().last());
@@ -31,7 +30,6 @@ pub fn scan_of(handler: &CommandHandler, name: &SourceName) -> Option<ScanStatus
     })
 }
 
-/// What comes next.
 struct Next {
     words: String,
     at: Option<Timestamp>,

@@ -77,10 +77,8 @@ pub use source_rename::renamed_sources;
 /// Why the house does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The embedded service.
     #[error(transparent)]
     Service(#[from] StartError),
     /// The way to the service.
@@ -91,13 +89,7 @@ pub enum DaemonError {
         "cannot listen on {address} for callbacks: {error}; find out which program uses the address, or choose \
          another `listen` in [callback]"
     )]
-    Callback {
-        /// As configured.
-        address: SocketAddr,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// The receiver's certificate.
+    Callback { address: SocketAddr, error: io::Error },
     #[error("cannot use `tls` of [callback]: {0}")]
     Tls(#[from] PairError),
     /// Sources have the names of others: whose jobs are whose cannot be told.
@@ -105,12 +97,7 @@ pub enum DaemonError {
     Names(String),
     /// Something in the state directory.
     #[error("{what}: {error}")]
-    Io {
-        /// What was tried.
-        what: String,
-        /// The system's words.
-        error: io::Error,
-    },
+    Io { what: String, error: io::Error },
 }
 
 /// What is configured, and what was made from it. There is another one after each change of the configuration.
@@ -192,7 +179,6 @@ impl Ground {
 
 /// Everything that runs, put together.
 pub struct Daemon {
-    /// The queue.
     pub store: Arc<dyn Store>,
     /// What moves the jobs: one for each service.
     pub engines: Engines,
@@ -627,7 +613,7 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
 
 /// The longest waits that this configuration knows.
 fn waits(config: &Config) -> LongestWaits {
-    let (terms, sources) = (config.services.values().map(|service| service.terms()), &config.sources);
+    let (terms, sources) = (config.services.values().map(super::config::model::ServiceConfig::terms), &config.sources);
     let of_services = terms.map(|terms| (terms.poll.max, terms.lag));
     let (poll, lag) =
         of_services.fold(Default::default(), |(poll, lag): (Duration, Duration), (p, l)| (poll.max(p), lag.max(l)));

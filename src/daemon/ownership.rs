@@ -20,7 +20,6 @@ const TICK: Duration = Duration::from_secs(10);
 /// How often it is looked whether the state directory is still there.
 const STANDS: Duration = Duration::from_secs(2);
 
-/// What it takes.
 pub(super) struct FolderOwnership {
     installation: Arc<Installation>,
     keeper: JoinHandle<()>,

@@ -26,7 +26,6 @@ pub enum ReloadError {
     /// A way to a service, or the embedded service.
     #[error(transparent)]
     Open(#[from] DaemonError),
-    /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

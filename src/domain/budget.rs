@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 /// Every budget there is. Amounts are milliseconds of billed audio: duration × channels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Of everything together.
     pub all: Allowance,
-    /// Of single sources.
     pub by_source: BTreeMap<SourceName, Allowance>,
 }
 
@@ -21,7 +19,6 @@ pub struct Allowance {
     pub month: Option<u64>,
     /// Since this process was started.
     pub run: Option<u64>,
-    /// Ever.
     pub total: Option<u64>,
 }
 
@@ -35,12 +32,10 @@ pub enum Period {
     Month,
     /// Since this process was started.
     Run,
-    /// Ever.
     Total,
 }
 
 impl Period {
-    /// As in `jobs.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -61,11 +56,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// All time.
     pub const EVER: Self = Self { from: Timestamp(i64::MIN), until: Timestamp(i64::MAX) };
 }
 
-/// An allowance, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLimit {
     /// Of this source; `None`: of everything together.
@@ -74,7 +67,6 @@ pub struct BudgetLimit {
     pub period: Period,
     /// The day or the month that it is; all time for the others.
     pub span: Span,
-    /// How much.
     pub allowed: u64,
 }
 
@@ -96,7 +88,6 @@ impl BudgetLimit {
 /// What is used of a limit. Whoever tells or decides what is spent, reserved or left has it from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Of this.
     pub limit: BudgetLimit,
     /// Spent: as billed, and until that is known as reserved.
     pub spent: u64,
@@ -107,7 +98,6 @@ pub struct Account {
 }
 
 impl Account {
-    /// Spent or reserved.
     pub fn used(&self) -> u64 {
         self.spent.saturating_add(self.reserved)
     }
@@ -165,7 +155,6 @@ pub struct BudgetExceeded {
     pub limit: BudgetLimit,
     /// What is left of it.
     pub left: u64,
-    /// What is needed.
     pub need: u64,
 }
 

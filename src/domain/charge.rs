@@ -18,7 +18,6 @@ pub struct Charge {
     pub service_date: Option<Timestamp>,
     /// When the run began that it was reserved in.
     pub run: Timestamp,
-    /// Of the job.
     pub round: u32,
     /// Where it is bought.
     pub service: ServiceName,

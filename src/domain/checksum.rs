@@ -64,7 +64,6 @@ impl Checksum {
         self.algorithm
     }
 
-    /// Its digits.
     pub fn digits(&self) -> &str {
         &self.digits
     }

@@ -84,9 +84,9 @@ impl Escape {
                 continue;
             }
             if self.is_harmful(c) {
-                escaped.extend(c.escape_default())
+                escaped.extend(c.escape_default());
             } else {
-                escaped.push(c)
+                escaped.push(c);
             }
             rest = &rest[c.len_utf8()..];
         }
@@ -102,7 +102,7 @@ impl Escape {
 fn style(text: &str) -> &str {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return "" };
     let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(codes.len());
-    if codes[end..].starts_with('m') { &text[..text.len() - codes.len() + end + 1] } else { "" }
+    if codes[end..].starts_with('m') { &text[..=(text.len() - codes.len() + end)] } else { "" }
 }
 
 #[cfg(test)]

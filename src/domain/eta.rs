@@ -12,9 +12,7 @@ use std::time::Duration;
 pub struct FileBatch {
     /// Where they come from.
     pub source: SourceName,
-    /// Where they go.
     pub service: ServiceName,
-    /// How many.
     pub files: u64,
     /// How long all of them are.
     pub audio: Duration,

@@ -38,15 +38,9 @@ pub struct Fault {
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// The service refused this file or these parameters (400, 404, 413, 415, 422 …).
-    Refused {
-        /// The HTTP status.
-        status: u16,
-    },
+    Refused { status: u16 },
     /// The service refused our key, or wants money (401, 402, 403).
-    Barred {
-        /// The HTTP status.
-        status: u16,
-    },
+    Barred { status: u16 },
     /// The service asked us to be slower (429).
     Throttled {
         /// Milliseconds from its `Retry-After`, where it sent one that makes sense.
@@ -133,7 +127,6 @@ impl FaultKind {
         }
     }
 
-    /// Every [`FaultKind::name`].
     pub const NAMES: [&str; 24] = [
         "refused",
         "barred",

@@ -53,7 +53,6 @@ impl Acl {
         is_whole.then(|| Self(entries.iter().map(entry).collect()))
     }
 
-    /// The kernel's form.
     pub fn bytes(&self) -> Vec<u8> {
         let entry = |(tag, rights, id): &(u16, u16, u32)| {
             tag.to_le_bytes().into_iter().chain(rights.to_le_bytes()).chain(id.to_le_bytes()).collect::<Vec<u8>>()

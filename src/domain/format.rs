@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub enum Format {
     /// Plain text, an utterance a line.
     Txt,
-    /// SubRip subtitles.
     Srt,
     /// WebVTT subtitles (W3C WebVTT).
     Vtt,

@@ -45,18 +45,14 @@ pub struct QueueFacts {
 /// Jobs that wait for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingJobs {
-    /// How many.
     pub jobs: u64,
-    /// One of them.
     pub one: JobId,
 }
 
 /// A source whose folder is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaySource {
-    /// Which.
     pub source: SourceName,
-    /// Why, in words.
     pub words: String,
     /// Another installation has it, and it is taken over by itself when that one gives no sign of life.
     pub is_passing: bool,
@@ -67,11 +63,8 @@ pub struct AwaySource {
 pub struct Outage {
     /// Which; `None`: all that are needed.
     pub service: Option<ServiceName>,
-    /// Why.
     pub kind: OutageKind,
-    /// In words.
     pub words: String,
-    /// For how long.
     pub lasted: Duration,
     /// A pass gave up waiting for it.
     pub is_given_up: bool,
@@ -93,7 +86,6 @@ pub enum OutageKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Process {
-    /// Nobody.
     #[default]
     Nobody,
     /// A daemon or a pass.
@@ -106,7 +98,6 @@ pub enum Process {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Nothing to do.
     Ok,
     /// Look at it when there is time.
     Warning,
@@ -146,7 +137,6 @@ pub enum PassExit {
 }
 
 impl PassExit {
-    /// The number.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -165,7 +155,6 @@ pub struct Reason {
     pub exit: PassExit,
     /// A short name that does not change, for programs.
     pub kind: &'static str,
-    /// For people.
     pub words: String,
     /// The command that shows more, or ends it.
     pub suggested_command: Option<String>,
@@ -174,7 +163,6 @@ pub struct Reason {
 /// What is wrong with a queue, the worst first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// All reasons.
     pub reasons: Vec<Reason>,
 }
 
@@ -200,7 +188,6 @@ impl Health {
     }
 }
 
-/// Judges a queue.
 pub fn assess(facts: &QueueFacts) -> Health {
     let mut reasons: Vec<Reason> = [failed(facts), incomplete(facts), left_out(facts), stopped(facts), process(facts)]
         .into_iter()

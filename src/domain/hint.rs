@@ -13,12 +13,7 @@ use subtle::ConstantTimeEq as _;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hint {
     /// The one that a job bought in a round.
-    Callback {
-        /// The job.
-        job: JobId,
-        /// Its round.
-        round: u32,
-    },
+    Callback { job: JobId, round: u32 },
     /// The one of this id.
     Webhook(TranscriptionId),
 }

@@ -86,7 +86,6 @@ impl Output {
 /// stands in the stage. Leases and fences belong to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The store's number.
     pub id: JobId,
     /// Its name everywhere else.
     pub key: JobKey,
@@ -94,7 +93,6 @@ pub struct Job {
     pub seen: Stamp,
     /// Counts the attempts to buy a transcription, from 0.
     pub round: u32,
-    /// Where it rests.
     pub stage: Stage,
     /// The earliest next move; `None` when nothing moves it by itself: it has ended, or a person is
     /// asked.

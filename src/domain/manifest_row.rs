@@ -17,7 +17,6 @@ pub struct ManifestRow {
     pub manifest: RelPath,
     /// Its number there as a spreadsheet shows it (the header is 1); of a list of objects from 1.
     pub number: u64,
-    /// What it names.
     pub media: RowMedia,
     /// The template that it names, in place of its source's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +60,6 @@ pub enum RowMedia {
 /// What was seen where the file of a row should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSight {
-    /// It.
     File(Stamp),
     /// Nothing: it is not there yet.
     Nothing,

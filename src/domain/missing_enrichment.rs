@@ -80,7 +80,6 @@ impl Enrichment {
 /// A part of the requested work that a result does not have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MissingPart {
-    /// What was requested.
     pub enrichment: Enrichment,
     /// The target language, of a translation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +90,6 @@ pub struct MissingPart {
 }
 
 impl fmt::Display for MissingPart {
-    /// `diarization`, `translation fr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.language {
             Some(language) => write!(f, "{} {language}", self.enrichment.name()),

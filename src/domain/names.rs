@@ -57,7 +57,6 @@ macro_rules! text_name {
                 Self(text.into())
             }
 
-            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

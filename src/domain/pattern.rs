@@ -4,7 +4,6 @@
 /// The longest pattern, in bytes: no path is longer.
 pub const LONGEST: usize = 4_096;
 
-/// The deepest braces.
 const DEEPEST: usize = 10;
 
 /// Why a pattern is not even tried, in words that stand after "it" or its name.

@@ -5,7 +5,6 @@ use super::zone::Zone;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// When it was given.
@@ -39,9 +38,7 @@ impl Pause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseScope {
-    /// Everything's.
     All,
-    /// One source's.
     Source(SourceName),
 }
 

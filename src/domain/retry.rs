@@ -32,7 +32,6 @@ pub enum RetryDecision {
         /// Used up so far, this one included where it counts.
         attempts: u32,
     },
-    /// It has failed.
     Fail,
     /// It waits for a person.
     Ask,

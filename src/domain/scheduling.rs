@@ -14,12 +14,10 @@ pub enum Lane {
     /// Somebody waits for them: before all others, and some room is kept for them.
     #[default]
     Live,
-    /// They have time.
     Backlog,
 }
 
 impl Lane {
-    /// As in `jobs.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -81,7 +79,6 @@ pub struct SortKey {
     pub bumped: u32,
     /// What is known of its file.
     pub file: PackedKey,
-    /// Its own.
     pub priority: i16,
 }
 
@@ -94,7 +91,6 @@ pub struct PackedKey {
 }
 
 impl PackedKey {
-    /// Nothing is known.
     pub const NONE: Self = Self { written: 0, kib: 0 };
 
     /// Of a file that looks so.
@@ -116,7 +112,6 @@ fn seconds(seconds: i64) -> u32 {
 }
 
 impl SortKey {
-    /// Of a job.
     pub fn of(job: &Job) -> Self {
         Self {
             bumped: job.bumped.map_or(0, |at| seconds(at.0.div_euclid(1000))),

@@ -9,10 +9,7 @@ use std::fmt;
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SentAudio {
     /// The file as it is, all the same.
-    Original {
-        /// In words.
-        why: String,
-    },
+    Original { why: String },
     /// One sound track of it.
     Audio(Box<Track>),
 }
@@ -20,7 +17,6 @@ pub enum SentAudio {
 /// A sound track that was taken out of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
-    /// How, and which.
     #[serde(flatten)]
     pub cut: ExtractedPart,
     /// Whether it has the bytes that it had in the file; else it was coded anew, without loss.
@@ -57,19 +53,12 @@ pub struct ExtractedPart {
 pub enum Codec {
     /// In an M4A.
     Aac,
-    /// By itself.
     Ac3,
-    /// By itself.
     Eac3,
-    /// Without loss.
     Flac,
-    /// By itself.
     Mp2,
-    /// By itself.
     Mp3,
-    /// In an Ogg.
     Opus,
-    /// In an Ogg.
     Vorbis,
 }
 
@@ -91,7 +80,6 @@ impl Codec {
         }
     }
 
-    /// From [`Codec::name`].
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }

@@ -50,46 +50,36 @@ pub enum Stage {
     },
     /// The service has accepted it.
     Submitted {
-        /// What was bought.
         order: PurchaseKey,
         /// The service's id of it.
         transcription: TranscriptionId,
     },
     /// The result is kept here.
     Fetched {
-        /// What was bought.
         order: PurchaseKey,
         /// Under which id the result is kept.
         transcription: TranscriptionId,
-        /// What was transcribed.
         audio: AudioAmount,
     },
     /// Another job is buying the same; its result will be shared.
     Following {
         /// What is being bought.
         order: PurchaseKey,
-        /// By whom.
         owner: JobId,
     },
     /// The outputs lie beside the source. An end.
     Written {
-        /// What was bought.
         order: PurchaseKey,
         /// Under which id the result is kept.
         transcription: TranscriptionId,
-        /// What was transcribed.
         audio: AudioAmount,
     },
     /// Nothing to be done. An end, until the file changes.
-    Skipped {
-        /// The reason.
-        why: Skip,
-    },
+    Skipped { why: Skip },
     /// Given up. An end, until a person revives it or the file changes.
     Failed {
         /// The stage it failed at, which may know of money spent.
         from: Box<Stage>,
-        /// Why.
         fault: Fault,
     },
     /// Given up by a person. An end, until a person revives it or the file becomes another.
@@ -99,7 +89,6 @@ pub enum Stage {
     },
 }
 
-/// How much audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AudioAmount {
     /// Milliseconds; 0 where nobody said.
@@ -129,7 +118,6 @@ impl AudioAmount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AudioAt {
-    /// It was uploaded.
     Upload(UploadedAudio),
     /// It lies elsewhere, and the service fetches it. Its address is the job's to tell when it is created: it
     /// may hold a signature that does not last.
@@ -169,7 +157,6 @@ pub struct Intent {
     pub key: String,
     /// The service's own clock as last heard before.
     pub service_date: Option<Timestamp>,
-    /// Our clock.
     pub sent_at: Timestamp,
 }
 
@@ -205,7 +192,6 @@ impl Skip {
         matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
-    /// For people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
@@ -249,7 +235,6 @@ pub enum JobEvent {
     Settled,
     /// Its parameters are rendered.
     Probed {
-        /// Their hash.
         params: Hash,
         /// The content's, where it was taken early.
         content: Option<Hash>,
@@ -285,16 +270,13 @@ pub enum JobEvent {
     },
     /// The create was answered with an id.
     Created {
-        /// The id.
         transcription: TranscriptionId,
     },
     /// The create was definitely not accepted: refused, never sent, or absent from the list.
     NotAccepted,
     /// A transcription of this order was found at the service.
     Adopted {
-        /// What it bought.
         order: PurchaseKey,
-        /// Its id.
         transcription: TranscriptionId,
         /// The round it was bought in.
         round: u32,
@@ -303,16 +285,13 @@ pub enum JobEvent {
     },
     /// Another job is buying the same.
     Followed {
-        /// What.
         order: PurchaseKey,
-        /// Who.
         owner: JobId,
     },
     /// The one that was followed bought nothing: this job buys.
     TookOver,
     /// The result is kept.
     Fetched {
-        /// What was transcribed.
         audio: AudioAmount,
     },
     /// The kept result is not there any more, or damaged (back door): it is read again.
@@ -332,12 +311,9 @@ pub enum JobEvent {
     },
     /// Nothing to be done.
     Skipped {
-        /// Why.
         why: Skip,
     },
-    /// Given up.
     Failed {
-        /// Why.
         fault: Fault,
     },
     /// A person's order to go on with what has failed or was cancelled, or to read the kept answer of what is written
@@ -369,7 +345,6 @@ pub enum JobEvent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("internal error: a job at stage {stage:?} cannot take the event {event}")]
 pub struct IllegalTransition {
-    /// Where it was.
     pub stage: StageKind,
     /// What it was told.
     pub event: &'static str,
@@ -423,10 +398,10 @@ impl Stage {
                 S::Uploaded { order: PurchaseKey { params, ..order }, audio, upload }
             }
             (S::Probed { .. }, E::Uploaded { order, audio, upload, .. }) => S::Uploaded { order, audio, upload },
-            (S::Uploaded { order, audio, upload }, E::Intended { intent })
-            | (S::Submitting { order, audio, upload, .. }, E::Intended { intent }) => {
-                S::Submitting { order, audio, upload, intent }
-            }
+            (
+                S::Uploaded { order, audio, upload } | S::Submitting { order, audio, upload, .. },
+                E::Intended { intent },
+            ) => S::Submitting { order, audio, upload, intent },
             (S::Submitting { order, .. }, E::Created { transcription }) => S::Submitted { order, transcription },
             (S::Submitted { order, transcription }, E::Fetched { audio }) => S::Fetched { order, transcription, audio },
             (S::Fetched { order, transcription, audio }, E::Written { .. }) => {
@@ -646,33 +621,20 @@ impl Stage {
     }
 }
 
-/// A stage's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageKind {
-    /// See [`Stage::Found`].
     Found,
-    /// See [`Stage::Settled`].
     Settled,
-    /// See [`Stage::Probed`].
     Probed,
-    /// See [`Stage::Uploaded`].
     Uploaded,
-    /// See [`Stage::Submitting`].
     Submitting,
-    /// See [`Stage::Submitted`].
     Submitted,
-    /// See [`Stage::Fetched`].
     Fetched,
-    /// See [`Stage::Following`].
     Following,
-    /// See [`Stage::Written`].
     Written,
-    /// See [`Stage::Skipped`].
     Skipped,
-    /// See [`Stage::Failed`].
     Failed,
-    /// See [`Stage::Cancelled`].
     Cancelled,
 }
 
@@ -693,7 +655,6 @@ impl StageKind {
         Self::Cancelled,
     ];
 
-    /// As [`Stage::is_end`].
     pub fn is_end(self) -> bool {
         matches!(self, Self::Written | Self::Skipped | Self::Failed | Self::Cancelled)
     }
@@ -716,7 +677,6 @@ impl StageKind {
         }
     }
 
-    /// From [`StageKind::name`].
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

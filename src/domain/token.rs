@@ -13,7 +13,6 @@ pub const RESERVED_KEY: &str = "scribed";
 /// share one transcription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PurchaseKey {
-    /// Where.
     pub service: ServiceName,
     /// The hash of the file, whatever was sent of it: a changed `upload` buys nothing again.
     pub content: Hash,
@@ -31,9 +30,7 @@ pub struct Token {
     pub content: Hash,
     /// The hash of the parameters.
     pub params: Hash,
-    /// The job.
     pub job: JobTag,
-    /// Its round.
     pub round: u32,
 }
 

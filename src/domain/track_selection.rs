@@ -125,7 +125,6 @@ impl From<LanguageCode> for String {
     }
 }
 
-/// The shortest code.
 impl fmt::Display for LanguageCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.to_639_1().unwrap_or(self.0.to_639_3()))
@@ -135,7 +134,6 @@ impl fmt::Display for LanguageCode {
 impl ChannelSelection {
     /// As many as a file of sound that is coded without loss holds.
     pub const MOST: usize = 8;
-    /// The highest number.
     pub const HIGHEST: u32 = 64;
 
     /// From 1, in the order in which they are sent.

@@ -1,6 +1,5 @@
 //! What was said: the part of a result that outputs are made from, free of any interface's spelling.
 
-/// One spoken word.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Word {
     /// As displayed. Carries its own leading space where the language writes one, so that an
@@ -17,7 +16,6 @@ pub struct Word {
 /// A stretch of speech by one speaker on one channel, between two pauses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Utterance {
-    /// As displayed, trimmed.
     pub text: String,
     /// Seconds; that of the first word.
     pub start: f64,

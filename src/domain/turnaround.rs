@@ -22,7 +22,6 @@ const LOOKS: [f64; 12] = [0.08, 0.2, 0.31, 0.42, 0.52, 0.62, 0.71, 0.8, 0.87, 0.
 /// What makes one take longer than another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// How much audio.
     pub audio: Duration,
     /// How many of ours were at the service when it was accepted.
     pub concurrent: u32,

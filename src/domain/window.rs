@@ -7,7 +7,6 @@ use std::time::Duration;
 /// One that opens again and again.
 #[derive(Debug, Clone)]
 pub struct Window {
-    /// When it opens.
     pub from: CronLine,
     /// For how long, by a clock that nobody changes: eight hours are eight in a spring night too.
     pub length: Duration,
@@ -21,10 +20,7 @@ pub struct Windows(Vec<Window>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowState {
     /// Until then at least; looked at then, it may be open still.
-    Open {
-        /// When it shuts.
-        until: Timestamp,
-    },
+    Open { until: Timestamp },
     /// Until then.
     Shut {
         /// When it opens; [`NEVER`] if it does not any more.

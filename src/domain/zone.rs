@@ -32,7 +32,6 @@ impl Zone {
         name.parse().map(Self).map_err(|_| suggested(name))
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         self.0.name()
     }

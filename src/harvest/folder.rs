@@ -32,17 +32,13 @@ const NOTES: &str = ".scribed-harvest";
 /// Where the records of one list go.
 #[derive(Clone)]
 pub struct HarvestFolder {
-    /// The folder.
     pub to: PathBuf,
-    /// Whose.
     pub service: ServiceName,
-    /// Which.
     pub kind: ListKind,
     /// What is written of each; of one that ended in error the JSON only.
     pub outputs: Vec<Format>,
     /// The key of the metadata that names them.
     pub name_by: Option<String>,
-    /// For the disk.
     pub syncs: Arc<Syncs>,
 }
 

@@ -28,9 +28,7 @@ const WAITS: Growth = Growth::doubling(Duration::from_secs(1), Duration::from_se
 pub struct Harvester<'a> {
     /// The way to the service.
     pub client: &'a dyn Client,
-    /// Time.
     pub clock: &'a dyn Clock,
-    /// Where to.
     pub folder: HarvestFolder,
     /// What is asked for; its offset and limit are not heeded.
     pub query: ListQuery,
@@ -58,7 +56,6 @@ pub enum RecordOutcome {
     There,
     /// It has not ended: a later run takes it.
     Open,
-    /// In words.
     Failed(String),
 }
 
@@ -71,10 +68,8 @@ pub enum HarvestError {
     /// The service, within the patience.
     #[error("{0}")]
     Service(String),
-    /// The folder.
     #[error("{0}")]
     Disk(String),
-    /// Whoever is told.
     #[error(transparent)]
     Told(#[from] std::io::Error),
 }
@@ -229,7 +224,7 @@ impl Harvester<'_> {
     {
         let tries = RequestRetries { count: u32::MAX, growth: WAITS, jitter: (1.0, 1.0), within: self.patience };
         let waiting = |fault: &Fault| {
-            tracing::warn!(why = fault.words, "the service does not answer; the download continues when it does")
+            tracing::warn!(why = fault.words, "the service does not answer; the download continues when it does");
         };
         let asked = retry(self.clock, tries, retryability, waiting, ask).await;
         asked.map_err(|fault| HarvestError::Service(fault.words))

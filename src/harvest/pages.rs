@@ -40,7 +40,6 @@ enum Probe {
 pub enum NextPage {
     /// It may be asked for.
     More,
-    /// There is none.
     End,
     /// Items may have slipped past unseen: the list must be begun anew.
     Shifted,

@@ -90,7 +90,6 @@ pub enum DecodeError {
     /// ffmpeg stopped giving anything; it was ended.
     #[error("`{program}` gave nothing for {} s and was ended", after.as_secs())]
     TimedOut {
-        /// Which program hung.
         program: &'static str,
         /// How long it was waited for.
         after: Duration,

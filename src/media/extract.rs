@@ -58,7 +58,6 @@ pub struct Sound {
 /// One way to write a sound track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractionMethod {
-    /// In which codec.
     pub codec: Codec,
     /// With the bytes that it has in the file.
     pub copied: bool,
@@ -67,13 +66,11 @@ pub struct ExtractionMethod {
 /// Why a sound track was not taken out.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    /// As with decoding.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// It came to more bytes than there is room for.
     #[error("the audio track is larger than {0} bytes")]
     Larger(u64),
-    /// ffmpeg gave up.
     #[error("ffmpeg could not extract the audio track: {words}")]
     Failed {
         /// The last line of its complaint.

@@ -23,7 +23,6 @@ use std::sync::Arc;
 /// What became of a file that was to take the place of an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
-    /// It has it.
     Done,
     /// What stands there is not ours, and stays. The new file may be without a name now.
     NotOurs,

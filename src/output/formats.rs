@@ -14,13 +14,11 @@ use std::fmt;
 /// All that outputs are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished<'a> {
-    /// What was said.
     pub transcript: &'a Transcript,
     /// The subtitles that the service sent itself; they are preferred to ours.
     pub subtitles: &'a [(Format, String)],
     /// The service's whole answer as it came.
     pub raw: &'a [u8],
-    /// What made it.
     pub made_by: &'a Provenance,
     /// For the subtitles that the service did not send.
     pub layout: Layout,
@@ -29,7 +27,6 @@ pub struct Finished<'a> {
 /// Where an output comes from. Its order is that of the JSON output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provenance {
-    /// `scribed x.y.z`.
     pub program: String,
     /// The service's name in `jobs.toml`.
     pub service: String,

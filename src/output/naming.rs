@@ -21,7 +21,7 @@ pub const CANDIDATES: usize = 100;
 /// most [`LONGEST_NAME`] bytes.
 pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
     let parts = Parts::of(source, rendered);
-    let first = if parts.medium.is_empty() { 1 } else { 0 }; // without one the first two are the same
+    let first = usize::from(parts.medium.is_empty()); // without one the first two are the same
     (first..CANDIDATES).map(move |n| match n {
         0 => parts.name(false, None),
         1 => parts.name(true, None),

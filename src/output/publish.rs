@@ -23,7 +23,6 @@ use std::sync::Arc;
 pub struct PendingOutput<N> {
     /// Names, best first; each a plain file name. The first that is free or ours is taken.
     pub candidates: N,
-    /// The whole content.
     pub bytes: Vec<u8>,
 }
 
@@ -53,7 +52,6 @@ pub struct Placed {
     pub hash: Hash,
 }
 
-/// Where outputs go.
 pub struct Destination<'a> {
     /// The folder, which is there.
     pub folder: &'a RootedPath,
@@ -91,10 +89,7 @@ pub enum PlaceError {
     },
     /// The file system takes shorter names only.
     #[error("the name of {} is too long for its file system; change `name_as` to make it shorter: {RESULT_KEPT}", file.display())]
-    NameTooLong {
-        /// The output.
-        file: PathBuf,
-    },
+    NameTooLong { file: PathBuf },
     /// Files that are not ours stand under every name that was tried.
     #[error("files that scribed did not write have every name for {}; move some of them: {RESULT_KEPT}", file.display())]
     NoFreeName {
@@ -106,7 +101,6 @@ pub enum PlaceError {
     Io {
         /// The output, or the folder when it concerns all.
         file: PathBuf,
-        /// The system's words.
         source: io::Error,
     },
 }
@@ -214,7 +208,6 @@ struct Ready<'a, N> {
 enum Planned<'a, N> {
     /// Nothing: a file that came with the recording stands for it.
     Kept(KeptOutput),
-    /// It is shown.
     Ready(Ready<'a, N>),
 }
 
@@ -232,7 +225,6 @@ enum Found {
     Nothing,
     /// What is wanted there: the open file.
     Same(File),
-    /// By this content.
     Ours(Hash),
     Foreign,
 }

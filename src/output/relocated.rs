@@ -27,7 +27,6 @@ pub fn recording_in_json(bytes: &[u8]) -> Option<OsString> {
 /// What tells which files at a recording's place came there with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocation {
-    /// The recording's name.
     pub recording: OsString,
     /// The folder that it lies in, where that is one of this machine.
     pub folder: Option<RootedPath>,
@@ -39,7 +38,6 @@ pub struct Relocation {
 
 /// What stands under a name.
 pub enum Occupant {
-    /// Nothing.
     Nothing,
     /// Something that is none of ours whatever it holds: a folder, a link, a file of another length.
     Other,
@@ -56,7 +54,6 @@ pub enum Occupant {
 /// An output that need not be written: a file under its name came with the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOutput {
-    /// Its name.
     pub name: OsString,
     /// Of its content; of one that a person has edited, of what it would hold otherwise.
     pub hash: Hash,

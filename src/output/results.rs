@@ -45,19 +45,13 @@ pub enum ResultError {
     /// It is longer than the caller allows.
     #[error("the kept result {} has more than {limit} bytes when decompressed", file.display())]
     TooLarge {
-        /// The file.
         file: PathBuf,
         /// The caller's limit in bytes.
         limit: u64,
     },
     /// The system could not read it.
     #[error("cannot read the kept result {}: {}", file.display(), describe_error(source, file))]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// The system's words.
-        source: io::Error,
-    },
+    Io { file: PathBuf, source: io::Error },
 }
 
 impl Results {

@@ -18,7 +18,6 @@ use std::sync::Arc;
 pub enum TablePiece {
     /// Bytes behind those before.
     Bytes(Vec<u8>),
-    /// It is whole.
     End,
     /// It is given up: nothing appears.
     GivenUp,

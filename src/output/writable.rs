@@ -21,10 +21,7 @@ const SAMPLE: usize = 4096;
 pub enum Unwritable {
     /// It is not there, and is none that scribed makes.
     #[error("the output folder {} does not exist, and scribed does not create folders outside the source: create or mount it", folder.display())]
-    Missing {
-        /// It.
-        folder: PathBuf,
-    },
+    Missing { folder: PathBuf },
     /// This user may not write there.
     #[error("cannot write outputs: {}", denied_message(folder))]
     NoPermission {
@@ -50,7 +47,6 @@ pub enum Unwritable {
     Io {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
-        /// The system's words.
         source: io::Error,
     },
 }

@@ -49,12 +49,10 @@ impl Engines {
         self.shared.changed.notify_one();
     }
 
-    /// See [`Engine::nudge`].
     pub fn nudge(&self) {
         self.each().for_each(|engine| engine.nudge());
     }
 
-    /// See [`Engine::recall`].
     pub fn recall(&self) {
         self.each().for_each(|engine| engine.recall());
     }
@@ -75,7 +73,6 @@ impl Engines {
         futures_util::future::join_all(self.each().map(|engine| async move { engine.turned().await })).await;
     }
 
-    /// See [`Engine::set_intake`].
     pub fn set_intake(&self, open: bool) {
         self.each().for_each(|engine| engine.set_intake(open));
     }

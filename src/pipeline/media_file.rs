@@ -29,9 +29,7 @@ pub enum MediaFile {
         /// What it lies on.
         disk: Disk,
     },
-    /// In a bucket.
     Object {
-        /// It.
         bucket: Arc<Bucket>,
         /// Below its prefix.
         path: RelPath,

@@ -124,10 +124,7 @@ pub enum StartError {
     NoKey,
     /// A header cannot have this name, or none is named.
     #[error("`{name}` is not a valid name for the header with the key")]
-    BadHeader {
-        /// As configured.
-        name: String,
-    },
+    BadHeader { name: String },
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreOpenError),
@@ -142,12 +139,7 @@ pub enum StartError {
     Tls(#[from] PairError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// As configured.
-        address: SocketAddr,
-        /// The system's words.
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
 }
 
 /// Starts the service. It runs until it is shut down, or dropped.
@@ -279,7 +271,6 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
 /// The service while it runs. Dropped, it stops at once; what was accepted is taken up at the next
 /// start.
 pub struct RunningService {
-    /// Where it listens.
     pub address: SocketAddr,
     /// `https` where it has a certificate, else `http`.
     pub scheme: &'static str,

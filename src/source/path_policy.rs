@@ -60,21 +60,18 @@ pub enum PathHold {
     Outside {
         /// What it is for: a file, or outputs.
         what: PathUse,
-        /// The folder.
         folder: PathBuf,
     },
     /// A link below a root leads to it.
     Linked {
         /// What it is for: a file, or outputs.
         what: PathUse,
-        /// The link.
         link: PathBuf,
     },
     /// What stands on the way to it cannot be told now.
     Unknown {
         /// What cannot be looked at.
         at: PathBuf,
-        /// Why.
         why: String,
     },
     /// It lies in the folder of this source, which is `local_only`, and would go elsewhere.
@@ -84,7 +81,6 @@ pub enum PathHold {
 /// What a path is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
-    /// A recording.
     File,
     /// The outputs of one.
     Outputs,

@@ -27,9 +27,7 @@ pub fn open(disk: &MemoryDisk) -> Result<QueueStore, StoreError> {
 /// What a [`MemoryDisk`] holds. Public so that a simulation can lose a part of it.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
-    /// Jobs by number.
     pub jobs: BTreeMap<JobId, Job>,
-    /// What was bought.
     pub bought: BTreeMap<PurchaseKey, KnownPurchase>,
     /// Whether anything was sighted.
     pub sightings: bool,
@@ -37,7 +35,6 @@ pub struct Contents {
     pub trusted: BTreeSet<ServiceName>,
     /// The orders that nothing new is uploaded or submitted.
     pub pauses: Pauses,
-    /// The history.
     pub notes: Vec<HistoryEntry>,
 }
 
@@ -92,7 +89,6 @@ impl MemoryDisk {
         inner.since_barrier.clear();
     }
 
-    /// Everything it holds.
     pub fn contents(&self) -> Contents {
         self.inner().now.clone()
     }

@@ -30,14 +30,12 @@ const LONGEST_NAME: usize = 1_000;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SplitRecord {
     value: Map<String, Value>,
-    /// By field.
     pub files: BTreeMap<String, Hash>,
 }
 
 /// A field that is to become a file.
 pub struct SplitField {
     field: String,
-    /// Its value.
     pub json: Vec<u8>,
 }
 

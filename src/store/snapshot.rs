@@ -32,7 +32,6 @@ impl SnapshotFolder {
         Ok(Self { room, _held: held })
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         self.room.path()
     }

@@ -19,7 +19,6 @@ use tokio_rustls::rustls::{Error as TlsError, InconsistentKeys, ServerConfig};
 pub struct PairFiles {
     /// The certificate, and behind it those of the authorities in between.
     pub cert: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
@@ -39,28 +38,17 @@ pub struct Pair {
 pub enum PairError {
     /// A file is missing or closed to this user.
     #[error("cannot read {}: {}", path.display(), describe_error(error, path))]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
+    Unreadable { path: PathBuf, error: io::Error },
     /// A file is not what it should be.
     #[error("{} {why}", path.display())]
     Wrong {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
     /// Both are good, and not of each other.
     #[error("the private key in {} does not belong to the certificate in {}", key.display(), cert.display())]
-    Mismatch {
-        /// The certificate's file.
-        cert: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-    },
+    Mismatch { cert: PathBuf, key: PathBuf },
 }
 
 /// Longer files are no certificates.

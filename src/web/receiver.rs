@@ -72,7 +72,6 @@ struct Receiver {
 
 /// The receiver while it listens. Dropped, it stops at once.
 pub struct CallbackListener {
-    /// What came in.
     pub counts: Arc<ReceiverCounts>,
     tls: Option<Arc<ListenerTls>>,
     closing: CancellationToken,

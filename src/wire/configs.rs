@@ -188,7 +188,6 @@ pub struct TranslationConfig {
     /// True where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_adaptation: Option<bool>,
-    /// Free text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// False where absent.
@@ -196,7 +195,6 @@ pub struct TranslationConfig {
     pub informal: Option<bool>,
 }
 
-/// A translation model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -272,7 +270,6 @@ pub enum RedactionMark {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CodeSwitchingConfig {
-    /// Codes of `LANGUAGES`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub languages: Option<Vec<String>>,
 }
@@ -281,7 +278,6 @@ pub struct CodeSwitchingConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StructuredDataExtractionConfig {
-    /// What to extract.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
 }

@@ -10,7 +10,6 @@ pub const CREATED: &str = "transcription.created";
 /// The body of a callback or of a webhook call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookEvent {
-    /// Such as `transcription.success`.
     pub event: String,
     /// The transcription's id, in a callback.
     #[serde(default, skip_serializing_if = "Option::is_none")]

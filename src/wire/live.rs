@@ -16,7 +16,6 @@ pub struct Live {
     pub id: String,
     /// When it was created.
     pub created: Timestamp,
-    /// Where it is.
     pub status: Status,
     /// As it was given when the session began.
     pub metadata: Option<Value>,

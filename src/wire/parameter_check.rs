@@ -49,7 +49,6 @@ pub enum FieldError {
     Value,
 }
 
-/// Who reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Before sending: an unknown key is a complaint, `audio_url` may come later.
@@ -125,7 +124,7 @@ impl Walk {
         }
         match (kind, value) {
             (FieldKind::Object(fields) | FieldKind::TextOr(fields), Value::Object(map)) => {
-                self.object(path, fields, map)
+                self.object(path, fields, map);
             }
             (FieldKind::List(_, of), Value::Array(list)) => {
                 for (number, element) in list.iter().enumerate() {
@@ -220,10 +219,10 @@ fn for_each_field(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &m
             }
         }
         (FieldKind::List(_, of), Value::Array(list)) => {
-            list.iter_mut().for_each(|inner| for_each_field(of, inner, change))
+            list.iter_mut().for_each(|inner| for_each_field(of, inner, change));
         }
         (FieldKind::Dictionary(of), Value::Object(map)) => {
-            map.values_mut().for_each(|inner| for_each_field(of, inner, change))
+            map.values_mut().for_each(|inner| for_each_field(of, inner, change));
         }
         _ => {}
     }

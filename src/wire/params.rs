@@ -116,7 +116,6 @@ pub struct Params {
     pub languages_guidance: Option<Vec<String>>,
 }
 
-/// What was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedParams {
     /// The parameters, all within bounds.

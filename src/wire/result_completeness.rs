@@ -28,7 +28,6 @@ pub struct Delivered {
 /// What is looked at of the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Speech {
-    /// Something was said.
     has_text: bool,
     has_utterances: bool,
     has_speakers: bool,
@@ -41,12 +40,9 @@ struct Envelope {
     is_there: bool,
     success: Option<bool>,
     is_empty: Option<bool>,
-    /// Why it failed.
     error: Option<String>,
     has_payload: bool,
-    /// Of a translation.
     languages: Vec<String>,
-    /// Of a translation.
     has_text: bool,
     /// The elements of its results.
     parts: Vec<Envelope>,
@@ -199,7 +195,6 @@ trait Fields<'de> {
         Ok(list.next_element::<IgnoredAny>()?.map(drop))
     }
 
-    /// What is neither.
     fn scalar(&mut self, _plain: Plain<'_>) {}
 
     /// An object or a list begins.

@@ -12,7 +12,6 @@ use std::fmt;
 pub struct ResultOut<'a> {
     /// How much audio, how long it took, what is billed.
     pub metadata: ResultMetadata,
-    /// What was said.
     pub transcription: TranscriptionOut<'a>,
     /// What else was asked for.
     #[serde(flatten)]
@@ -64,7 +63,6 @@ pub struct TranslatedOut<'a> {
 /// Subtitles in one format (`Subtitles`).
 #[derive(Serialize, Clone)]
 pub struct SubtitlesOut<'a> {
-    /// `srt` or `vtt`.
     pub format: &'static str,
     /// The whole file's text, made when it is written.
     #[serde(serialize_with = "serialize_lazily")]
@@ -115,7 +113,6 @@ impl Serialize for Utterances<'_> {
     }
 }
 
-/// As `WireUtterance`.
 #[derive(Serialize)]
 struct UtteranceOut<'a> {
     start: f64,
@@ -153,7 +150,6 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// As `WireWord`.
 #[derive(Serialize)]
 struct WordOut<'a> {
     word: &'a str,

@@ -88,7 +88,6 @@ impl<'u, const N: usize> Fields<'u, N> {
         value.unwrap_or_default()
     }
 
-    /// Nothing more comes.
     fn finish(self) {
         let unread = self.names.iter().zip(self.is_read).filter(|(_, is_read)| !is_read);
         unread.for_each(|(name, _)| self.usage.unreadable_fields(name));
@@ -123,24 +122,20 @@ impl<'de> Deserialize<'de> for ReadTranscript {
 trait Reads<'de>: Sized {
     type Value;
 
-    /// An object.
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Self::Value>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    /// A list.
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Self::Value>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    /// A text.
     fn text(self, _text: &str) -> Option<Self::Value> {
         None
     }
 
-    /// A number.
     fn number(self, _number: f64) -> Option<Self::Value> {
         None
     }

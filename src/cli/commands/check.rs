@@ -57,7 +57,6 @@ impl CheckResult {
     }
 }
 
-/// How it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grade {
     Good,

@@ -26,7 +26,7 @@ pub fn own_folders(config: &Config, serves: bool) -> Vec<(&'static str, std::pat
     let spool = config.state.join("spool");
     let spools =
         config.services.values().any(|service| service.terms().upload == crate::config::model::UploadMode::Audio)
-            || config.sources.iter().any(|source| source.has_track_selection());
+            || config.sources.iter().any(crate::config::model::Source::has_track_selection);
     let mut all = vec![("state", config.state.clone(), None)];
     if spools {
         all.push(("spool", spool, Some(config.spool)));

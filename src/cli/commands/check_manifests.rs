@@ -18,11 +18,9 @@ const NAMED: usize = 10;
 
 /// What was found of one list.
 pub struct ManifestReport {
-    /// `manifest lists/may.csv`.
     pub what: String,
     /// Whether nobody has to do anything about it.
     pub is_good: bool,
-    /// In a sentence.
     pub words: String,
 }
 

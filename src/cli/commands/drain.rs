@@ -47,7 +47,6 @@ pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError
 /// What is not written yet of what was submitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Left {
-    /// On its way.
     moving: u64,
     /// Waits for a person, or is stuck.
     asks: u64,
@@ -131,7 +130,7 @@ fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
              retry` or `scribed cancel` ends them"
         ))?,
         Left { moving, .. } if stopped => {
-            context.print_line(&format!("stopped waiting; {moving} have not ended yet"))?
+            context.print_line(&format!("stopped waiting; {moving} have not ended yet"))?;
         }
         Left { moving, .. } => {
             context.print_line(&format!("{moving} have not ended yet; `scribed jobs` shows the reasons"))?;

@@ -109,7 +109,7 @@ impl Sum {
         let HarvestedRecord { id, status, became } = gathered;
         let mut object = json!({
             "service": service, "kind": kind.name(), "id": id,
-            "status": status.as_ref().map(|status| status.as_str()), "outputs": [], "error": null,
+            "status": status.as_ref().map(crate::wire::record::Status::as_str), "outputs": [], "error": null,
         });
         let shown = id.as_deref().unwrap_or("?");
         let state = match became {

@@ -29,7 +29,6 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Counts a file.
     pub fn add(&mut self, size: u64) {
         self.all.push(size);
     }
@@ -49,9 +48,7 @@ impl Sizes {
 /// A recording that would be sent.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Its name.
     pub key: JobKey,
-    /// Its state.
     pub stamp: Stamp,
     /// Why it would be sent.
     pub forecast: Forecast,

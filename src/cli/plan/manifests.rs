@@ -16,7 +16,6 @@ const SHOWN: usize = 20;
 /// What the rows of one manifest come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestTotals {
-    /// Its source.
     pub source: SourceName,
     /// It, below its source's folder.
     pub manifest: RelPath,
@@ -24,7 +23,6 @@ pub struct ManifestTotals {
     pub problem: Option<String>,
     /// How it is written.
     pub encoding: Encoding,
-    /// All rows.
     pub rows: u64,
     /// Those that order nothing, for what is wrong with them.
     pub wrong: u64,

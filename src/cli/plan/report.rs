@@ -136,7 +136,6 @@ impl PlanReport {
         self.parts.entry(part).or_default().add(&one);
     }
 
-    /// All parts together.
     pub fn sent(&self) -> PlannedUpload {
         self.parts.values().fold(PlannedUpload::default(), |mut all, part| {
             all.add(part);

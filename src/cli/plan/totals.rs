@@ -12,7 +12,6 @@ pub struct PlanPart {
     pub source: SourceName,
     /// The parameters' name in `jobs.toml`; empty for the service's defaults.
     pub template: String,
-    /// Where they go.
     pub service: ServiceName,
 }
 
@@ -24,7 +23,6 @@ impl PlanPart {
         Self { source: name, template: row.and_then(|row| row.template.clone()).unwrap_or_else(own), service }
     }
 
-    /// For people.
     pub fn name(&self) -> String {
         let under = if self.template.is_empty() { String::new() } else { format!(" ({})", self.template) };
         format!("{}{under}", self.source)
@@ -43,7 +41,6 @@ impl PlanPart {
 /// What would be sent of a part.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlannedUpload {
-    /// Files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -66,7 +63,6 @@ pub struct PlannedUpload {
 }
 
 impl PlannedUpload {
-    /// These and those.
     pub fn add(&mut self, more: &Self) {
         let price = self.price.zip(more.price).map(|(one, more)| one + more);
         *self = Self {
@@ -91,7 +87,6 @@ impl PlannedUpload {
         Some((each(self.audio)?, each(self.billed)?))
     }
 
-    /// For machines.
     pub fn object(&self) -> Value {
         json!({
             "files": self.files, "bytes": self.bytes, "audio_seconds": seconds(self.audio),
@@ -101,7 +96,6 @@ impl PlannedUpload {
     }
 }
 
-/// For machines.
 pub fn seconds(millis: u64) -> f64 {
     millis as f64 / 1e3
 }

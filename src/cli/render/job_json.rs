@@ -48,7 +48,6 @@ pub fn row(job: &Job) -> Value {
     row
 }
 
-/// What [`csv_row`] holds.
 pub const CSV_HEADER: [&str; 14] = [
     "id",
     "source",

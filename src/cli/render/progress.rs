@@ -35,7 +35,6 @@ pub struct PassProgress {
     pub scanning: bool,
 }
 
-/// The display.
 #[derive(Clone)]
 pub struct ProgressDisplay {
     bar: ProgressBar,

@@ -82,11 +82,9 @@ pub fn truncate(text: &str, columns: usize) -> String {
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStyle {
-    /// For people.
     Plain,
     /// For people, in colours: what is logged is escaped by [`write_field`] before the colours are added.
     Styled,
-    /// For machines.
     Json,
 }
 

@@ -44,7 +44,6 @@ pub async fn for_each_selected(
 /// What came of them so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchResult {
-    /// Carried out.
     pub done: u64,
     /// Refused: it makes no sense as things stand.
     pub declined: u64,

@@ -222,9 +222,9 @@ fn not_understood(error: &clap::Error) -> ExitCode {
     let is_styled = is_seen && harmless.is_some() && std::env::var_os("NO_COLOR").is_none();
     let text = if is_styled { shown.render().ansi().to_string() } else { shown.render().to_string() };
     if shown.use_stderr() {
-        terminal::print_error_text(&text)
+        terminal::print_error_text(&text);
     } else {
-        terminal::print_text(&text)
+        terminal::print_text(&text);
     }
     let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     let is_plugin = ["status", "--check"].iter().all(|word| typed.iter().any(|typed| typed == word));

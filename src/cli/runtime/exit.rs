@@ -16,10 +16,8 @@ pub const BUG: u8 = 70;
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The configuration.
     #[error(transparent)]
     Config(#[from] Problems),
-    /// What was typed.
     #[error("{0}")]
     Usage(String),
     /// The same, in more than one line: what others wrote in it is escaped already.
@@ -28,10 +26,8 @@ pub enum CommandError {
     /// What was asked for makes no sense as things stand.
     #[error("{0}")]
     Declined(String),
-    /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The service.
     #[error("{0}")]
     Service(String),
     /// Standard output, a file.

@@ -21,9 +21,7 @@ const ATTEMPTS: u32 = 10;
 
 /// Who carries requests out.
 pub enum QueueAccess {
-    /// The daemon.
     Daemon(DaemonClient),
-    /// This process.
     Here(Box<CommandHandler>),
 }
 
@@ -144,7 +142,6 @@ pub async fn retry_while_locked<T, E: Into<CommandError>>(
 
 /// Who answers for the queue.
 pub enum QueueHolder<T> {
-    /// The daemon.
     Daemon(DaemonClient),
     /// What was opened here.
     Here(T),

@@ -179,7 +179,7 @@ impl KeyReload {
                 answer.words.push(format!("cannot use the new certificate; the previous one stays in use: {why}"));
             }
             Some(CertificateCheck::Taken) => {
-                answer.words.push("the service uses a new certificate from now on".to_owned())
+                answer.words.push("the service uses a new certificate from now on".to_owned());
             }
             Some(CertificateCheck::Same) => answer.words.push("the certificate is unchanged".to_owned()),
             None => {}

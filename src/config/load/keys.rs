@@ -10,7 +10,6 @@ use toml::de::{DeTable, DeValue};
 /// A key and what stands under it.
 #[derive(Debug)]
 pub struct ConfigKey {
-    /// As written.
     pub name: &'static str,
     /// What stands under it.
     pub holds: Holds,
@@ -37,7 +36,6 @@ pub enum Holds {
     NamedTables(&'static [ConfigKey]),
 }
 
-/// The whole file.
 pub const FILE: &[ConfigKey] = &[
     value("timezone"),
     table("state", &[value("store"), value("spool")]),

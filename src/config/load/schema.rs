@@ -139,7 +139,7 @@ impl Manual {
             match value.get_ref() {
                 DeValue::Table(under) => self.table(text, under, &inner),
                 DeValue::Array(list) => {
-                    for element in list.iter() {
+                    for element in list {
                         if let DeValue::Table(under) = element.get_ref() {
                             self.table(text, under, &inner);
                         }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
-    /// Some text.
     Text,
     /// `true` or `false`.
     Flag,

@@ -13,7 +13,6 @@ use toml::de::{DeTable, DeValue};
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub struct Spot<T> {
-    /// The value.
     pub value: T,
     /// Its bytes in the file.
     pub span: Range<usize>,
@@ -28,7 +27,6 @@ pub struct ValueError {
     pub fix: String,
 }
 
-/// Makes a [`ValueError`].
 pub fn refusal(why: impl Into<String>, fix: impl Into<String>) -> ValueError {
     ValueError { why: why.into(), fix: fix.into() }
 }
@@ -49,7 +47,6 @@ pub struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The whole file.
     pub fn of_file(top: &'a DeTable<'a>, found: &'a ProblemList) -> Self {
         Self { path: String::new(), span: 0..0, table: Some(top), found }
     }
@@ -144,7 +141,7 @@ impl<'a> Section<'a> {
             return None;
         };
         let mut values = Vec::new();
-        for element in list.iter() {
+        for element in list {
             match read(element.get_ref()) {
                 Ok(value) => values.push(Spot { value, span: element.span() }),
                 Err(refusal) => self.report_value(key, element.span(), refusal),
@@ -171,7 +168,6 @@ impl<'a> Section<'a> {
         !self.found.borrow().iter().any(|problem| begins.iter().any(|name| problem.what.starts_with(name)))
     }
 
-    /// Tells any problem.
     pub fn report(&self, problem: Problem) {
         self.found.borrow_mut().push(problem);
     }

@@ -19,7 +19,6 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The folder of a source.
 #[derive(Debug, Clone)]
 pub struct SourceFolder {
-    /// The source.
     pub source: SourceName,
     /// Absolute.
     pub folder: PathBuf,

@@ -11,7 +11,6 @@ use std::path::{Component, Path, PathBuf};
 pub struct FileId {
     /// Of the file system.
     pub device: u64,
-    /// Within it.
     pub inode: u64,
 }
 
@@ -66,13 +65,11 @@ pub struct PathRules<'r> {
 /// What stands at a path, links not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathEntry {
-    /// A folder.
     Folder(FileId),
     /// A symbolic link, wherever it leads.
     Link,
     /// A file or whatever else.
     Other,
-    /// Nothing.
     Nothing,
     /// It cannot be told, for this reason.
     Unknown(String),
@@ -84,20 +81,13 @@ pub enum Located {
     /// It lies below a root, and no link leads to it from there.
     Below(Below),
     /// It lies below none; nothing there was looked at.
-    Outside {
-        /// It.
-        folder: PathBuf,
-    },
+    Outside { folder: PathBuf },
     /// It lies below a root, and behind this link: that is not followed.
-    Linked {
-        /// The link.
-        link: PathBuf,
-    },
+    Linked { link: PathBuf },
     /// It lies below a root, and what stands on the way there cannot be told now.
     Unknown {
         /// What cannot be looked at.
         at: PathBuf,
-        /// Why.
         why: String,
     },
     /// It is scribed's own, or lies in what is.

@@ -7,12 +7,10 @@ use crate::domain::time_of_day::{TimeOfDay, range};
 use crate::domain::zone::Zone;
 use std::time::Duration;
 
-/// When.
 #[derive(Debug, Clone)]
 pub enum Schedule {
     /// So long after the last time was over.
     Every(Duration),
-    /// At these moments.
     At(CronLine),
 }
 

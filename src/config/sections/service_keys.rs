@@ -18,7 +18,6 @@ use toml::de::{DeTable, DeValue};
 /// The configured keys: where they are, and what was found there.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceKeys {
-    /// Where they are.
     pub places: KeyLocations,
     /// What was found when the configuration was read; empty where secrets were left where they are.
     pub found: Vec<FoundKey>,
@@ -33,11 +32,9 @@ pub struct ServiceKeys {
 pub struct FoundKey {
     /// `None` in a list of keys.
     pub name: Option<String>,
-    /// The key.
     pub secret: Secret,
 }
 
-/// Where keys are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyLocations {
     /// The folder that relative paths are taken from.
@@ -65,14 +62,12 @@ pub struct LocatedKeys {
     pub name: Option<String>,
     /// Where it is, for people.
     pub place: String,
-    /// What is there.
     pub state: KeyState,
 }
 
 /// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
-    /// These keys.
     Keys(Vec<Secret>),
     /// None: whoever had one from here is refused.
     Refused(String),
@@ -234,7 +229,6 @@ pub struct LastKnown {
 /// The keys that are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// These.
     pub keys: Vec<FoundKey>,
     /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
     pub remarks: Vec<String>,

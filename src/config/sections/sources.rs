@@ -52,7 +52,7 @@ struct Draft {
 impl Reader<'_> {
     pub(crate) fn sources(&self, file: &Section<'_>, known: &SourceContext<'_>) -> Vec<Source> {
         let sections = file.sections("source");
-        let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
+        let written = file.table().and_then(|table| table.get("source")).map(toml::Spanned::get_ref);
         // Of another form than [[source]] is told by `keys`.
         let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
         if is_none && self.options.sources {

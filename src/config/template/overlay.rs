@@ -20,7 +20,6 @@ pub struct Overlay {
     pub track: Option<TrackChoice>,
     /// The channels of it that are sent.
     pub channels: Option<ChannelSelection>,
-    /// What is written.
     pub outputs: Option<Vec<Format>>,
     /// Higher ones come first.
     pub priority: Option<i16>,
@@ -60,7 +59,6 @@ impl Overlay {
         merge_map(&mut self.parameters, &parameters);
     }
 
-    /// Request parameters.
     pub fn merge_parameters(&mut self, parameters: Map<String, Value>, line: usize) {
         note("", &Value::Object(parameters.clone()), line, &mut self.lines);
         merge_map(&mut self.parameters, &parameters);

@@ -105,7 +105,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
             match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
                 Ok(()) => self.try_samples(path),
                 Err(error) => {
-                    self.report_value(path, refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_FIX))
+                    self.report_value(path, refusal(format!("cannot be parsed: {}", explain(&error)), PARSE_FIX));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
                 );
             }
             FieldError::Value => {
-                self.report_value(&complaint.field, refusal(shorten_complaint(complaint), self.value_fix(complaint)))
+                self.report_value(&complaint.field, refusal(shorten_complaint(complaint), self.value_fix(complaint)));
             }
         }
     }
@@ -211,8 +211,8 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         let mut steps = path.split('.');
         let first = self.section.table()?.get(steps.next()?)?.get_ref();
         let found = steps.try_fold(first, |value, step| match step.parse::<usize>() {
-            Ok(number) => value.get(number).map(|inner| inner.get_ref()),
-            Err(_) => value.get(step).map(|inner| inner.get_ref()),
+            Ok(number) => value.get(number).map(toml::Spanned::get_ref),
+            Err(_) => value.get(step).map(toml::Spanned::get_ref),
         });
         found?.as_str().map(str::to_owned)
     }

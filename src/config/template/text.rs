@@ -45,7 +45,6 @@ impl RenderedTemplate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("template `{template}`: {}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct RenderProblem {
-    /// The template's name.
     pub template: String,
     /// Never empty.
     pub errors: Vec<RenderWrong>,
@@ -58,7 +57,6 @@ pub struct RenderWrong {
     pub from: Option<String>,
     /// Its line there, from 1; 0 where it is not in the file.
     pub line: usize,
-    /// Its dotted path.
     pub key: String,
     /// What is wrong, with what was rendered.
     pub what: String,

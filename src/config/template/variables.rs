@@ -102,7 +102,6 @@ pub(crate) struct TemplateScope {
 
 /// A source, as far as templates hang on it.
 pub(crate) struct TemplateUser {
-    /// As in messages.
     pub source: String,
     /// The template that it names.
     pub template: Option<String>,

@@ -21,7 +21,7 @@ pub async fn pause(
     match whose {
         PauseScope::All => tracing::info!("a person paused the queue: scribed uploads and submits nothing new"),
         PauseScope::Source(source) => {
-            tracing::info!(%source, "a person paused a source: scribed uploads and submits nothing new of it")
+            tracing::info!(%source, "a person paused a source: scribed uploads and submits nothing new of it");
         }
     }
     handler.wake_engines();
@@ -54,6 +54,6 @@ fn check(handler: &CommandHandler, whose: &PauseScope) -> Result<(), CommandRefu
     if handler.mounts.contains_key(source) {
         return Ok(());
     }
-    let known: Vec<&str> = handler.mounts.keys().map(|name| name.as_str()).collect();
+    let known: Vec<&str> = handler.mounts.keys().map(crate::domain::names::SourceName::as_str).collect();
     Err(CommandRefusal::Usage(format!("there is no source {source}; the sources are {}", known.join(", "))))
 }

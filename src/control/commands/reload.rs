@@ -36,7 +36,6 @@ impl LatestHandler {
         Self(Arc::new(Mutex::new(Arc::new(handler))))
     }
 
-    /// Those of now.
     pub fn get(&self) -> Arc<CommandHandler> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

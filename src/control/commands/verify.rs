@@ -91,7 +91,7 @@ async fn of_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<Veri
         Presence::Gone if missing.len() == job.outputs.len() => return Ok(VerifiedJob { is_gone: true, ..verified }),
         Presence::Unknown(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
         Presence::There | Presence::Gone if repair => {
-            verified.problem = restored(handler, mount, &job, &missing).await.err()
+            verified.problem = restored(handler, mount, &job, &missing).await.err();
         }
         Presence::There | Presence::Gone => {}
     }

@@ -9,10 +9,8 @@ use crate::domain::zone::Zone;
 use crate::wire::timestamps;
 use serde_json::{Value, json};
 
-/// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
-    /// In words.
     pub text: String,
     /// The moment, where it is known; never a past one.
     pub at: Option<Timestamp>,

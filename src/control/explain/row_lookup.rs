@@ -22,7 +22,6 @@ const NOT_YET: &str = "scribed has not read its current content yet";
 pub struct Ordered {
     /// The source of its manifest.
     pub source: SourceName,
-    /// It.
     pub row: NamingRow,
     /// The job that it has, as far as it was taken in as it is.
     pub job: Option<Job>,

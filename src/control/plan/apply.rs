@@ -30,7 +30,6 @@ const PORTION: usize = 256;
 pub struct LeftOut {
     /// Which, and why; at most [`NAMED`].
     pub files: Vec<(JobKey, String)>,
-    /// How many.
     pub count: u64,
     /// Sources whose folders are away, in words.
     pub away: BTreeMap<SourceName, String>,
@@ -48,17 +47,14 @@ impl LeftOut {
 /// Why a plan is not carried out to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// The sources that are lists, and what works with them while a plan is carried out.
 pub struct PlanManifests<'l> {
-    /// They.
     pub lists: &'l [Arc<SourceManifests>],
     /// With what the plan chose.
     pub context: PassContext<'l>,

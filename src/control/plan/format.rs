@@ -34,10 +34,8 @@ struct Head {
 /// A file that would be sent, in the state in which it was planned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
-    /// Its name.
     #[serde(flatten)]
     pub key: JobKey,
-    /// Its state.
     pub stamp: Stamp,
     /// Why it would be sent: `new`, `changed`, `on its way`, `copy`.
     pub what: String,
@@ -63,20 +61,11 @@ struct Tail {
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The file.
     #[error("the plan {} cannot be {what}: {}", file.display(), describe_error(error, file))]
-    Io {
-        /// Which.
-        file: PathBuf,
-        /// "read" or "written".
-        what: &'static str,
-        /// The system's words.
-        error: io::Error,
-    },
+    Io { file: PathBuf, what: &'static str, error: io::Error },
     /// It is no plan, or not all of one.
     #[error("{} {what}: save the plan again with `scribed plan --save`; nothing was started", file.display())]
     Broken {
-        /// Which.
         file: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -84,7 +73,6 @@ pub enum PlanError {
     /// It was made for something else.
     #[error("the plan {} {what}; nothing was started", file.display())]
     Foreign {
-        /// Which.
         file: PathBuf,
         /// How it is another's, and what to do.
         what: String,

@@ -43,16 +43,10 @@ pub enum CallError {
         "a daemon may listen at {}, but this user cannot connect to it: {}. Run the command as the daemon's user",
         place.display(), crate::permission_errors::describe_state_error(error, place)
     )]
-    Closed {
-        /// The socket.
-        place: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
+    Closed { place: PathBuf, error: io::Error },
     /// It went away, hangs, or speaks otherwise.
     #[error("cannot talk to the daemon at {}: {words}", place.display())]
     Broken {
-        /// The socket.
         place: PathBuf,
         /// What happened, and what to do.
         words: String,

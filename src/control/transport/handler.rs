@@ -39,9 +39,7 @@ pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
 
 /// The parts that requests are carried out on.
 pub struct CommandHandler {
-    /// The queue.
     pub store: Arc<dyn Store>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where media comes from, and whether it is there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
@@ -69,7 +67,6 @@ pub struct RunningDaemon {
     pub received: Option<Arc<ReceiverCounts>>,
     /// Where it takes orders to read its configuration anew. A pass takes none.
     pub orders: Option<reload::ReloadOrders>,
-    /// This process.
     pub pid: u32,
     /// When it was started.
     pub since: Timestamp,

@@ -98,7 +98,6 @@ impl ListeningSocket {
         Ok(Self { listener, removal: SocketRemoval(place) })
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.removal.0
     }

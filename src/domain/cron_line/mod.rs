@@ -110,7 +110,6 @@ impl CronLine {
         true
     }
 
-    /// By whose clock.
     pub fn zone(&self) -> Zone {
         self.zone
     }
@@ -164,7 +163,6 @@ impl std::fmt::Display for CronLine {
     }
 }
 
-/// What never comes.
 pub const NEVER: Timestamp = Timestamp(i64::MAX);
 
 fn spelled_out(text: &str) -> Result<&str, CronError> {

@@ -17,7 +17,6 @@ pub enum MissedSlots {
 }
 
 impl MissedSlots {
-    /// As in `jobs.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -44,9 +43,7 @@ pub struct LastScan {
 /// When a source is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanTurn {
-    /// At once.
     Now(Cause),
-    /// Later.
     At {
         /// When; [`crate::domain::cron_line::NEVER`] if not any more.
         slot: Timestamp,
@@ -62,7 +59,6 @@ pub enum Cause {
     First,
     /// The last scan did not come to its end.
     CutOff,
-    /// It is time.
     Slot(Timestamp),
     /// This slot was the first that was missed.
     Missed(Timestamp),
@@ -75,7 +71,6 @@ const IN_TIME: Duration = Duration::from_secs(120);
 const SET_BACK: Duration = Duration::from_secs(48 * 3600);
 
 impl LastScan {
-    /// A scan begins.
     pub fn started(last: Option<&Self>, line: Option<&CronLine>, now: Timestamp) -> Self {
         let through = last.map_or(now, |last| last.through_at(now));
         Self { begun: now, ended: None, line: line.map(CronLine::to_string), through }

@@ -50,7 +50,6 @@ fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
 /// How a cell says where its recording lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaCell<'c> {
-    /// By a path.
     Path(Cow<'c, [u8]>),
     /// By an address that the service fetches.
     Url,

@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(wrong(&[("titel", "x")]), "row 7: it has no column `file` and no column `url`");
         assert!(wrong(&[("file", " "), ("titel", "x")]).contains("names no recording"));
         assert!(wrong(&[("file", "a"), ("url", "https://h/")]).contains("a file and a URL"));
-        assert!(wrong(&[("file", "a\\b.wav")]).contains("/"));
+        assert!(wrong(&[("file", "a\\b.wav")]).contains('/'));
         assert!(wrong(&[("url", "https://h/a"), ("md5", &"a".repeat(32))]).contains("only the service fetches"));
     }
 }

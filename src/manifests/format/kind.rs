@@ -5,7 +5,6 @@ use std::path::Path;
 /// A format of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestFormat {
-    /// A table.
     Csv,
     /// A table with tabs.
     Tsv,

@@ -17,7 +17,6 @@ pub struct RawRow {
 /// Something wrong with one row, at one column where it is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
-    /// As [`RawRow::number`].
     pub row: u64,
     /// As the manifest writes it.
     pub column: Option<String>,
@@ -44,7 +43,6 @@ pub fn join_errors(wrong: &[RowError]) -> String {
 pub struct Form {
     /// The columns of every row that comes back.
     pub columns: Vec<Arc<str>>,
-    /// Between the cells.
     pub delimiter: u8,
     /// Whether it begins with the mark of UTF-8.
     pub marked: bool,

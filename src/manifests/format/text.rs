@@ -14,7 +14,6 @@ pub const LONGEST_ROW: u64 = 1 << 20;
 /// How a manifest's text begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrderMark {
-    /// As text should.
     None,
     /// With the mark of UTF-8, or as UTF-16: it was saved by a spreadsheet, and is opened by one.
     Spreadsheet,

@@ -19,7 +19,6 @@ pub struct AssignedNames {
 /// The name of a row's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
-    /// This.
     Key(JobKey),
     /// Another row orders the same.
     Repeats(u64),
@@ -28,11 +27,9 @@ pub enum Name {
 /// Whose the recording's own name is.
 #[derive(Debug, Clone, Copy)]
 pub enum OwnName<'r> {
-    /// Nobody's yet.
     Free,
     /// That of a job that this row ordered.
     Of(&'r ManifestRow),
-    /// Another manifest's.
     Taken,
 }
 

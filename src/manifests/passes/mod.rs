@@ -37,7 +37,6 @@ const RECEIPT: Duration = Duration::from_secs(5);
 /// Longer than a pass over a manifest took it is rested before the next, so many times.
 const RESTS: u32 = 30;
 
-/// A source's manifests.
 pub struct SourceManifests {
     mount: Arc<Mount>,
     /// What is kept of receipts.
@@ -52,7 +51,6 @@ pub struct SourceManifests {
 /// What works with them.
 #[derive(Clone, Copy)]
 pub struct PassContext<'a> {
-    /// The queue.
     pub store: &'a dyn Store,
     /// Time: the same as of those who settle.
     pub clock: &'a dyn Clock,
@@ -96,7 +94,6 @@ struct Taken {
 /// What the rows of a manifest came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCounts {
-    /// All rows.
     pub rows: u64,
     /// Those that order nothing, for what is wrong with them.
     pub wrong: u64,
@@ -146,7 +143,6 @@ impl SourceManifests {
         })
     }
 
-    /// The source.
     pub fn mount(&self) -> &Arc<Mount> {
         &self.mount
     }

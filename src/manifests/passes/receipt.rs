@@ -26,7 +26,6 @@ use tokio::task::JoinHandle;
 
 /// What becomes of a row.
 pub enum RowResult<'i> {
-    /// It orders nothing.
     Wrong(&'i [RowError]),
     /// The row of this number orders the same.
     Repeats(u64),
@@ -99,7 +98,6 @@ impl Draft {
         draft
     }
 
-    /// One more row.
     pub fn push(&mut self, record: &RawRow, answer: &RowResult<'_>) {
         let cell = |column: &Arc<str>| {
             let found = record.cells.iter().find(|(name, _)| name == column);
@@ -132,7 +130,6 @@ impl Draft {
         joined(self.writing).await.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Nothing appears.
     pub async fn discard(self) {
         self.to.send(TablePiece::GivenUp).await.ok();
         joined(self.writing).await.ok();
@@ -179,7 +176,8 @@ impl Draft {
         let millis = job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0);
         set("duration", millis.map(seconds).unwrap_or_default());
         let paid = job.charges.iter().filter(|charge| charge.state != State::Held);
-        let billed = paid.map(|charge| charge.amount()).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
+        let billed =
+            paid.map(crate::domain::charge::Charge::amount).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
         if let Some(billed) = billed.filter(|_| job.stage.transcription().is_some()) {
             set("billed", seconds(billed));
             let cost = self.lists.price.map(|price| format!("{:.4}", price * billed as f64 / 3.6e6));

@@ -19,7 +19,6 @@ pub struct RepeatCollector {
 }
 
 impl RepeatCollector {
-    /// One more row.
     pub fn add(&mut self, row: &ManifestRow) {
         let (recording, order) = (recording(row), order(row));
         match self.once.get(&recording) {
@@ -30,7 +29,6 @@ impl RepeatCollector {
         }
     }
 
-    /// What was gathered.
     pub fn end(self) -> RepeatedRows {
         self.repeats
     }

@@ -22,7 +22,6 @@ const MOST: usize = 20;
 pub struct NamingRow {
     /// The manifest, below its source's folder.
     pub manifest: RelPath,
-    /// As [`ManifestRow::number`].
     pub number: u64,
     /// What it orders, or everything that is wrong with it.
     pub row: Result<ManifestRow, Vec<RowError>>,

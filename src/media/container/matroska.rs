@@ -15,7 +15,6 @@ pub enum MatroskaSegment {
     None,
     /// The file ends before it; it is so long at least.
     Missing(u64),
-    /// It is there.
     Found {
         /// Where its content begins.
         content: u64,

@@ -4,7 +4,6 @@
 use super::{Extent, ReadAt, read};
 use std::io;
 
-/// One box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mp4Box {
     /// Its type, such as `moov`.

@@ -4,10 +4,8 @@
 use super::{ReadAt, le32, read};
 use std::io;
 
-/// One chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// The four-character code.
     pub id: [u8; 4],
     /// Where the content begins.
     pub content: u64,

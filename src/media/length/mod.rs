@@ -47,7 +47,6 @@ pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Medi
 
 /// A header that says what cannot be is not believed.
 fn is_likely(media: &Media) -> bool {
-    /// A year.
     const LONGEST: f64 = 366.0 * 86_400.0;
     let channels = !media.has_audio || (1..=MAX_CHANNELS).contains(&media.channels);
     channels && media.duration.is_finite() && media.duration > 0.0 && media.duration < LONGEST

@@ -38,7 +38,6 @@ impl Excess {
         }
     }
 
-    /// For people.
     pub fn words(&self) -> String {
         let Self { files, reserved, billed, most } = self;
         let most =

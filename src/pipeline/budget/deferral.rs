@@ -29,7 +29,6 @@ pub struct Refused {
 pub struct Deferral {
     /// When it fits by itself.
     pub until: Option<Timestamp>,
-    /// In words.
     pub fault: Fault,
 }
 

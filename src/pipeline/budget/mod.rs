@@ -80,7 +80,6 @@ impl BudgetGate {
         };
     }
 
-    /// See [`BudgetGate::set_served`].
     pub fn is_served(&self, service: &ServiceName) -> bool {
         !self.unserved.lock().unwrap_or_else(PoisonError::into_inner).contains(service)
     }

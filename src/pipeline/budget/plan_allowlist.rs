@@ -28,7 +28,6 @@ pub struct RowMark {
 }
 
 impl RowMark {
-    /// Of a row.
     pub fn of(row: &ManifestRow) -> Self {
         Self { manifest: row.manifest.clone(), number: row.number, order: repeats::order(row) }
     }
@@ -53,7 +52,6 @@ impl PlanAllowlist {
         self.lists.iter().map(|(source, _)| source).collect()
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.files.len()
     }

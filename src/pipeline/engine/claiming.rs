@@ -25,7 +25,6 @@ impl Engine {
         ClaimLimit { all: room.all.saturating_sub(claims.len()), backlog: room.backlog.saturating_sub(backlog) }
     }
 
-    /// What these take.
     pub(super) fn room_taken(&self, claims: &[Claimed]) -> ClaimLimit {
         let backlog = claims.iter().filter(|claim| self.is_backlog(&claim.job)).count();
         ClaimLimit { all: claims.len(), backlog }

@@ -58,7 +58,7 @@ impl Engine {
 
 fn log_written(job: &Job) {
     let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-    let outputs = job.outputs.iter().map(|output| output.display_name()).collect::<Vec<_>>().join(", ");
+    let outputs = job.outputs.iter().map(crate::domain::job::Output::display_name).collect::<Vec<_>>().join(", ");
     let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
     let charge = job.charges.last();
     let billed_seconds = charge.and_then(Charge::amount).map(seconds);

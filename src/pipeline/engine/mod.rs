@@ -72,11 +72,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// has changed: whatever is under way keeps those that it was begun with.
 #[derive(Clone)]
 pub struct EngineParts {
-    /// The queue.
     pub store: Arc<dyn Store>,
     /// The service of every source: this engine moves what is its service's business.
     pub routing: Arc<ServiceRouting>,
-    /// The service.
     pub client: Arc<dyn Client>,
     /// Time, whose wall never goes back. The same one as of those who admit: their dates are compared.
     pub clock: Arc<dyn Clock>,
@@ -104,14 +102,12 @@ pub struct EngineParts {
     pub retry: RetryPolicy,
     /// Where the service is to call, if it is.
     pub callbacks: Option<CallbackAddresses>,
-    /// For jitter.
     pub seed: u64,
 }
 
 /// When [`Engine::run`] returns by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// Never.
     Stopped,
     /// When nothing moves any more: everything has ended, or waits for something that time alone does
     /// not bring, or the service has been out for too long.
@@ -127,7 +123,6 @@ pub struct PassPatience {
     pub wait: Duration,
 }
 
-/// Why [`Engine::run`] returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineEnd {
     /// It was told to stop.
@@ -138,7 +133,6 @@ pub enum EngineEnd {
     ServiceOut(String),
 }
 
-/// The engine.
 pub struct Engine {
     service: ServiceName,
     parts: Mutex<Arc<EngineParts>>,
@@ -209,13 +203,11 @@ impl Handover {
 /// What came to an end since the engine was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Outputs written.
     pub done: u64,
     /// Of these, how many lack something that was requested or could not be read.
     pub incomplete: u64,
     /// Of these, how many were made of an answer that could not be read in part.
     pub unread: u64,
-    /// Given up.
     pub failed: u64,
     /// Nothing to be done.
     pub skipped: u64,

@@ -12,7 +12,6 @@ const SKEW: Duration = Duration::from_secs(60);
 /// A transcription of ours that the service is known to have accepted, long enough ago that its list should show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
-    /// Its id.
     pub id: TranscriptionId,
     /// The service's own clock as last heard before it was accepted.
     pub date: Option<Timestamp>,

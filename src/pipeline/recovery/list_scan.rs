@@ -40,7 +40,6 @@ const PAGES_WITHOUT_NEWS: u32 = 5;
 /// Dates may be cut to whole seconds.
 const WINDOW_OVERLAP: Duration = Duration::from_secs(1);
 
-/// What is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanScope {
     /// Records created at or after it, by the service's clock; `None`: all.
@@ -62,19 +61,16 @@ pub struct ListScan {
     pub bare: LatestCreation,
     /// Whether records were read, and none carries any `custom_metadata`.
     pub lacks_metadata: bool,
-    /// Records read.
     pub records: u64,
 }
 
 /// The newest moment at which one of several records may have been created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LatestCreation {
-    /// There are none.
     #[default]
     Never,
     /// Then at the latest.
     At(Timestamp),
-    /// Nobody knows.
     Unknown,
 }
 
@@ -92,7 +88,6 @@ impl LatestCreation {
 /// How far a scan has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanProgress {
-    /// Records read.
     pub records: u64,
     /// The date of the last one.
     pub back_to: Option<Timestamp>,
@@ -115,7 +110,6 @@ pub enum ScanFault {
     TooDeep {
         /// The first one that it refuses.
         offset: u64,
-        /// Its words.
         fault: Fault,
     },
     /// Page after page repeats what was there before this offset.
@@ -147,7 +141,6 @@ impl ScanFault {
 
 /// What a scan asks and tells on its way.
 pub struct ScanContext<'d> {
-    /// The service.
     pub client: &'d dyn Client,
     /// Whether the service may be asked again: it may have asked to be left alone meanwhile.
     pub may: &'d (dyn Fn() -> bool + Sync),

@@ -23,13 +23,11 @@ use crate::source::recording_place::{Recording, recording};
 /// What a job is made with, and where each part of it comes from.
 #[derive(Debug)]
 pub struct RequestLayers {
-    /// Its template.
     pub template: Template,
     /// What is said of the recording itself, the nearest last.
     pub overlays: Vec<Overlay>,
     /// What the template may name.
     pub vars: Vars,
-    /// What is written.
     pub outputs: Vec<Format>,
     /// Which sound of it is sent, where that is not left to it.
     pub selection: Option<TrackSelection>,

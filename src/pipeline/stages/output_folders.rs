@@ -47,7 +47,6 @@ const NAMED: usize = 20;
 /// Jobs that are looked at in one go.
 const PAGE: usize = 1_000;
 
-/// Behind every reason.
 pub(crate) const NOTHING_YET: &str = "scribed sends and buys nothing for it until that is fixed";
 
 /// The folders that outputs go to, as they were last tried. One for all engines of a process.

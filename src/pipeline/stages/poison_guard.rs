@@ -282,7 +282,7 @@ mod tests {
 
         async fn sleep(&self, span: Duration) {
             if !span.is_zero() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -58,7 +58,6 @@ pub struct WaitContext<'a> {
 
 /// What a look came to.
 pub struct PollResult {
-    /// For the job.
     pub outcome: StageOutcome,
     /// How long the service took from its acceptance to its end, by its own dates; `None` where it has not
     /// ended, and where they are not told. Nothing of ours is in it: no outage, no late look.

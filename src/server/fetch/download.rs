@@ -23,7 +23,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(1800);
 
-/// Fetches audio.
 pub struct Fetcher {
     reach: AddressPolicy,
     client: reqwest::Client,

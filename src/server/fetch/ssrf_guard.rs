@@ -21,7 +21,6 @@ impl AddressPolicy {
         Self::from_predicate(is_public)
     }
 
-    /// Everything (`[serve] fetch_private`).
     pub fn unrestricted() -> Self {
         Self::from_predicate(|_| true)
     }
@@ -112,7 +111,7 @@ pub fn is_forbidden(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
         let inside = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
-        if error.is::<Forbidden>() || inside.is_some_and(|error| error.is::<Forbidden>()) {
+        if error.is::<Forbidden>() || inside.is_some_and(<dyn std::error::Error + Send + Sync>::is::<Forbidden>) {
             return true;
         }
         cause = error.source();
@@ -132,7 +131,7 @@ pub fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, d] = address.octets();
     let special = match (a, b, c) {
-        (0 | 10 | 127, ..) | (224.., ..) => true,
+        (0 | 10 | 127 | 224.., ..) => true,
         (100, 64..=127, _) | (169, 254, _) | (172, 16..=31, _) | (192, 168, _) | (198, 18 | 19, _) => true,
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => true,
         // Where a large cloud answers its own machines.

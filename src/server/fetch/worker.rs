@@ -35,7 +35,6 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 pub struct FetchWorker {
     /// Where the work comes from.
     pub store: Arc<TranscriptionStore>,
-    /// Who fetches.
     pub fetcher: Arc<Fetcher>,
     /// Paces what is tried again.
     pub clock: Arc<dyn Clock>,

@@ -34,7 +34,6 @@ impl ApiKey {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Who has it.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -99,7 +98,6 @@ pub struct KeyCheck {
 /// A key that is let in.
 #[derive(Debug, Clone)]
 struct Known {
-    /// What is compared.
     hash: Hash,
     /// Whose records are made with it.
     owner: Hash,

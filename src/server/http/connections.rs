@@ -73,7 +73,6 @@ struct Held {
 pub struct BusyConnection(ConnectionSlot);
 
 impl Connections {
-    /// None yet.
     pub fn new(most: Most) -> Arc<Self> {
         Arc::new(Self { most, turn: AtomicU64::new(0), table: Mutex::default() })
     }

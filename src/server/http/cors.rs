@@ -18,7 +18,6 @@ pub struct Cors {
     headers: HeaderValue,
 }
 
-/// Whose page asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOrigin {
     /// No page of another origin: a program, or a page of ours.

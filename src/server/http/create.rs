@@ -52,7 +52,6 @@ pub async fn receive(
 
 /// What an upload brought.
 enum Taken {
-    /// Something new.
     Came(Box<ReceivedUpload>),
     /// The address of what is here already.
     Known(Uuid, Box<AudioMetadata>),

@@ -13,7 +13,6 @@ use std::net::{IpAddr, SocketAddr};
 /// What the client asked, as far as the proxies say it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Original {
-    /// `http` or `https`.
     pub scheme: Option<&'static str>,
     /// The host, with a port where it is not the scheme's own.
     pub host: Option<String>,

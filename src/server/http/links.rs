@@ -23,7 +23,6 @@ use uuid::Uuid;
 pub struct Links {
     /// `https` where it shows a certificate, else `http`.
     pub scheme: &'static str,
-    /// Where it listens.
     pub address: SocketAddr,
     /// What all addresses begin with, without a slash at the end.
     pub public: Option<String>,

@@ -23,18 +23,14 @@ use uuid::Uuid;
 /// Where lists are read from.
 #[derive(Clone)]
 pub struct ListSources {
-    /// Pre-recorded ones.
     pub store: Arc<TranscriptionStore>,
-    /// Live ones.
     pub live: Arc<LiveRecords>,
 }
 
 /// Which kinds are on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordKinds {
-    /// Pre-recorded ones.
     pub recorded: bool,
-    /// Live ones.
     pub live: bool,
 }
 

@@ -49,7 +49,6 @@ pub enum MultipartError {
     /// More than [`BESIDE`] bytes.
     #[error("the parts beside the file are larger than {BESIDE} bytes")]
     TooLong,
-    /// The connection broke.
     #[error("the body could not be read: {0}")]
     Body(String),
 }

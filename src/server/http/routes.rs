@@ -136,7 +136,6 @@ pub struct Front {
 }
 
 impl Front {
-    /// Of a service.
     pub fn new(service: &Arc<ServiceState>) -> Self {
         let mut endpoints = second();
         // The first version reads the second's answers: they are finished for it.
@@ -169,7 +168,6 @@ impl Front {
         response
     }
 
-    /// Sees who asks.
     async fn admit(self, mut request: Request) -> Response {
         let begun = match request.extensions().get::<Full>() {
             Some(full) => Err(crowded(*full)),

@@ -36,7 +36,6 @@ pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 /// Who else is let in than those who speak TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainPeers {
-    /// Nobody.
     Refused,
     /// Whoever connects from the very address that is listened at, or from this machine's loopback: nothing of it is
     /// on any network.

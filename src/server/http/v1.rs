@@ -127,7 +127,6 @@ struct Asked {
     caller: RequestOwner,
 }
 
-/// What was sent.
 #[derive(Default)]
 struct Form {
     fields: Map<String, Value>,

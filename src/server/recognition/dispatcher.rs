@@ -26,11 +26,9 @@ pub struct Recognition {
     pub worker: Arc<Worker>,
     /// Recordings that are heard at once, at least one.
     pub places: usize,
-    /// See [`SLICE`].
     pub slice: Duration,
 }
 
-/// What has begun.
 #[derive(Default)]
 struct Begun {
     all: BTreeMap<Timestamp, (Hash, TurnSignal)>,

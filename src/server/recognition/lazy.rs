@@ -29,9 +29,7 @@ pub enum Readiness {
     Opening,
     /// It lacks something; the words name the mend.
     Missing(String),
-    /// It is there.
     Ready {
-        /// What it is.
         name: &'static str,
         /// What is spoken to it: codes such as `en`.
         languages: Vec<&'static str>,

@@ -5,7 +5,6 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The pronunciations.
 pub(crate) const DICTIONARY: &str = "cmudict-en-us.dict";
 
 /// Files of the model, from its folder. The library ends the whole process over some of them, so

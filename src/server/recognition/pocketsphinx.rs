@@ -62,7 +62,6 @@ impl PocketSphinx {
     }
 }
 
-/// What it recognises.
 pub const LANGUAGES: &[&str] = &["en"];
 
 impl Recogniser for PocketSphinx {

@@ -94,12 +94,7 @@ pub enum RecogniserError {
         "the speech recogniser's library `{library}` was not found; install the package \
          `libpocketsphinx3` ({reason})"
     )]
-    LibraryMissing {
-        /// As looked for.
-        library: String,
-        /// The loader's words.
-        reason: String,
-    },
+    LibraryMissing { library: String, reason: String },
     /// There is a library of that name, of another version.
     #[error(
         "the speech recogniser's library `{library}` has another interface than the one of \
@@ -107,7 +102,6 @@ pub enum RecogniserError {
          beside it"
     )]
     LibraryIncompatible {
-        /// As found.
         library: String,
         /// What gave it away.
         reason: String,
@@ -120,7 +114,6 @@ pub enum RecogniserError {
     ModelMissing {
         /// The file that was looked for.
         path: PathBuf,
-        /// The system's words.
         reason: String,
     },
     /// The library would not take the model.
@@ -128,10 +121,7 @@ pub enum RecogniserError {
         "the speech recogniser did not start with the model in {}; reinstall the package \
          `pocketsphinx-en-us`, and see that 120 MB of memory are free", model.display()
     )]
-    Start {
-        /// The model's folder.
-        model: PathBuf,
-    },
+    Start { model: PathBuf },
     /// One segment failed; others may not.
     #[error("the speech recogniser failed on a segment of {seconds:.1} s")]
     Recognition {

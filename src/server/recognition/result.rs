@@ -40,7 +40,6 @@ pub struct ResultFacts {
     pub audio_duration: f64,
     /// When it was created.
     pub created: Timestamp,
-    /// When it ended.
     pub ended: Timestamp,
     /// Whose shapes are written.
     pub shapes: Shapes,

@@ -55,7 +55,6 @@ const MOST_TEXT: usize = 64 << 20;
 /// What is asked of the ears.
 #[derive(Debug, Clone)]
 pub struct TranscribeOptions {
-    /// Words to expect.
     pub vocabulary: Vec<Term>,
     /// Equal channels are heard one by one all the same.
     pub every_channel: bool,
@@ -71,7 +70,6 @@ impl Default for TranscribeOptions {
     }
 }
 
-/// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecognisedSpeech {
     /// Of all channels, in order of time. Silence gives an empty one.

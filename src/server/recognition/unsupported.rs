@@ -13,7 +13,6 @@ use std::fmt;
 /// What becomes of a parameter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ability {
-    /// It is done.
     Done,
     /// It is done as far as these words say.
     InPart(&'static str),
@@ -156,7 +155,6 @@ fn ability(enrichment: Enrichment) -> Ability {
 pub struct Ineffective {
     /// Dotted path; elements of a list as `[]`.
     pub parameter: &'static str,
-    /// Why.
     pub why: String,
 }
 

@@ -32,7 +32,6 @@ use uuid::Uuid;
 pub struct Worker {
     /// Where it takes its work from and puts what it made.
     pub store: Arc<TranscriptionStore>,
-    /// What hears.
     pub recogniser: Arc<LazyRecogniser>,
     /// Paces what is tried again.
     pub clock: Arc<dyn Clock>,

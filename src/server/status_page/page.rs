@@ -26,7 +26,6 @@ use std::sync::Arc;
 const STYLE: &str = include_str!("page.css");
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Who looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// Somebody on this machine, without a key.
@@ -35,7 +34,6 @@ enum Reader {
     Owner(Hash),
 }
 
-/// `GET /`.
 pub async fn get_page(
     State(service): SharedState,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,

@@ -18,16 +18,12 @@ use uuid::Uuid;
 pub struct TranscriptionCounts {
     /// Their turn has not come, or their audio.
     pub queued: usize,
-    /// Being heard.
     pub running: usize,
-    /// Ended well.
     pub done: usize,
-    /// Ended badly.
     pub failed: usize,
 }
 
 impl TranscriptionCounts {
-    /// One owner's.
     pub fn for_owner(store: &TranscriptionStore, owner: &Hash) -> Self {
         let count = |status| store.list(owner, &only(status), usize::MAX).len();
         Self {
@@ -86,7 +82,6 @@ const FRESH: Duration = Duration::from_secs(2);
 /// A record of an owner's.
 #[derive(Debug)]
 pub struct RecentRecord {
-    /// Its id.
     pub id: Uuid,
     /// What is kept of it.
     pub head: RecordMeta,

@@ -12,7 +12,6 @@ use serde::Serialize;
 use std::io;
 use std::time::Duration;
 
-/// The page's text.
 #[derive(Debug, Serialize)]
 pub struct View {
     version: &'static str,
@@ -43,7 +42,6 @@ struct Recogniser {
     words: String,
 }
 
-/// One key's.
 #[derive(Debug, Serialize)]
 struct Own {
     /// Of the key, where it has one.
@@ -59,7 +57,6 @@ struct Group {
     title: &'static str,
     class: &'static str,
     rows: Vec<Row>,
-    /// Further ones.
     more: usize,
 }
 
@@ -70,11 +67,9 @@ struct Row {
     /// How long the recording is.
     length: Option<String>,
     when: String,
-    /// For machines.
     at: String,
     /// The same for people.
     shown: String,
-    /// Why it failed.
     trouble: Option<String>,
     /// Whether somebody is still to be called about it.
     pending_deliveries: bool,

@@ -18,7 +18,6 @@ use uuid::Uuid;
 /// What a create asks for, once it is checked.
 #[derive(Debug)]
 pub struct CreateOrder {
-    /// Whose it is.
     pub owner: Hash,
     /// What it is made from.
     pub audio: CreateAudio,
@@ -33,7 +32,6 @@ pub struct CreateOrder {
 /// Where the audio of a create is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateAudio {
-    /// Here.
     Upload(Uuid),
     /// At this address, http or https.
     Elsewhere(String),
@@ -42,7 +40,6 @@ pub enum CreateAudio {
 /// What became of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// Accepted, durably.
     Accepted(Uuid),
     /// The owner has no such upload.
     NoUpload,

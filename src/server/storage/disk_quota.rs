@@ -53,7 +53,6 @@ fn size_below(root: &Path) -> io::Result<u64> {
 
 /// A writer that takes so many bytes and no more.
 pub struct Bounded<W> {
-    /// Where they go.
     pub to: W,
     /// Bytes.
     pub left: u64,

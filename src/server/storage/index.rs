@@ -76,23 +76,17 @@ enum Stood {
 enum Turn {
     /// Whatever is next in its line.
     Anything,
-    /// One suspect.
     Only(Timestamp),
     /// Nothing: a suspect is in progress, or waits for the end of all others.
     Nothing,
 }
 
-/// One transcription.
 pub struct IndexEntry {
-    /// Its id.
     pub id: Uuid,
-    /// Whose it is.
     pub owner: Hash,
     /// What it is made from.
     pub upload: Uuid,
-    /// Where it is.
     pub status: Status,
-    /// When it ended.
     pub ended: Option<Timestamp>,
     /// As it was sent.
     pub metadata: Option<Box<RawValue>>,
@@ -107,14 +101,12 @@ pub struct IndexEntry {
 struct Load {
     /// Not ended, those that are just being accepted included.
     open: usize,
-    /// Being heard.
     running: usize,
 }
 
 /// A call that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
-    /// The transcription.
     pub id: Uuid,
     /// Which of its calls.
     pub number: usize,
@@ -123,20 +115,16 @@ pub struct Due {
 /// What comes next of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCall {
-    /// Now.
     Due(Due),
     /// Not before this has gone by.
     In(Duration),
-    /// None waits.
     None,
 }
 
 /// What waits first: the audio, or to be heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKind {
-    /// For its audio.
     ToBeFetched,
-    /// For the recogniser.
     ToBeHeard,
 }
 
@@ -343,7 +331,6 @@ impl TranscriptionIndex {
         Some(owner)
     }
 
-    /// Ends one.
     pub fn end(&mut self, created: Timestamp, head: &RecordMeta, bytes: u64) {
         self.leave(created);
         if head.set_aside {

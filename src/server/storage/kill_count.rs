@@ -36,7 +36,6 @@ pub enum TranscriptionWork {
 }
 
 impl TranscriptionWork {
-    /// For a sentence.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Fetch => "while it fetched the audio of this transcription",

@@ -100,7 +100,6 @@ pub enum ImportError {
     /// Another import is in the middle.
     #[error("another import is running; wait for its end and import the file again")]
     InUse,
-    /// The file system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -28,45 +28,26 @@ use uuid::Uuid;
 pub enum StoreOpenError {
     /// Another process has the lock.
     #[error("the data directory {} is in use by another process", path.display())]
-    InUse {
-        /// The directory.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// A file that this release does not understand.
     #[error("a newer release of scribed wrote {} (version {version}); use that release or a later one", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
-    /// The file system.
+    Newer { path: PathBuf, version: u32 },
     #[error("cannot use the data directory {}: {}", path.display(), crate::permission_errors::describe_state_error(error, path))]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 /// A store that nobody uses yet.
 pub struct OpenedStore {
-    /// Who it is.
     pub id: Uuid,
     /// Held for as long as it is worked at.
     pub lock: fs::File,
-    /// Its uploads.
     pub upload_store: UploadStore,
-    /// Its transcriptions.
     pub index: TranscriptionIndex,
     /// What was accepted and has not ended.
     pub ledger: Arc<TranscriptionLog>,
-    /// Who writes it.
     pub committer: GroupCommit,
     /// What was in progress when the service was killed.
     pub starts: Arc<Starts>,
-    /// Whose what is.
     pub owners: Owners,
     /// The owner of each key that it was opened for.
     pub assigned: Assigned,

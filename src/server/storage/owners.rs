@@ -134,7 +134,6 @@ impl Stored {
         self.names.values().any(|known| known.owner == hash || known.keys.contains(&hash))
     }
 
-    /// Pure.
     fn assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> (Self, Assigned) {
         let mut stored = self.clone();
         let named: Vec<(&str, Hash)> = keys.iter().filter_map(|key| Some((key.name()?, key.owner()))).collect();

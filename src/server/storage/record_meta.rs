@@ -74,16 +74,13 @@ pub struct TranscriptionEnd {
 pub struct TranscriptionFailure {
     /// 400 to 599 (interface, "Errors", 1).
     pub code: u16,
-    /// In words.
     pub message: String,
 }
 
 /// One who is to be called about the end, and how far that is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryState {
-    /// Who.
     pub to: Callee,
-    /// Attempts that failed.
     #[serde(default)]
     pub failed: u32,
     /// When it is due; absent when it is over, one way or the other.
@@ -91,17 +88,11 @@ pub struct DeliveryState {
     pub due: Option<Timestamp>,
 }
 
-/// Who is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Callee {
     /// An address that the create named.
-    Callback {
-        /// http or https.
-        url: String,
-        /// `POST` or `PUT`.
-        method: CallbackMethod,
-    },
+    Callback { url: String, method: CallbackMethod },
     /// The service's own webhook, wherever that is by then.
     Webhook,
 }

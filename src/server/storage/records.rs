@@ -25,11 +25,9 @@ pub fn is_lost(error: &io::Error) -> bool {
 /// A transcription as it stands.
 #[derive(Debug)]
 pub struct TranscriptionState {
-    /// Its id.
     pub id: Uuid,
     /// What is kept of it.
     pub head: RecordMeta,
-    /// Where it is.
     pub status: Status,
     /// When it is done.
     pub result: Option<StoredResult>,

@@ -31,7 +31,6 @@ impl ResponseCache {
         (at == status).then(|| body.clone())
     }
 
-    /// Holds a body.
     pub fn insert(&self, id: Uuid, status: Status, body: Bytes) {
         if body.len() > LARGEST {
             return;

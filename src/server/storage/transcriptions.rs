@@ -74,11 +74,8 @@ pub struct StoreRules {
 /// A transcription that was taken to be worked on.
 #[derive(Debug, Clone)]
 pub struct TakenTranscription {
-    /// Its id.
     pub id: Uuid,
-    /// Whose it is.
     pub owner: Hash,
-    /// Its upload's id.
     pub upload: Uuid,
     /// Whether its owner wants it no more: then it ends at once.
     pub cancelled: CancellationToken,
@@ -105,7 +102,6 @@ pub struct TranscriptionStore {
     pub ends: Notify,
     /// How those in progress are cancelled.
     in_progress: Mutex<HashMap<Uuid, CancellationToken>>,
-    /// The uploads.
     pub upload_store: Arc<UploadStore>,
     pub(crate) ledger: Arc<TranscriptionLog>,
     pub(crate) committer: GroupCommit,
@@ -281,7 +277,7 @@ impl TranscriptionStore {
             match self.set_aside(id, kills) {
                 Ok(()) => self.starts.clear(id),
                 Err(error) => {
-                    tracing::error!(%id, %error, "cannot end a transcription that must not start again; the next start tries again")
+                    tracing::error!(%id, %error, "cannot end a transcription that must not start again; the next start tries again");
                 }
             }
         }

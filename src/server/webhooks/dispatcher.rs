@@ -42,7 +42,6 @@ const SLOWEST: u64 = 1 << 20;
 /// The service's own webhook.
 #[derive(Debug, Clone)]
 pub struct ServiceWebhook {
-    /// http or https.
     pub url: Url,
     /// What its calls are signed with.
     pub secret: SigningSecret,
@@ -220,10 +219,10 @@ impl Dispatcher {
             }
             (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the service called the receiver of a transcription"),
             (Ok(true), Err(words)) => {
-                tracing::info!(id = %due.id, words, "a webhook call failed; the service tries again")
+                tracing::info!(id = %due.id, words, "a webhook call failed; the service tries again");
             }
             (Ok(false), Err(words)) => {
-                tracing::warn!(id = %due.id, words, "a webhook call failed for the last time; the service gives up")
+                tracing::warn!(id = %due.id, words, "a webhook call failed for the last time; the service gives up");
             }
         }
         true

@@ -14,11 +14,9 @@ use std::io;
 /// A call that is to be made.
 #[derive(Debug)]
 pub struct Delivery {
-    /// Who is called.
     pub to: Callee,
     /// The same at every attempt.
     pub name: String,
-    /// JSON.
     pub body: StreamedJson,
 }
 

@@ -42,7 +42,6 @@ pub struct Bucket {
 struct Clients {
     /// For a question that somebody waits for.
     quick: Arc<AmazonS3>,
-    /// For work.
     steady: Arc<AmazonS3>,
 }
 
@@ -51,7 +50,6 @@ struct Clients {
 pub struct Object {
     /// Below the prefix.
     pub path: RelPath,
-    /// Its state.
     pub stamp: Stamp,
     /// Its state in the server's own words.
     pub etag: Option<String>,

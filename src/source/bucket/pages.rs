@@ -31,7 +31,6 @@ enum Next {
     First,
     /// Where the server says.
     Token(String),
-    /// Behind this key.
     Behind(String),
     None,
 }

@@ -18,15 +18,11 @@ pub const LONGEST_PATH: usize = 4095;
 /// What stands at a path, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file.
     File,
-    /// A folder.
     Folder,
     /// A symbolic link, wherever it leads.
     Link,
-    /// A named pipe.
     Pipe,
-    /// A socket.
     Socket,
     /// A block or character device.
     Device,
@@ -63,7 +59,6 @@ pub enum Rule {
     Below {
         /// That folder, relative to the source's.
         folder: PathBuf,
-        /// By which rule.
         rule: Box<Rule>,
     },
     /// Our marker in the source's folder.
@@ -73,7 +68,6 @@ pub enum Rule {
     OwnFolder,
     /// An output of ours. [`choose`] does not know it: who asks the store does.
     OurOutput,
-    /// No regular file.
     NotAFile(EntryKind),
     /// A line of a `.scribedignore` takes it out. [`choose`] does not know it: see [`crate::source::filter::scribedignore`].
     Line {
@@ -133,7 +127,6 @@ impl fmt::Display for Rule {
 pub const LONG_PATH_FIX: &str = "move it to a higher folder, or make a lower folder a source";
 
 impl EntryKind {
-    /// For people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::File => "a file",

@@ -11,7 +11,6 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Its name.
 pub const IGNORE_FILE: &str = ".scribedignore";
 
 /// More patterns of one file are not read: each is compiled.

@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The folder of outputs, beside a bag's payload: files that no manifest of the bag lists may stand there.
 const OUTPUTS: &str = "transcripts";
 
-/// The payload's folder.
 const PAYLOAD: &str = "data";
 
 /// A line of a bag's manifest is at most so long, in bytes.

@@ -12,11 +12,9 @@ use std::io::{self, Read};
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLook {
-    /// A regular file.
     File(Stamp),
     /// Something else: a folder, link, pipe, socket or device.
     Other,
-    /// Nothing.
     Nothing,
 }
 

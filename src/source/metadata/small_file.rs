@@ -14,7 +14,6 @@ const LONGEST: u64 = 256 * 1024;
 /// A file's text, and when it was last changed, as far as the disk tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallFile {
-    /// All of it.
     pub text: String,
     /// By the wall clock; the later one of its two times.
     pub changed: Timestamp,

@@ -80,7 +80,6 @@ impl Mount {
         }
     }
 
-    /// The source.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }

@@ -54,7 +54,6 @@ pub struct ClaimTerms {
 /// What may be done in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimResult {
-    /// Everything.
     Open,
     /// Nothing before the service is distrusted; then [`Claim::distrusted`].
     Distrust,
@@ -63,9 +62,7 @@ pub enum ClaimResult {
 /// A moment by both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimMoment {
-    /// Nobody sets it.
     pub uptime: Uptime,
-    /// For people.
     pub wall: Timestamp,
 }
 
@@ -404,7 +401,7 @@ impl Claim {
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
             Err(error) => {
                 let error = describe_error(&error, &self.folder.join(MARKER));
-                tracing::warn!(source = %self.source, error, "cannot update the time of the last sign of life in the folder's marker")
+                tracing::warn!(source = %self.source, error, "cannot update the time of the last sign of life in the folder's marker");
             }
         }
     }

@@ -27,7 +27,6 @@ pub struct Installation {
     pub directory: String,
     /// Where the state directory lies.
     pub path: PathBuf,
-    /// This machine's name.
     pub host: String,
     /// The process: the machine's start, the space that its number is counted in, the number, its own start.
     pub process: String,

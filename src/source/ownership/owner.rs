@@ -17,11 +17,9 @@ pub struct Owner {
     pub state: String,
     /// Tells that very directory from its copies.
     pub directory: String,
-    /// Its machine's name.
     pub host: String,
     /// Where its state directory lies there.
     pub path: String,
-    /// Its process there.
     pub pid: u32,
     /// Tells that process from all others of that machine.
     pub process: String,
@@ -44,7 +42,6 @@ pub struct Owner {
 /// Why a folder must not be worked in. In words, the first after "the folder /srv/media".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnershipRefusal {
-    /// Why.
     pub why: String,
     /// What is done about it, and by whom.
     pub then: String,
@@ -76,7 +73,6 @@ pub enum MarkerOwner {
         /// It cannot be read any more.
         damaged: bool,
     },
-    /// This one.
     Owned(Box<Owner>),
 }
 
@@ -101,12 +97,10 @@ pub struct FolderPast {
     pub met: bool,
 }
 
-/// Who asks.
 #[derive(Debug)]
 pub struct ClaimingInstallation<'a> {
     /// As it would be named in the marker.
     pub me: &'a Owner,
-    /// What it remembers.
     pub past: &'a FolderPast,
     /// Whether this run has worked in the folder.
     pub held: bool,
@@ -121,7 +115,6 @@ pub struct Watched {
     pub yields: Duration,
 }
 
-/// What follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnershipDecision {
     /// The folder is this run's.
@@ -139,10 +132,7 @@ pub enum OwnershipDecision {
         copy: bool,
     },
     /// A person has emptied the marker under this run: another installation may want it.
-    Yielded {
-        /// For so long.
-        left: Duration,
-    },
+    Yielded { left: Duration },
 }
 
 /// Whose a folder is.

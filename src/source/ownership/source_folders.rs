@@ -17,7 +17,6 @@ const FILE: &str = "sources.json";
 /// What is written down of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedFolder {
-    /// Its name.
     pub source: SourceName,
     /// Its folder, or the address of its bucket.
     pub folder: RelPath,

@@ -17,7 +17,6 @@ use std::time::Duration;
 /// It is put so often at most: a scan that takes less is simply begun anew.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Of one source.
 pub struct ScanCheckpoint {
     file: PathBuf,
     folder: PathBuf,

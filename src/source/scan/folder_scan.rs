@@ -44,11 +44,9 @@ const WAITING: usize = 4;
 
 /// How a folder is looked through.
 pub struct FolderScan<'a> {
-    /// The source.
     pub mount: &'a Arc<Mount>,
     /// Where its files are admitted.
     pub store: &'a dyn Store,
-    /// Time.
     pub clock: &'a dyn Clock,
     /// Told of each file that is new.
     pub admitted: &'a (dyn Fn() + Sync),

@@ -14,7 +14,6 @@ use std::path::Path;
 use tokio::sync::mpsc;
 use walkdir::{DirEntry, WalkDir};
 
-/// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
     /// A file that the source takes.

@@ -85,7 +85,6 @@ impl OpenFolder {
 }
 
 impl FolderEntry<'_> {
-    /// Its name.
     pub fn name(&self) -> &OsStr {
         OsStr::from_bytes(self.name.to_bytes())
     }

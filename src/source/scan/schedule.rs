@@ -16,7 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of one source.
 pub struct ScanSchedule {
     source: Arc<Source>,
     file: PathBuf,

@@ -46,7 +46,6 @@ pub enum TraversedItem {
     Through(PathBuf),
 }
 
-/// What is walked.
 #[derive(Debug, Clone)]
 pub enum TraverseTarget {
     /// These files and folders, relative to the source's folder, each with what lies below it.

@@ -223,8 +223,9 @@ fn kind(event: &EventKind) -> Option<Option<EntryKind>> {
         }
         EventKind::Create(CreateKind::Folder) => Some(Some(EntryKind::Folder)),
         EventKind::Create(_)
-        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Any))
-        | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Any)
+        | EventKind::Modify(
+            ModifyKind::Name(RenameMode::To | RenameMode::Any) | ModifyKind::Metadata(_) | ModifyKind::Any,
+        )
         | EventKind::Any => Some(None),
         _ => None,
     }

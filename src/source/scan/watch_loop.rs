@@ -37,13 +37,10 @@ pub const EVENT_LAG: Duration = Duration::from_secs(2);
 /// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile.
 const NAP: Duration = Duration::from_secs(60);
 
-/// One source's intake.
 pub struct WatchLoop<'a> {
-    /// The source.
     pub mount: Arc<Mount>,
     /// Where its files are admitted.
     pub store: &'a dyn Store,
-    /// Time.
     pub clock: &'a dyn Clock,
     /// Told of each file that is new.
     pub admitted: &'a (dyn Fn() + Sync),
@@ -352,7 +349,7 @@ impl WatchLoop<'_> {
                 tracing::info!(%source, slot = timestamps::format(slot), "scribed missed a scan while it did not run; it scans once now");
             }
             Some(ScanTurn::Now(Cause::CutOff)) => {
-                tracing::info!(%source, "the last scan was interrupted; it continues now")
+                tracing::info!(%source, "the last scan was interrupted; it continues now");
             }
             _ => {}
         }

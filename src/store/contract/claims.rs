@@ -10,13 +10,11 @@ use crate::domain::stage::StageKind;
 /// The right to change one job from the stage at which its holder saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// The job.
     pub job: JobId,
     /// Outdates every smaller one for this job.
     pub fence: u64,
     /// The stage at which the holder saw the job last.
     pub stage: StageKind,
-    /// In this round.
     pub round: u32,
 }
 
@@ -40,7 +38,6 @@ impl Lease {
 /// A job and the right to change it.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The right.
     pub lease: Lease,
     /// As it stood when it was claimed.
     pub job: Job,

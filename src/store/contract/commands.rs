@@ -29,9 +29,7 @@ impl CommandOutcome {
 /// What became of the jobs of a source that has another name now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Renamed {
-    /// They have it.
     pub done: u64,
-    /// Somebody held them.
     pub held: u64,
     /// The name is another job's.
     pub taken: u64,

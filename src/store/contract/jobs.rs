@@ -9,9 +9,7 @@ use crate::domain::path::RelPath;
 /// What [`Jobs::admit`] made of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// A new job.
     New(JobId),
-    /// Nothing new.
     Known(JobId),
     /// Its job waited for this file, or for its folder, and is due now.
     Awaited(JobId),

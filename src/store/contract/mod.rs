@@ -68,7 +68,6 @@ use crate::domain::routing::RouteKey;
 /// Tells which groups are meant.
 pub type GroupFilter<'o> = &'o (dyn Fn(&RouteKey) -> bool + Send + Sync);
 
-/// All groups.
 pub const ALL: GroupFilter<'static> = &|_| true;
 
 /// The whole contract: for the composition root, and for callers that need most of it.

@@ -6,19 +6,16 @@ use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
 
-/// What [`Purchases::claim_purchase`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateCheck {
     /// The asking job buys.
     Owner,
-    /// That one does.
     Follows(JobId),
 }
 
 /// A transcription that is known to have been bought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownPurchase {
-    /// Its id.
     pub transcription: TranscriptionId,
     /// The round it was bought in.
     pub round: u32,

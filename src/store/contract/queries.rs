@@ -44,7 +44,6 @@ impl JobCounts {
         self.running() + self.of(StageKind::Fetched)
     }
 
-    /// All jobs.
     pub fn total(&self) -> u64 {
         self.by_kind.iter().sum()
     }
@@ -78,7 +77,6 @@ pub struct Filter {
 /// Jobs that wait for the same.
 #[derive(Debug, Clone)]
 pub struct WaitingGroup {
-    /// One of them.
     pub one: Job,
     /// How many there are.
     pub jobs: u64,
@@ -100,13 +98,10 @@ pub enum JobSubset {
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// When.
     pub at: Timestamp,
-    /// Whose.
     pub job: JobId,
     /// Where it came to.
     pub stage: StageKind,
-    /// In which round.
     pub round: u32,
     /// What went wrong or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +114,6 @@ pub struct HistoryEntry {
 /// Reads. What is read is what was committed, durable or not.
 #[async_trait::async_trait]
 pub trait Queries: Send + Sync {
-    /// A job.
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
 
     /// A job by its name.

@@ -64,7 +64,6 @@ pub enum NextInLine {
     Claimed((JobId, u64)),
     /// Those that are ready wait for others.
     Waits,
-    /// None is ready.
     None,
 }
 

@@ -23,7 +23,6 @@ pub(crate) type GroupHead = ((Lane, Reverse<(u32, i16)>, u64, QueuePosition, Job
 /// The lookups of a queue.
 #[derive(Debug, Default)]
 pub struct JobIndex {
-    /// Every job, briefly.
     pub roll: JobTable,
     /// Who wrote the files of a folder that have this name without its ending.
     writers: HashMap<u64, JobId>,
@@ -35,7 +34,6 @@ pub struct JobIndex {
     owned: HashMap<JobId, [u8; 16]>,
     followers: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) leases: BTreeMap<JobId, HeldLease>,
-    /// What jobs cost.
     pub spending: Spending,
     /// The groups that move by themselves, and since when they do.
     pub(crate) moving: BTreeMap<RouteKey, Timestamp>,
@@ -61,7 +59,6 @@ pub(crate) struct GroupState {
 /// Those of a group that wait for the same at the same stage.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct AlikeJobs {
-    /// How many.
     pub jobs: u64,
     /// One of them, unless it waits for something else by now.
     pub one: Option<JobId>,

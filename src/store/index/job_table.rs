@@ -21,7 +21,6 @@ pub struct JobTable {
     bumped: HashMap<u32, u32>,
 }
 
-/// One job.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     tag: JobTag,

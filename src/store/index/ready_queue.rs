@@ -22,7 +22,6 @@ pub struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    /// One more.
     pub fn put(&mut self, id: JobId, due: Timestamp) {
         match self.ripe {
             None => self.loaded.push((due, id)),

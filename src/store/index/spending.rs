@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 const QUARTER: i64 = 15 * 60 * 1000;
 
-/// All sums.
 #[derive(Debug, Default)]
 pub struct Spending {
     spent: BTreeMap<SourceName, Sums>,

@@ -111,7 +111,6 @@ impl QueueStore {
         Ok(None)
     }
 
-    /// As [`Purchases::has_charge`](crate::store::contract::Purchases::has_charge).
     pub fn knows_paid(&self, transcription: &TranscriptionId) -> bool {
         self.queue().index.spending.has_paid(transcription)
     }

@@ -8,7 +8,6 @@ use crate::store::contract::{HistoryEntry, KnownPurchase, StoreError};
 
 /// Where the rows are: memory or sled.
 pub trait Rows: Send {
-    /// A job.
     fn load(&self, id: JobId) -> Result<Option<Job>, StoreError>;
     /// Puts a job; kept in order, durable after [`Barrier::durable`].
     fn save(&mut self, job: &Job) -> Result<(), StoreError>;
@@ -28,7 +27,6 @@ pub trait Rows: Send {
     fn set_sightings(&mut self) -> Result<(), StoreError>;
     /// Whether nothing may be bought at this service yet.
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
-    /// See [`Purchases::may_have_lost`](crate::store::contract::Purchases::may_have_lost).
     fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError>;
     /// From now on so, or no longer.
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError>;
@@ -40,7 +38,6 @@ pub trait Rows: Send {
 
 /// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
 pub trait Journal: Send + Sync {
-    /// One more line.
     fn note(&self, note: &HistoryEntry) -> Result<(), StoreError>;
     /// A job's lines, oldest first.
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;

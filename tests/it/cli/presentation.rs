@@ -367,9 +367,8 @@ fn names(bed: &Bed) -> Vec<(String, String)> {
 #[test]
 fn show_takes_every_name_that_jobs_prints() {
     let bed = Bed::new(&format!(
-        "{}\n[[source]]\nname = \"other/one\"\nfolder = \"elsewhere\"\nsettle = \"50ms\"\n\
-         [[source]]\nname = \"lists\"\nmanifest = \"lists/*.csv\"\nroots = [\"lists\"]\n",
-        QUICK
+        "{QUICK}\n[[source]]\nname = \"other/one\"\nfolder = \"elsewhere\"\nsettle = \"50ms\"\n\
+         [[source]]\nname = \"lists\"\nmanifest = \"lists/*.csv\"\nroots = [\"lists\"]\n"
     ));
     for folder in ["elsewhere", "lists"] {
         fs::create_dir(bed.path(folder)).unwrap();

@@ -67,10 +67,7 @@ fn beside_a_daemon_and_without_the_kept_result_outputs_are_restored_too() {
     for with_daemon in [false, true] {
         fs::remove_dir_all(bed.path("state/results")).unwrap();
         fs::remove_file(bed.path("inbox/talk.en.vtt")).unwrap();
-        let running = with_daemon.then(|| {
-            let running = bed.daemon();
-            running
-        });
+        let running = with_daemon.then(|| bed.daemon());
         assert_eq!(verify(&bed, &[]), (1, [3, 0, 0, 1]));
         assert_eq!(verify(&bed, &["--repair"]), (0, [3, 0, 1, 0]), "with a daemon: {with_daemon}");
         assert!(bed.path("inbox/talk.en.vtt").exists());

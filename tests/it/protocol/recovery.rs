@@ -148,7 +148,7 @@ fn what_ended_in_an_error_is_not_found_again_at_the_next_start() {
             (record["status"], record["error_code"], record["result"]) = (json!("error"), json!(422), Value::Null);
         }),
         Endpoint::List if !book.ids().is_empty() => Act::Change(|list| {
-            list["items"].as_array_mut().unwrap().iter_mut().for_each(|item| item["status"] = json!("error"))
+            list["items"].as_array_mut().unwrap().iter_mut().for_each(|item| item["status"] = json!("error"));
         }),
         _ => Act::Well,
     });

@@ -89,7 +89,11 @@ fn floor(name: &str) -> Option<u32> {
         (_, "pipeline") => 3,
         (_, "manifests") if name.starts_with("manifests/passes") => 3,
         (_, "store") if name.starts_with("store/contract") => 1,
-        ("client/contract" | "clock" | "crash_points" | "rooted_path" | "permission_errors" | "durable_file" | "blocking", _)
+        (
+            "client/contract" | "clock" | "crash_points" | "rooted_path" | "permission_errors" | "durable_file"
+            | "blocking",
+            _,
+        )
         | (_, "wire" | "tls" | "backpressure") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config" | "manifests") => 2,
         (_, "domain") => 0,

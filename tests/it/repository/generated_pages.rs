@@ -241,7 +241,7 @@ fn commands() -> String {
         writeln!(page, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), cell(&about(command))).unwrap();
     }
     page.push_str("\n## Options of every command\n");
-    options(&mut page, &root, |arg| arg.is_global_set());
+    options(&mut page, &root, Arg::is_global_set);
     for command in all {
         self::command(&mut page, command);
     }

@@ -31,6 +31,6 @@ impl Clock for ManualClock {
     }
 
     async fn sleep(&self, _: Duration) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -48,7 +48,6 @@ const ON_ITS_WAY: &str = "on its way";
 /// Headers are small reads: on a share many of them at once are hardly slower than one.
 const MEASURED_AT_ONCE: usize = 16;
 
-/// Makes a plan.
 pub struct Planner<'a> {
     context: &'a Context,
     list: bool,

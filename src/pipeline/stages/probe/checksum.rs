@@ -16,11 +16,9 @@ use std::path::PathBuf;
 pub enum ChecksumResult {
     /// What it should be, or nobody says what that is. Its content's hash, where it was read.
     Right(Option<Hash>),
-    /// Something else.
     Altered {
         /// What it should be.
         expected: Checksum,
-        /// What it is.
         found: Checksum,
         /// Who says so, in words.
         by: String,

@@ -47,7 +47,6 @@ enum From {
 /// What was handed over so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StreamProgress {
-    /// Of the file.
     pub bytes: u64,
     /// Of all bytes, once they are.
     pub hash: Option<Hash>,

@@ -95,7 +95,7 @@ async fn publish(
     context: &WriteContext<'_>,
     mount: &Arc<Mount>,
     job: &Job,
-    wanted: Vec<PendingOutput<impl Names + Send + 'static>>,
+    wanted: Vec<PendingOutput<impl Names + 'static>>,
     ours: OwnOutputs,
     guard: WriteGuard,
 ) -> Result<Vec<Output>, Fault> {

@@ -49,7 +49,6 @@ pub enum NotRestored {
     /// They cannot be written, or not be made.
     #[error("{}", .0.words)]
     Fault(Fault),
-    /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

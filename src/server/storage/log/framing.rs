@@ -31,7 +31,6 @@ pub enum Frame {
     Damaged(Range<usize>),
 }
 
-/// A sealed record.
 pub fn encode(json: &[u8]) -> Vec<u8> {
     encode_with(|bytes| bytes.extend_from_slice(json)).0
 }

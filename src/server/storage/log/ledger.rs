@@ -280,12 +280,9 @@ impl LogBatch {
 pub struct LogRecord<H> {
     /// 1.
     pub v: u32,
-    /// The transcription.
     pub id: String,
-    /// What was accepted.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub head: Option<H>,
-    /// It is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }

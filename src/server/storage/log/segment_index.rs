@@ -17,7 +17,6 @@ pub struct SegmentIndex {
 /// Where a record lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordLocation {
-    /// The volume's number.
     pub volume: u64,
     /// Bytes before it.
     pub at: u64,

@@ -14,7 +14,6 @@ use uuid::Uuid;
 /// How much may be kept, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// By one upload.
     pub upload: u64,
     /// By all together, those that are still coming in and the records with their results included.
     pub disk: u64,
@@ -55,7 +54,6 @@ pub enum UploadStoreError {
         /// Bytes.
         limit: u64,
     },
-    /// The file system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

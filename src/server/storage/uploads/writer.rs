@@ -26,7 +26,6 @@ impl UploadWriter {
         Self { file, path: Some(path), size: 0, owner, upload_store }
     }
 
-    /// Whose it is.
     pub(crate) fn owner(&self) -> Hash {
         self.owner
     }

@@ -341,7 +341,6 @@ fn millis(seconds: f64) -> u64 {
     (seconds * 1_000.0).round() as u64
 }
 
-/// For people.
 fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
