@@ -593,30 +593,30 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
 #[test]
 fn a_bad_name() {
     insta::assert_snapshot!(with_source("name_as = \"{{ stem }}.srt\"\n[[source]]\nfolder = \"b\"\nname_as = \"{{ steem }}.{{ ext }}\"\n[[source]]\nfolder = \"c\"\nname_as = \"{% if %}\"\n"), @r#"
-        error: `source.name_as` must hold {{ ext }}: two formats would get one name
-         --> jobs.toml:3:11
-          |
-        3 | name_as = "{{ stem }}.srt"
-          |           ^^^^^^^^^^^^^^^^
-          |
-          = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
+    error: `source.name_as` must contain {{ ext }}: otherwise all formats would get the same name
+     --> jobs.toml:3:11
+      |
+    3 | name_as = "{{ stem }}.srt"
+      |           ^^^^^^^^^^^^^^^^
+      |
+      = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
 
-        error: `source.name_as` uses `steem`, which does not exist
-         --> jobs.toml:6:11
-          |
-        6 | name_as = "{{ steem }}.{{ ext }}"
-          |           ^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: did you mean `stem`?
+    error: `source.name_as` uses `steem`, which does not exist
+     --> jobs.toml:6:11
+      |
+    6 | name_as = "{{ steem }}.{{ ext }}"
+      |           ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `stem`?
 
-        error: `source.name_as` cannot be parsed: syntax error: unexpected end of block
-         --> jobs.toml:9:11
-          |
-        9 | name_as = "{% if %}"
-          |           ^^^^^^^^^^
-          |
-          = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
-        "#);
+    error: `source.name_as` cannot be parsed: syntax error: unexpected end of block
+     --> jobs.toml:9:11
+      |
+    9 | name_as = "{% if %}"
+      |           ^^^^^^^^^^
+      |
+      = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
+    "#);
 }
 
 #[test]
@@ -750,70 +750,70 @@ upload_limit = "30GB"
     );
     assert!(!text.contains("hunter2"));
     insta::assert_snapshot!(text, @r#"
-        error: `service.url` must not contain a user or a password
-         --> jobs.toml:5:7
-          |
-        5 | url = "https://**********@stt.example.org/?**************
-          |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-          |
-          = help: write the key into `key` instead
+    error: `service.url` must not contain a user or a password
+     --> jobs.toml:5:7
+      |
+    5 | url = "https://**********@stt.example.org/?**************
+      |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write the key into `key` instead
 
-        error: `service.key` cannot be used: must not contain the key itself
-         --> jobs.toml:6:7
-          |
-        6 | key = *********
-          |       ^^^^^^^^^
-          |
-          = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
+    error: `service.key` cannot be used: the file must not contain a key itself
+     --> jobs.toml:6:7
+      |
+    6 | key = *********
+      |       ^^^^^^^^^
+      |
+      = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
 
-        error: `serve.keys` cannot be used: the environment variable `NOT_SET` is not set
-         --> jobs.toml:8:9
-          |
-        8 | keys = ["env:NOT_SET", *********, *]
-          |         ^^^^^^^^^^^^^
-          |
-          = help: set it: export NOT_SET=…
+    error: `serve.keys` cannot be used: the environment variable `NOT_SET` is not set
+     --> jobs.toml:8:9
+      |
+    8 | keys = ["env:NOT_SET", *********, *]
+      |         ^^^^^^^^^^^^^
+      |
+      = help: set it: export NOT_SET=…
 
-        error: `serve.keys` cannot be used: must not contain the key itself
-         --> jobs.toml:8:24
-          |
-        8 | keys = ["env:NOT_SET", *********, *]
-          |                        ^^^^^^^^^
-          |
-          = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
+    error: `serve.keys` cannot be used: the file must not contain a key itself
+     --> jobs.toml:8:24
+      |
+    8 | keys = ["env:NOT_SET", *********, *]
+      |                        ^^^^^^^^^
+      |
+      = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
 
-        error: `serve.keys` must be a string, found an integer
-         --> jobs.toml:8:35
-          |
-        8 | keys = ["env:NOT_SET", *********, *]
-          |                                   ^
-          |
-          = help: use "env:NAME" or "file:PATH"
+    error: `serve.keys` must be a string, found an integer
+     --> jobs.toml:8:35
+      |
+    8 | keys = ["env:NOT_SET", *********, *]
+      |                                   ^
+      |
+      = help: use "env:NAME" or "file:PATH"
 
-        error: `serve.key_header` must be the name of a header
-         --> jobs.toml:9:15
-          |
-        9 | key_header = ["x service key"]
-          |               ^^^^^^^^^^^^^^^
-          |
-          = help: write it like "x-service-key"
+    error: `serve.key_header` must be the name of a header
+     --> jobs.toml:9:15
+      |
+    9 | key_header = ["x service key"]
+      |               ^^^^^^^^^^^^^^^
+      |
+      = help: write it like "x-service-key"
 
-        error: `serve.listen` must be an IP address and a port, found "localhost"
-          --> jobs.toml:10:10
-           |
-        10 | listen = "localhost"
-           |          ^^^^^^^^^^^
-           |
-           = help: write "127.0.0.1:8472" for this machine only, "0.0.0.0:8472" to accept other machines too
+    error: `serve.listen` must be an IP address and a port, found "localhost"
+      --> jobs.toml:10:10
+       |
+    10 | listen = "localhost"
+       |          ^^^^^^^^^^^
+       |
+       = help: write "127.0.0.1:8472" for this machine only, "0.0.0.0:8472" to accept other machines too
 
-        error: `serve.disk` must be at least `serve.upload_limit`
-          --> jobs.toml:11:16
-           |
-        11 | upload_limit = "30GB"
-           |                ^^^^^^
-           |
-           = help: the disk limit must have room for one upload of the largest size
-        "#);
+    error: `serve.disk` must be at least `serve.upload_limit`
+      --> jobs.toml:11:16
+       |
+    11 | upload_limit = "30GB"
+       |                ^^^^^^
+       |
+       = help: the disk limit must have room for one upload of the largest size
+    "#);
 }
 
 #[test]

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_came_and_went_is_told_by_name() {
         let new = config("[[source]]\nname = \"b\"\nfolder = \"b\"");
-        assert_eq!(told(&config(""), &new, &Vec::new())[1..], ["the source b is new"]);
-        assert!(told(&new, &config(""), &Vec::new())[1].starts_with("the source b is gone"));
+        assert_eq!(told(&config(""), &new, &Vec::new())[1..], ["the source b was added"]);
+        assert!(told(&new, &config(""), &Vec::new())[1].starts_with("the source b was removed"));
     }
 }

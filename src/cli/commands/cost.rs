@@ -146,7 +146,7 @@ impl<'a> List<'a> {
         let CostSum { purchases, unknown, shared, excess, .. } = row.sum;
         let notes = [
             (purchases > 0).then(|| format!("{purchases} bought")),
-            (shared > 0).then(|| format!("{shared} duplicates at no cost")),
+            (shared > 0).then(|| format!("{shared} duplicate{} at no cost", if shared == 1 { "" } else { "s" })),
             (unknown > 0).then(|| format!("{unknown} of unknown cost")),
             (excess > 0).then(|| format!("{} billed beyond the reserved amount", hours(excess))),
         ];

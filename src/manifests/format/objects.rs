@@ -228,7 +228,7 @@ mod tests {
         );
         let mut rows = Vec::new();
         read_lines(file("{\"file\":\"a\"}\n\n{\"fi"), &mut shown(&mut rows)).unwrap();
-        assert!(rows.len() == 2 && rows[1].starts_with("3:  ! row 3: it is no JSON"), "{rows:?}");
+        assert!(rows.len() == 2 && rows[1].starts_with("3:  ! row 3: it is not a JSON object"), "{rows:?}");
         let mut count = 0;
         let stop = read_list(file(r#"[{"file":"a"},{"file":"b"},{"#), &mut |_, _| {
             count += 1;

@@ -97,14 +97,14 @@ mod tests {
         let told = parse_sidecars(&[Sidecar { from: "a/talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
         insta::assert_snapshot!(told.replace("; a/", "\na/"), @r#"
         a/talk.toml, line 1: unknown key `langage` (did you mean `language`?)
-        a/talk.toml, line 2: `template` names `interviw`, and there is no such template (jobs.toml needs [template.interviw])
-        a/talk.toml, line 3: `budget` may not be said beside recordings (say it in jobs.toml)
-        a/talk.toml, line 4: `outputs` must name at least one (name some of txt, srt, vtt, json; to pass over the recording, name it in a .scribedignore)
+        a/talk.toml, line 2: `template` names the template `interviw`, which does not exist (jobs.toml needs [template.interviw])
+        a/talk.toml, line 3: `budget` is not allowed in a sidecar (write it in jobs.toml)
+        a/talk.toml, line 4: `outputs` must name at least one (name some of txt, srt, vtt, json; to ignore the recording, name it in a .scribedignore)
         a/talk.toml, line 5: `vocabulary` must be a word, found an integer (write it like "Ada", or { value = "Ada", pronunciations = ["ei da"] })
-        a/talk.toml, line 7: `parameters.diarisation` is no parameter of the interface (did you mean `diarization`?)
-        a/talk.toml, line 8: `parameters.audio_url` may not be set here (take it out; it is set for each job)
-        a/talk.toml, line 9: `parameters.sentences` may not be a template here (write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`)
-        a/talk.toml, line 10: `parameters.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5 (change it, or take it out for the service's default)
+        a/talk.toml, line 7: `parameters.diarisation` is not a parameter of the interface (did you mean `diarization`?)
+        a/talk.toml, line 8: `parameters.audio_url` must not be set here (remove it; scribed sets it for each job)
+        a/talk.toml, line 9: `parameters.sentences` must not contain template syntax here (write the value itself; `template` selects a [template.NAME] of jobs.toml)
+        a/talk.toml, line 10: `parameters.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5 (change it, or remove it to use the service's default)
         "#);
         let said = |text: &str| {
             let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
@@ -115,6 +115,6 @@ mod tests {
         assert!(told.starts_with("talk.toml, line 1: `priority` must be a whole number from -1000 to 1000"), "{told}");
         let file = SmallFile { text: "language = \n".to_owned(), changed: Timestamp(0) };
         let told = parse_sidecars(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
-        assert!(told.starts_with("talk.toml, line 1: this is no TOML: "), "{told}");
+        assert!(told.starts_with("talk.toml, line 1: this is not valid TOML: "), "{told}");
     }
 }

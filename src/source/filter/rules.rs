@@ -252,17 +252,17 @@ mod tests {
         let kinds = [EntryKind::Folder, EntryKind::Link, EntryKind::Pipe, EntryKind::Socket, EntryKind::Device];
         let of_files = files.iter().map(|path| format!("{path}: {}", chosen(&source, path, EntryKind::File)));
         let of_kinds = kinds.iter().map(|kind| format!("{kind:?}: {}", chosen(&source, "x.wav", *kind)));
-        insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @r"
+        insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @"
         talk.wav: taken
         a/b/talk.WAV: taken
         talk.txt: ignored: no `include` pattern of the source matches it
         a/rushes/talk.wav: ignored: an `exclude` pattern of the source matches it
         .scribed: ignored: the marker by which scribed recognises this folder
-        a/.scribed: ignored: the marker by which scribed recognises this folder (.scribed)
+        a/.scribed: ignored: scribed's marker of this folder (.scribed)
         a/.talk.wav.a8Xk2P: ignored: a temporary file of rsync (.NAME.XXXXXX)
         @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is ignored: previews and metadata of a Synology (@eaDir)
         a/.git/b/c.wav: in the folder a/.git, which is ignored: hidden: its name begins with a dot (.*)
-        .state/uploads/x.wav: in the folder .state, which is ignored: state, configuration, a key or service data of scribed, or an output folder (`place`)
+        .state/uploads/x.wav: in the folder .state, which is ignored: a file of scribed (state, configuration, a key or service data), or in an output folder (`place`)
         Folder: taken
         Link: ignored: a symbolic link (scribed does not follow links), not a regular file
         Pipe: ignored: a named pipe, not a regular file

@@ -193,7 +193,7 @@ mod tests {
         let deep = format!("# x\n{}\n", "{".repeat(64_000));
         let nested = format!("{}a{}", "{a,".repeat(1_300), "}".repeat(1_300).get(..100).unwrap());
         let many = "*a*b?c[x-z]*\n".repeat(5_001);
-        let cases = [(deep, "line 2 is longer"), (nested, "line 1 has braces"), (many, "more than 5000 patterns")];
+        let cases = [(deep, "line 2 is longer"), (nested, "line 1 nests braces"), (many, "more than 5000 patterns")];
         for (text, words) in cases {
             fs::write(root.path().join(IGNORE_FILE), text).unwrap();
             let told = told(root.path(), "talk.wav", false);

@@ -86,7 +86,7 @@ mod tests {
         let at = |name: &str| root.path().join(name);
         let told = |name: &str| find(root.path(), &RelPath::new(name)).unwrap_err();
         std::os::unix::fs::symlink("elsewhere", at("a.toml")).unwrap();
-        assert!(told("a.mp4").contains("a.toml is a link"), "{}", told("a.mp4"));
+        assert!(told("a.mp4").contains("a.toml is a symbolic link"), "{}", told("a.mp4"));
         rustix::fs::mknodat(
             rustix::fs::CWD,
             at("b.toml"),

@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(mount.check_writable_blocking(), Ok(()));
         assert_eq!(mount.real(), Some(folder.path().canonicalize().unwrap()));
         std::fs::remove_file(folder.path().join(".scribed")).unwrap();
-        assert!(mount.check_now().await.unwrap_err().to_string().contains("make an empty file .scribed"));
+        assert!(mount.check_now().await.unwrap_err().to_string().contains("create an empty file .scribed"));
         assert!(mount.away().is_some());
         std::fs::write(folder.path().join(".scribed"), "").unwrap();
         assert_eq!((mount.check_now().await, mount.away()), (Ok(()), None));

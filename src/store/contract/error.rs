@@ -11,7 +11,7 @@ pub enum StoreError {
     LeaseLost(JobId),
     /// The lease is the newest one, and the job is no longer at the stage that it names. Nothing was changed; the
     /// worker drops what it did.
-    #[error("job {0} has changed since its worker looked at it")]
+    #[error("job {0} has changed since its worker read it")]
     Superseded(JobId),
     /// Another process has it.
     #[error("{0}")]

@@ -9,7 +9,7 @@ use crate::domain::stage::JobEvent;
 use crate::store::contract::{CommandOutcome, Commands, HistoryEntry, Renamed, StoreError};
 
 /// What the history says of [`Commands::acknowledge`].
-const ACKNOWLEDGED: &str = "a person acknowledged a job";
+const ACKNOWLEDGED: &str = "a person acknowledged the job";
 
 #[async_trait::async_trait]
 impl Commands for QueueStore {

@@ -33,7 +33,7 @@ fn a_pause_is_named_with_the_command_that_ends_it() {
     let said = explain(&bed, "inbox/talk.wav");
     assert_eq!(fact(&said, "pause")["until"], Value::Null, "that of the source lasts longer: {said}");
     let told = bed.run(["explain", "inbox/talk.wav"]).stdout;
-    for part in ["  stage    probed since", "  next     nothing while it is paused", "  you can  "] {
+    for part in ["  stage    probed since", "  next     nothing during the pause", "  you can  "] {
         assert!(told.lines().any(|line| line.starts_with(part)), "{part}: {told}");
     }
 }
@@ -80,7 +80,7 @@ fn a_folder_that_is_away_keeps_what_needs_it() {
     bed.once(1);
     fs::rename(bed.path("inbox"), bed.path("gone")).unwrap();
     let said = explain(&bed, "inbox/talk.wav");
-    assert!(fact(&said, "frozen")["words"].as_str().unwrap().contains("is not there"), "{said}");
+    assert!(fact(&said, "frozen")["words"].as_str().unwrap().contains("does not exist"), "{said}");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_queue_that_does_not_know_what_was_bought_says_so() {
     let running = bed.daemon();
     let said = until(&bed, "inbox/talk.wav", "suspect");
     assert!(
-        fact(&said, "suspect")["words"].as_str().unwrap().contains("before the list of default is scanned"),
+        fact(&said, "suspect")["words"].as_str().unwrap().contains("before it has read the list of service default"),
         "{said}"
     );
     assert!(stub.book().creates.is_empty(), "nothing is bought meanwhile");

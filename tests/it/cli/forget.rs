@@ -53,7 +53,10 @@ fn jobs_of_vanished_files_are_forgotten_and_their_content_is_never_bought_again(
     let left: Vec<String> = bed.jobs().into_keys().collect();
     assert_eq!((left, total(&bed)), (vec!["talk2.wav".to_owned()], 1));
     let shown = bed.run(["show", &id]);
-    assert!(shown.stdout.contains("forgotten"), "the number still tells what became of it: {shown:?}");
+    assert!(
+        shown.stdout.contains("a person removed the job (`scribed forget`)"),
+        "the number still tells what became of it: {shown:?}"
+    );
     assert_eq!(bed.run(["forget", &id]).code, 1, "it is forgotten already");
     let cost = bed.run(["cost", "--json"]);
     assert!(cost.stdout.contains("\"bought\":3"), "what was spent is spent: {cost:?}");

@@ -130,7 +130,7 @@ fn a_service_that_is_out_or_refuses_is_exit_3_and_a_name_that_is_none_is_2() {
     stub.set(|_, _| Act::Say(refusal(500, "out")));
     assert_eq!(bed.run(["harvest", "--to", "out", "--patience", "0s"]).code, 3);
     let unknown = bed.run(["harvest", "--to", "out", "--service", "nobody"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("there are: default"), "{unknown:?}");
+    assert!(unknown.code == 2 && unknown.stderr.contains("the services are: default"), "{unknown:?}");
     for wrong in [["--after", "soon"], ["--status", "over"], ["--metadata", "x"], ["--outputs", "pdf"]] {
         assert_eq!(bed.run(["harvest", "--to", "out", wrong[0], wrong[1]]).code, 2, "{wrong:?}");
     }
@@ -199,7 +199,10 @@ fn the_embedded_service_is_asked_where_no_daemon_runs() {
     assert!(bed.path("out/talk.en.srt").exists());
     let _daemon = bed.daemon();
     let ran = bed.run(["harvest", "--to", "out"]);
-    assert!(ran.code == 4 && ran.stderr.contains("a part of the daemon") && ran.stderr.contains("stop it"), "{ran:?}");
+    assert!(
+        ran.code == 4 && ran.stderr.contains("embedded in the daemon") && ran.stderr.contains("stop it"),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_failed_job_counts_on_later_nights_until_somebody_acknowledges_it() {
     let row = &bed.jobs()["bad.wav"];
     assert!(row["acknowledged"].is_string() && row["reason"].as_str().unwrap().ends_with("(acknowledged)"), "{row}");
     let shown = bed.run(["show", "inbox/bad.wav"]).stdout;
-    assert!(shown.contains("acknowledged by a person"), "{shown}");
+    assert!(shown.contains("a person acknowledged the job"), "{shown}");
 
     // It fails once more: that is another failure.
     assert_eq!(bed.run(["retry", "inbox/bad.wav"]).code, 0);
@@ -244,13 +244,13 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
     bed.once(1);
     let is_named = |words: &str, list: &str| words.contains(list) && words.contains("lists: ");
     let (code, words) = check(&bed);
-    assert!(code == 2 && is_named(&words, "1 row of rows.csv orders nothing"), "{words}");
-    assert!(is_named(&words, "nothing of none.csv is taken"), "{words}");
+    assert!(code == 2 && is_named(&words, "1 row of rows.csv is wrong and orders nothing"), "{words}");
+    assert!(is_named(&words, "scribed cannot use none.csv"), "{words}");
     let status = bed.run(["status", "--json"]).last_object();
     let wrong: Vec<(&Value, &Value)> =
         status["manifests"].as_array().unwrap().iter().map(|list| (&list["manifest"], &list["wrong"])).collect();
     assert_eq!(wrong, [(&json!("none.csv"), &json!(0)), (&json!("rows.csv"), &json!(1))], "{status}");
-    assert!(bed.run(["status"]).stdout.contains("lists, none.csv: nothing of it is taken"));
+    assert!(bed.run(["status"]).stdout.contains("lists, none.csv: scribed cannot use it"));
 
     fs::write(bed.path("inbox/rows.csv"), "file,duration\ntalk.wav,\n").unwrap();
     let (_, words) = check(&bed);
@@ -266,7 +266,7 @@ fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
     eventually("the daemon names it", || check(&bed).1.contains("late.csv"));
     stop(daemon);
     let (code, words) = check(&bed);
-    assert!(code == 2 && words.contains("nothing of late.csv is taken"), "{words}");
+    assert!(code == 2 && words.contains("scribed cannot use late.csv"), "{words}");
 }
 
 #[test]

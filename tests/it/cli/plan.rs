@@ -65,7 +65,7 @@ fn a_plan_tells_what_once_would_do_and_changes_nothing() {
     assert_eq!(running.wait().code, 0);
     fs::remove_dir_all(bed.path("inbox")).unwrap();
     let away = bed.run(["plan"]);
-    assert!(away.code == 1 && away.stdout.contains("is not there"), "{away:?}");
+    assert!(away.code == 1 && away.stdout.contains("does not exist"), "{away:?}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_was_skipped_for_a_subtitle_is_planned_as_it_stands_now() {
     bed.configure(&QUICK.replace("settle", "existing = \"transcribe\"\nsettle"));
     assert_eq!(plan(&bed)["twins"], 1, "its content was bought for the other");
     let said = bed.run(["explain", "inbox/b.wav"]).stdout;
-    assert!(said.contains("next     the next scan takes it up"), "{said}");
+    assert!(said.contains("next     the next scan continues it"), "{said}");
     assert_eq!(bed.once(0)["done"], 1);
 }
 
@@ -233,7 +233,7 @@ fn a_plan_of_something_else_is_refused() {
     for (text, words) in [
         (kept.lines().take(2).collect::<Vec<_>>().join("\n") + "\n", "is incomplete"),
         (kept.replace("talk.wav", "tall.wav"), "was edited"),
-        ("{}\n".to_owned(), "no plan"),
+        ("{}\n".to_owned(), "is not a plan of scribed"),
         (kept.replace("\"scribed_plan\":2", "\"scribed_plan\":3"), "newer release"),
     ] {
         fs::write(bed.path("today.plan"), text).unwrap();
@@ -261,7 +261,7 @@ fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
     let sources = planned["sources"].as_array().unwrap();
     let of = |n: usize, what: &str| &sources[n][what];
     assert_eq!((of(0, "source"), of(0, "twins"), of(1, "twins")), (&json!("inbox"), &json!(1), &json!(1)), "{planned}");
-    assert!(planned["assumed"].to_string().contains("8 places"), "{planned}");
+    assert!(planned["assumed"].to_string().contains("8 positions"), "{planned}");
     assert_eq!(save(&bed)["files"], 2);
     let done = once_plan(&bed, 0);
     assert_eq!((&done["done"], bed.store().bought()), (&json!(4), 2), "{done}");
@@ -270,7 +270,7 @@ fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
     let planned = plan(&bed);
     assert_eq!((&planned["files"], &planned["twins"]), (&json!(0), &json!(1)), "{planned}");
     let said = bed.run(["plan"]).stdout;
-    assert!(said.contains("1  of these are copies of others"), "{said}");
+    assert!(said.contains("1  of these are duplicates"), "{said}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn the_end_is_foretold_and_what_holds_it_up() {
     assert_eq!(bed.run(["pause"]).code, 0);
     assert_eq!(plan(&bed)["finish"]["at"], Value::Null);
     let said = bed.run(["plan"]).stdout;
-    assert!(said.contains("the source inbox, which may not submit"), "{said}");
+    assert!(said.contains("limited by source inbox, which may not submit"), "{said}");
     assert_eq!(bed.run(["resume"]).code, 0);
     bed.configure(&QUICK.replace("settle", "submit = { from = \"0 3 1 1 *\", for = \"1h\" }\nsettle"));
     let yearly = plan(&bed)["finish"]["at"].as_str().unwrap().to_owned();

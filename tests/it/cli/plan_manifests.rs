@@ -67,7 +67,7 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     assert_eq!(numbers(&lists[1], &names), [10, 3, 2, 0, 1, 1, 1, 1, 1], "{planned}");
     let fixes = planned["to_mend"].as_array().unwrap();
     let why = |n: usize| fixes[n]["why"].as_str().unwrap();
-    assert!(why(0).starts_with("row 3, column `Language`: `xx` is no code"), "{planned}");
+    assert!(why(0).starts_with("row 3, column `Language`: `xx` is not a language code"), "{planned}");
     assert!(why(1).starts_with("row 10: ") && why(1).contains("row.shelf_mark"), "{planned}");
     let parts = planned["sources"].as_array().unwrap();
     assert_eq!((&parts[0]["template"], &parts[1]["template"]), (&json!(""), &json!("film")));
@@ -75,11 +75,14 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     let (audio, billed) = (parts[0]["audio_seconds"].as_f64().unwrap(), parts[0]["billed_seconds"].as_f64().unwrap());
     assert!((billed - audio - 60.0).abs() < 1e-6 && audio > 60.0, "{planned}");
     let assumed = planned["assumed"].to_string();
-    assert!(assumed.contains("1 files of unknown length are as long as the others"), "{assumed}");
-    assert!(assumed.contains("1 files are what the checksums"), "{assumed}");
+    assert!(
+        assumed.contains("1 files of unknown length were estimated with the average length of the others"),
+        "{assumed}"
+    );
+    assert!(assumed.contains("did not verify the checksums of 1 files"), "{assumed}");
     let listed = bed.run(["plan", "--list"]).stdout;
     for line in [
-        "copy            lists/copy.wav, row 6 of may.csv: another one has the same content",
+        "copy            lists/copy.wav, row 6 of may.csv: duplicate of another file",
         "wrong           lists, row 3 of may.csv: row 3, column",
         "waits           lists/late.wav, row 4 of may.csv",
         "repeated        lists/a.wav, row 5 of may.csv: row 2 orders the same recording",
@@ -218,7 +221,10 @@ fn two_sources_never_answer_one_list() {
     assert_eq!(planned["files"], 2, "{planned}");
     let ran = bed.run(["once", "--json"]);
     assert_eq!((ran.code, &ran.last_object()["done"]), (1, &json!(2)), "{ran:?}");
-    assert!(ran.stderr.contains("the source lists, which stands before it in jobs.toml, has it already"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("the source lists, which comes first in jobs.toml, uses this manifest already"),
+        "{ran:?}"
+    );
     assert_eq!(stub.book().creates.len(), 2);
     assert_eq!(states(&receipt(&bed, "may.csv.receipt.csv")), ["written"]);
     assert!(!bed.path("inbox/may.csv.receipt.2.csv").exists());
@@ -242,7 +248,9 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
     let said = explain("inbox/a.wav");
     assert_eq!((&said["verdict"], facts(&said).len()), (&json!("listed"), 3), "{said}");
     assert!(
-        facts(&said)[0].starts_with("row 2 of june.csv (the source lists) orders it in de: not taken in yet"),
+        facts(&said)[0].starts_with(
+            "row 2 of june.csv (source lists) orders it in de: scribed has not read its current content yet"
+        ),
         "{said}"
     );
     assert!(facts(&explain("inbox/late.wav"))[0].contains("its file does not exist yet"));

@@ -403,7 +403,7 @@ fn show_takes_every_name_that_jobs_prints() {
     let shown = |typed: &str| bed.run(["show", "--json", "--", typed]).last_object()["id"].to_string();
     assert_eq!(shown("line\\nbreak.wav"), id_of("inbox/line\\nbreak.wav"), "without its source");
     let two = bed.run(["show", "a b.wav"]);
-    assert!(two.code == 2 && two.stderr.contains("2 jobs are of"), "{two:?}");
+    assert!(two.code == 2 && two.stderr.contains("2 jobs match"), "{two:?}");
     let explained = bed.run(["explain", "other/one/a b.wav"]);
     assert!(explained.stdout.contains("job ") && explained.stdout.contains("elsewhere/a b.wav"), "{explained:?}");
     let none = bed.run(["show", "inbox/none.wav"]);

@@ -103,7 +103,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
     for job in rests {
         let words = job["reason"].as_str().unwrap();
         let due = job["due"].as_str().unwrap();
-        assert!(words.contains("needs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
+        assert!(words.contains("needs 1.5 s") && words.contains("`budget.day` (4.0 s) has 1.0 s left"), "{words}");
         assert!(words.contains(":00 (UTC)") && due.contains(":00:00.000Z"), "{words} {due}");
         assert_eq!((&job["fault"]["kind"], &job["attempts"]), (&json!("budget"), &json!(0)));
     }
@@ -133,7 +133,7 @@ fn every_run_has_a_budget_of_its_own_and_the_total_none_but_one() {
     assert_eq!(done, [2, 2, 1, 0]);
     assert_eq!(accepted(&stub), 5);
     let words = bed.jobs().into_values().find_map(|job| job["fault"]["words"].as_str().map(str::to_owned)).unwrap();
-    assert!(words.contains("0.5 s are left of `budget.total` (8.0 s)") && words.contains("when you raise"), "{words}");
+    assert!(words.contains("`budget.total` (8.0 s) has 0.5 s left") && words.contains("when you raise"), "{words}");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_source_has_its_own_wall_and_stands_in_no_others_way() {
     assert_eq!(waiting(&bed.once(1)), (&json!(5), &json!({"budget": 49})));
     assert_eq!(uploads(&stub), 5);
     let words = bed.jobs()["t09.wav"]["reason"].as_str().unwrap().to_owned();
-    assert!(words.contains("`budget.total` of the source inbox") || words.contains("waits"), "{words}");
+    assert!(words.contains("`budget.total` of the source inbox") || words.contains("the budget is used up"), "{words}");
 }
 
 #[test]
@@ -410,8 +410,8 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     assert_eq!(day.before_upload(&first).await, None);
     let rest = day.before_upload(&second).await.unwrap();
     assert_eq!(rest.until, timestamps::parse("2026-11-21T23:00:00Z"));
-    let expected = "it needs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): the job continues at \
-                    2026-11-21 23:00 (UTC)";
+    let expected = "it needs 3.0 min of billed audio, and `budget.day` (5.0 min) has 2.0 min left: the job continues \
+                    at 2026-11-21 23:00 (UTC)";
     assert_eq!(rest.fault.words, expected);
 
     day.set("2026-11-21T23:10:00Z");

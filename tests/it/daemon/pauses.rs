@@ -31,7 +31,7 @@ fn one_source_rests_and_the_others_go_on() {
     let told = bed.run(["show", "other/b.wav"]).stdout;
     assert!(told.contains("nothing during the pause"), "{told}");
     let unknown = bed.run(["pause", "--source", "othr"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("there is inbox, other"), "{unknown:?}");
+    assert!(unknown.code == 2 && unknown.stderr.contains("the sources are inbox, other"), "{unknown:?}");
     // What everything is ordered to do, one source cannot be freed from.
     assert_eq!(bed.run(["pause"]).code, 0);
     assert_eq!(bed.run(["resume", "--source", "other"]).code, 0);

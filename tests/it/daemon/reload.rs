@@ -27,7 +27,7 @@ fn a_changed_file_is_taken_up_and_a_wrong_one_changes_nothing() {
     bed.configure(&config(&stub.url()).folder("shelf", ""));
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("the source shelf is new"), "{ran:?}");
+    assert!(ran.stdout.contains("the source shelf was added"), "{ran:?}");
     eventually("what lies there is written", || exists(&bed.path("shelf/a.en.txt")));
 
     // What is wrong with it is told to whoever asked; nothing of it counts.
@@ -96,7 +96,7 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("1 jobs are on their way there"), "{refused:?}");
+    assert!(refused.stderr.contains("no service `first` any more, but 1 jobs use it"), "{refused:?}");
     stub.set(|_, _| Act::Well);
     eventually("it is written", || exists(&bed.path("inbox/a.en.txt")));
     assert_eq!(bed.run(["reload"]).code, 0);

@@ -292,7 +292,7 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
     assert_eq!(row(&bed, "2")["stage"], "cancelled");
     assert_eq!(service.store().bought(), 1);
 
-    assert!(ok(&bed, &["retry", "2"]).stdout.contains("1 go on now"));
+    assert!(ok(&bed, &["retry", "2"]).stdout.contains("1 jobs continue"));
     assert_eq!(run(&bed, &["once", "--json"]).last_object()["done"], 1);
     bed.assert_written("talk.wav");
     service.store().assert_each_once(2);
@@ -358,12 +358,12 @@ fn failures_are_listed_with_reasons_and_go_on_when_told() {
     assert_eq!((rows.len(), &rows[0][2], &rows[0][3]), (1, shown.as_str(), "failed"));
     assert!(!rows[0][6].is_empty() && !rows[0][7].is_empty(), "{rows:?}");
     assert_eq!(run(&bed, &["jobs", "--source", "nowhere"]).code, 2);
-    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", "held"]).stdout, "0 go on now\n");
-    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", &rows[0][7]]).stdout.lines().next(), Some("1 go on now"));
+    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", "held"]).stdout, "0 jobs continue\n");
+    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", &rows[0][7]]).stdout.lines().next(), Some("1 jobs continue"));
     assert_eq!(ok(&bed, &["jobs", "--failed"]).stdout, "");
     let declined = run(&bed, &["retry", "99", "1"]);
     assert_eq!(declined.code, 2, "{declined:?}");
-    assert!(declined.stdout.contains("1 go on now"), "the others go on: {declined:?}");
+    assert!(declined.stdout.contains("1 jobs continue"), "the others go on: {declined:?}");
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn a_person_adds_what_the_patterns_pass_over() {
         ("inbox/linked/talk.wav", "does not follow links"),
         ("inbox/talk.en.txt", "an output that scribed wrote"),
         ("inbox/.scribed", "marker"),
-        ("inbox/nothing.wav", "is not there"),
+        ("inbox/nothing.wav", "does not exist"),
         ("ftp://example.org/talk.mp4", "must begin with http"),
     ];
     for (path, words) in wrong {
@@ -406,7 +406,7 @@ fn a_daemon_that_hangs_is_told_of_soon() {
     running.signal(Signal::STOP);
     let asked = run(&bed, &["status"]);
     assert_eq!(asked.code, 4, "{asked:?}");
-    assert!(asked.stderr.contains("said nothing for 5s"), "{asked:?}");
+    assert!(asked.stderr.contains("did not answer within 5s"), "{asked:?}");
     running.signal(Signal::CONT);
     stop(running);
 }

@@ -124,7 +124,10 @@ fn a_slot_is_run_once_over_restarts_and_what_was_missed_is_made_up_once() {
 
     days.set("2027-01-12T09:00:00Z");
     let told = days.run(["status"]).stdout;
-    assert!(told.contains("the slot of 2027-01-10 22:00 (UTC) was missed: it is made up for once"), "{told}");
+    assert!(
+        told.contains("the scan of 2027-01-10 22:00 (UTC) was missed; scribed scans once when a daemon starts"),
+        "{told}"
+    );
     let daemon = days.daemon();
     days.written("b");
     eventually("the scan is over", || !days.scan()["ended"].is_null());
@@ -176,7 +179,7 @@ fn what_was_missed_is_left_out_where_that_is_set() {
     days.heard_of(2, "c");
     days.assert_waits("b", "2027-01-12T22:00:00.000Z");
     let told = days.run(["status"]).stdout;
-    assert!(told.contains("the slot of 2027-01-10 22:00 (UTC) was missed and is left out"), "{told}");
+    assert!(told.contains("the scan of 2027-01-10 22:00 (UTC) was missed and is skipped"), "{told}");
     stop(daemon);
 }
 

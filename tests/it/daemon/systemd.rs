@@ -114,7 +114,7 @@ fn the_supervisor_is_told_when_it_is_ready_lives_and_stops() {
     eventually("it is ready", || has("READY=1") == 1);
     assert!(bed.path("state/control.sock").exists(), "ready means that commands are answered");
     eventually("it lives", || has("WATCHDOG=1") >= 3);
-    assert!(has("STATUS=0 on their way, 0 waiting, 0 done, 0 failed") > 0, "{told:?}");
+    assert!(has("STATUS=0 in progress, 0 waiting, 0 done, 0 failed") > 0, "{told:?}");
     running.signal(Signal::HUP);
     eventually("it reads its configuration anew", || has("RELOADING=1") == 1 && has("READY=1") == 2);
     running.signal(Signal::TERM);

@@ -157,14 +157,14 @@ fn status_cost_plan_and_who_waits_tell_the_same() {
     fs::copy(bed.path("inbox/busy0.wav"), bed.path("inbox/copy.wav")).unwrap();
     tone(&bed.path("inbox/long.wav"), 3, 3_000);
     eventually("the long one is refused", || object(&bed, &["status", "--json"])["waiting_for"]["budget"] == 1);
-    all_tell(&bed, [4.5, 3.0, 1.5, 2.0], "2.0 s are left");
+    all_tell(&bed, [4.5, 3.0, 1.5, 2.0], "has 2.0 s left");
 
     // More is billed than was reserved: who waits says what is left now.
     ended.store(true, Ordering::SeqCst);
     eventually("all others are done", || object(&bed, &["status", "--json"])["jobs"]["written"] == 4);
-    all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "1.0 s are left");
+    all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "has 1.0 s left");
     drop(daemon);
-    all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "1.0 s are left");
+    all_tell(&bed, [5.5, 5.5, 0.0, 1.0], "has 1.0 s left");
 
     // Nothing of the reason is left when its cause is over, also where no daemon runs.
     bed.configure(&configured("[budget]\nmonth = \"1h\"\ntimezone = \"UTC\""));

@@ -70,7 +70,7 @@ fn picked_channels_are_sent_alone_and_not_a_sample_differs() {
         assert_eq!((&said["only"], &said["channels"]), (&json!([2]), &1.into()), "{said}");
     }
     let shown = scene.bed.run(["show", "1"]);
-    assert!(shown.stdout.contains("flac without loss, channel 2 of it"), "{shown:?}");
+    assert!(shown.stdout.contains("flac re-encoded without loss, channel 2 of it"), "{shown:?}");
     // Every number of them has a form in which it is sent.
     let wide = Scene::new("", "original");
     let speech = wide.bed.path("speech.wav");

@@ -87,7 +87,11 @@ fn what_a_service_did_not_do_is_named_wherever_a_person_looks() {
     assert!(explained.lines().any(|line| line == format!("  why      {WITHOUT}")), "{explained}");
     let status = bed.run(["status", "--json"]).last_object();
     assert_eq!((&status["jobs"]["written"], &status["incomplete"]), (&json!(2), &json!(1)));
-    assert!(bed.run(["status"]).stdout.contains("1 of these are written without a part that was requested"));
+    assert!(
+        bed.run(["status"])
+            .stdout
+            .contains("1 of these are incomplete: their outputs lack something that was requested")
+    );
 
     let rows = receipt(&bed, "list.csv.receipt.csv");
     assert_eq!((rows[0]["scribed_state"].as_str(), rows[0]["scribed_reason"].as_str()), ("written", WITHOUT));
@@ -160,7 +164,7 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     let told = bad(&bed);
     assert_eq!(told.len(), 1, "{told:?}");
     let words =
-        "source inbox: [template.t] requests diarization, translation fr, which the embedded service does not do";
+        "source inbox: [template.t] requests diarization, translation fr, which the embedded service does not support";
     assert!(told[0].starts_with(words), "{told:?}");
 
     let ran = bed.run(["plan", "--json"]);
@@ -199,7 +203,11 @@ fn what_is_requested_without_effect_is_a_warning_beforehand() {
                      understood, and not recognised)";
     let spelling = "custom_spelling_config (`custom_spelling` is not on)";
     let words = warnings[0]["words"].as_str().unwrap();
-    assert!(words.starts_with("[template.t] requests what has no effect") && words.contains(switching), "{words}");
+    assert!(
+        words.starts_with("[template.t] requests parameters with no or little effect in the embedded service")
+            && words.contains(switching),
+        "{words}"
+    );
     assert!(
         words.contains(spelling) && !words.contains("audio_enhancer"),
         "what hangs on the file is not certain: {words}"

@@ -256,7 +256,7 @@ async fn a_lost_connection_of_a_create_is_unknown() {
 async fn a_create_that_hangs_is_unknown_in_time() {
     let begun = Instant::now();
     for step in [Step::Hang, Step::HangAtHead] {
-        assert!(unknown(step).await.words.contains("no whole answer within 600ms"));
+        assert!(unknown(step).await.words.contains("gave no complete answer within 600ms"));
     }
     let slow = http(201, "", r#"{"id":"a"}"#);
     unknown(Step::Drip(slow, Duration::from_millis(100))).await;

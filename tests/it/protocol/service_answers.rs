@@ -153,7 +153,8 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
         let words = format!("written, not readable in the service's answer: {name}");
         assert_eq!(jobs[file]["reason"], if is_read { "done" } else { &words }, "{file}");
         let shown = bed.run(["show", &path]).stdout;
-        assert_eq!(shown.contains(&format!("kept as it came: {name}\n")), !is_read, "{file}: {shown}");
+        let kept = format!("part of the service's answer, which scribed keeps: {name}\n");
+        assert_eq!(shown.contains(&kept), !is_read, "{file}: {shown}");
     }
     assert_eq!(bed.run(["jobs", "--incomplete", "--json"]).objects().len(), unread);
     let cost = || bed.run(["cost", "--json"]).stdout;
@@ -204,7 +205,7 @@ fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
     assert!(ran.code == 1 && logged.contains("unread=\"languages, utterances.start\""), "{ran:?}");
     assert!(bed.run(["jobs"]).stdout.lines().any(|line| line.contains("talk.wav") && line.ends_with(why)));
     let status = bed.run(["status"]).stdout;
-    assert!(status.contains("1 of these are written without a part that was requested, or with one that"), "{status}");
+    assert!(status.contains("1 of these are incomplete: their outputs lack something that was requested"), "{status}");
     let checked = bed.run(["status", "--check"]);
     assert!(checked.code == 1 && checked.stdout.contains("lack something that was requested"), "{checked:?}");
     let next = || bed.run(["show", "inbox/talk.wav"]).stdout;

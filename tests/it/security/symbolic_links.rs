@@ -335,7 +335,7 @@ fn what_was_bought_for_a_row_is_written_when_the_link_before_its_outputs_is_gone
     eventually("the link is named", || waits().contains("inbox/subs is a symbolic link"));
     let known = job(&bed, "talk.wav");
     assert_eq!((&known["stage"], &known["fault"]["kind"]), (&json!("fetched"), &json!("unwritable")), "{known}");
-    assert!(!waits().contains("sends and buys nothing") && waits().contains("kept"), "{}", waits());
+    assert!(!waits().contains("sends and buys nothing") && waits().contains("keeps the result"), "{}", waits());
     assert_eq!(files(&bed.path("elsewhere")).len(), 0);
     fs::remove_file(bed.path("inbox/subs")).unwrap();
     fs::rename(bed.path("aside"), bed.path("inbox/subs")).unwrap();

@@ -269,7 +269,7 @@ fn trouble_of_the_service_keeps_nothing_from_the_daemon() {
     let ran = served.reload();
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.stderr.contains("that needs a restart"), "{ran:?}");
-    assert!(ran.stdout.contains("the source films is new"), "{ran:?}");
+    assert!(ran.stdout.contains("the source films was added"), "{ran:?}");
     drop(daemon.kill());
     let _ = served.log();
 }

@@ -104,7 +104,7 @@ fn outputs_go_where_that_is_said() {
         bed(&stub, "", "[[source]]\nname = \"shelf\"\nfolder = \"shelf\"\nplace = \"texts\"\noutputs = [\"txt\"]");
     fs::create_dir(bed.path("shelf")).unwrap();
     let ambiguous = run(&bed, &["add", "https://h/a.mp3"], 2).stderr;
-    assert!(ambiguous.contains("--source (there are: inbox, shelf)"), "{ambiguous}");
+    assert!(ambiguous.contains("--source (sources: inbox, shelf)"), "{ambiguous}");
     let missing = run(&bed, &["add", "--source", "inbox", "--outputs", "nowhere", "https://h/a.mp3"], 2).stderr;
     assert!(missing.contains("create the folder first"), "{missing}");
     fs::create_dir(bed.path("elsewhere")).unwrap();
@@ -145,7 +145,7 @@ fn what_cannot_be_taken_is_said() {
     assert!(said.contains("`local_only`") && said.contains("talks/a.mp3"), "{said}");
     for (wrong, words) in [
         ("ftp://h/a.mp3", "must begin with http"),
-        ("https://user:5ig-nobody-may-see@h/a.mp3", "https://h/a.mp3: must not hold a user"),
+        ("https://user:5ig-nobody-may-see@h/a.mp3", "https://h/a.mp3: must not contain a user"),
         ("https://h/a b.mp3?token=5ig-nobody-may-see", "must not contain blanks"),
         ("https://", "must name a host"),
     ] {

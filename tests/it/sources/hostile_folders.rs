@@ -198,7 +198,7 @@ fn a_folder_that_is_away_changes_nothing_and_is_said_once() {
     fs::rename(bed.path("inbox"), bed.path("away")).unwrap();
     let ran = bed.run(["once", "--json"]);
     assert_eq!(ran.code, 1, "not all was done: {ran:?}");
-    assert_eq!(ran.stderr.matches("is not there").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("does not exist").count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("inbox"), "{ran:?}");
     assert_eq!(bed.jobs(), jobs);
     fs::rename(bed.path("away"), bed.path("inbox")).unwrap();
@@ -256,7 +256,7 @@ fn links_are_not_followed_and_folders_too_deep_to_open_are_named() {
     let ran = bed.run(["once", "--json"]);
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
     assert_eq!(bed.jobs().keys().collect::<Vec<_>>(), ["good.wav"]);
-    assert_eq!(ran.stderr.matches("longer than 4095 bytes; move it up").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("longer than 4095 bytes; move it to a higher folder").count(), 1, "{ran:?}");
 }
 
 /// Folders in each other, deeper than a path can tell.

@@ -52,7 +52,7 @@ fn a_renamed_source_takes_its_jobs_along_at_the_next_start() {
     bed.configure(&config(&stub, "after", "inbox"));
     stub.set(|_, _| Act::Well);
     let checked = bed.run(["check"]);
-    assert!(checked.stdout.contains("it was called before"), "{checked:?}");
+    assert!(checked.stdout.contains("the source was called before:"), "{checked:?}");
     bed.once(0);
     assert_all_is_written_once(&bed, &stub);
     bed.once(0);
@@ -91,7 +91,7 @@ fn a_renamed_source_takes_its_jobs_along_while_the_daemon_runs() {
     bed.configure(&config(&stub, "after", "inbox"));
     let ran = bed.run(["reload"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("the source before is called after now"), "{ran:?}");
+    assert!(ran.stdout.contains("the source before is now called after"), "{ran:?}");
     stub.set(|_, _| Act::Well);
     eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
     assert_all_is_written_once(&bed, &stub);
@@ -137,7 +137,7 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     // It comes back under a third name.
     bed.configure(&config(&stub, "after", "inbox"));
     let ran = bed.run(["reload"]);
-    assert!(ran.stdout.contains("the source before is called after now"), "{ran:?}");
+    assert!(ran.stdout.contains("the source before is now called after"), "{ran:?}");
     eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
     running.signal(Signal::TERM);
     running.wait();
@@ -241,5 +241,5 @@ fn what_was_bought_for_a_source_that_is_gone_is_kept_and_holds_up_no_other() {
     eventually("the other one is done", || bed.run(["once"]).code != 3 && bed.jobs()["b.wav"]["stage"] == "written");
     let row = &bed.jobs()["a.wav"];
     assert_eq!(row["stage"], "fetched", "{row}");
-    assert!(row["reason"].as_str().unwrap().contains("no source in jobs.toml is named"), "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("jobs.toml has no source named"), "{row}");
 }

@@ -43,7 +43,7 @@ fn what_lies_beside_a_recording_says_how_it_is_made() {
     let jobs = bed.jobs();
     let reason = |path: &str| jobs[path]["reason"].as_str().unwrap().to_owned();
     assert!(
-        reason("plain.wav").contains("custom_metadata.shelf does not render")
+        reason("plain.wav").contains("custom_metadata.shelf cannot be rendered")
             && reason("plain.wav").contains("capture.shelf")
     );
     let told = reason("AB13_other.wav");

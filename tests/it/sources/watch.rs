@@ -144,7 +144,7 @@ async fn a_folder_that_is_taken_away_and_made_anew_is_taken_in_again() {
     fs::rename(bed.path("inbox"), bed.path("away")).unwrap();
     let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
     until("it is missed", || async { mount.away().is_some() }).await;
-    assert!(mount.away().unwrap().to_string().contains("is not there"));
+    assert!(mount.away().unwrap().to_string().contains("does not exist"));
     fs::rename(bed.path("away"), bed.path("inbox")).unwrap();
     fs::write(bed.path("inbox/second.wav"), "second").unwrap();
     // Nothing tells that a folder has come where none is watched: whoever needs it asks.
@@ -255,7 +255,7 @@ fn where_too_few_folders_may_be_watched_they_are_looked_through() {
     eventually("what comes is found", || bed.jobs().len() == 11);
     let ran = daemon.kill();
     assert_eq!(ran.stderr.matches("max_user_watches").count(), 1, "{ran:?}");
-    assert!(ran.stderr.contains("looked through every 1s"), "{ran:?}");
+    assert!(ran.stderr.contains("scribed does not watch the folder; it scans every 1s"), "{ran:?}");
 }
 
 #[test]

@@ -98,7 +98,8 @@ async fn a_lost_part_of_a_record_costs_its_own_job_until_the_list_is_read_again(
         let job = store.job(a).await.unwrap().unwrap();
         let fault = job.fault.clone().unwrap();
         assert_eq!((fault.kind, job.due, job.key), (FaultKind::Asks, None, key("a.wav")));
-        assert!(fault.words.contains(file.to_str().unwrap()) && fault.words.contains("its list"), "{}", fault.words);
+        let words = &fault.words;
+        assert!(words.contains(file.to_str().unwrap()) && words.contains("next reads the manifest"), "{words}");
         assert_eq!(*store.job(b).await.unwrap().unwrap().row.unwrap(), kept);
     }
     let store = sled::open(state.path()).unwrap();

@@ -42,9 +42,9 @@ fn odd_words_are_named_and_never_trusted_into_an_end() {
         assert!(history.contains(words), "{history}");
     }
     let rows = vec![
-        reads("paused, then done", &[PAUSED, PAUSED]).check(|row| tells(row, "it is `paused`, which means nothing")),
+        reads("paused, then done", &[PAUSED, PAUSED]).check(|row| tells(row, "the unknown status `paused`")),
         reads("queued, processing, queued, processing, done", &[QUEUED, PROCESSING, QUEUED, PROCESSING])
-            .check(|row| tells(row, "queued again, although it was being worked on")),
+            .check(|row| tells(row, "queued again, although the transcription was being processed")),
         reads("done without its result, then with it", &[EMPTY, NO_RESULT, PROCESSING])
             .check(|row| tells(row, "the unknown status `done, but without a result`")),
         reads("queued, processing, done", &[QUEUED, QUEUED, PROCESSING, PROCESSING]).check(|row| {

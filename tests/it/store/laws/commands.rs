@@ -160,7 +160,7 @@ pub(super) async fn what_a_person_acknowledged_counts_no_more_until_it_changes(c
     let last = lines.last().unwrap();
     assert_eq!(
         (last.at, last.stage, last.words.as_deref()),
-        (at(7), StageKind::Failed, Some("acknowledged by a person"))
+        (at(7), StageKind::Failed, Some("a person acknowledged the job"))
     );
     assert!(case.acknowledge(failed, at(8)).await.unwrap().is_done(), "another time it changes nothing");
     assert_eq!(case.history(failed).await.unwrap().len(), lines.len());
