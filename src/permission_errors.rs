@@ -46,7 +46,7 @@ pub fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| explain_error(error, path)
 }
 
-/// As [`said`], of what lies in the state directory: all of that belongs to one user.
+/// As [`describe_error`], of what lies in the state directory: all of that belongs to one user.
 pub fn describe_state_error(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(error) => denied_state(path),

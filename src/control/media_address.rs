@@ -52,7 +52,7 @@ pub fn is_object_address(path: &Path) -> bool {
     path.as_os_str().as_bytes().starts_with(b"s3://")
 }
 
-/// As [`RelPath::shown`]: a name cannot forge a line.
+/// As [`RelPath::escaped`]: a name cannot forge a line.
 impl fmt::Display for MediaAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).escaped())

@@ -82,8 +82,8 @@ fn is_same(old: &Hosted, new: &Hosted) -> bool {
     way(old) == way(new) && old.key.expose() == new.key.expose()
 }
 
-/// Where the embedded service keeps what it has.
-pub(super) fn store(config: &Config) -> PathBuf {
+/// Where the embedded service of a queue keeps its data.
+pub(crate) fn embedded_data(config: &Config) -> PathBuf {
     config.state.join("service")
 }
 
@@ -117,7 +117,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
 
 /// Starts the embedded service. Nothing that is stored depends on its port: its origin is its store's id.
 async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -> Result<EmbeddedService, DaemonError> {
-    let data = store(config);
+    let data = embedded_data(config);
     let key = own_key(&data)?;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);

@@ -108,7 +108,7 @@ impl Account {
     }
 }
 
-/// As [`judge`], of accounts.
+/// As [`check_limits`], of accounts.
 ///
 /// # Errors
 /// What it does not fit into.

@@ -2,7 +2,7 @@
 //! own: nobody else can make one, and nothing has to be stored to know it again.
 //!
 //! The seal is a secret: it leaves in the create, and nothing of ours keeps it. A service repeats it in its
-//! records, so it is taken out of whatever is read there: [`without_seals`]. It lets its holder bring one
+//! records, so it is taken out of whatever is read there: [`redact_seals`]. It lets its holder bring one
 //! look forward, no more; when its job has ended it is worth nothing.
 
 use crate::domain::names::{JobId, TranscriptionId};

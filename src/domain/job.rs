@@ -191,7 +191,7 @@ impl Job {
         }
     }
 
-    /// The job after `event`: the stage by [`Stage::on`], the rest by what the event says. Due now
+    /// The job after `event`: the stage by [`Stage::apply`], the rest by what the event says. Due now
     /// unless it has ended.
     ///
     /// # Errors

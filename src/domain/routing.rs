@@ -57,7 +57,7 @@ impl ServiceRouting {
     }
 
     /// The service whose business this group is: the one that it is bound to, else its source's. It need
-    /// not be in the configuration any more ([`ServiceRouting::knows`]): then nobody moves it.
+    /// not be in the configuration any more ([`ServiceRouting::has_service_of`]): then nobody moves it.
     pub fn service_of<'h>(&'h self, group: &'h RouteKey) -> &'h ServiceName {
         group.bound.as_ref().or_else(|| self.by_source.get(&group.source)).unwrap_or(&self.keeper)
     }

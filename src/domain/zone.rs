@@ -73,7 +73,7 @@ impl Zone {
         self.written(at, "%Y-%m-%d %H:%M:%S")
     }
 
-    /// The moment that [`Zone::shown`] and its like have written so, where an hour comes twice with this offset.
+    /// The moment that [`Zone::format_minute`] and its like have written so, where an hour comes twice with this offset.
     pub fn read(&self, shown: NaiveDateTime, offset: Option<&str>) -> Option<Timestamp> {
         let all = match self.to_timestamps(shown) {
             LocalResult::Single(at) => [Some(at), None],

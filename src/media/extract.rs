@@ -403,7 +403,7 @@ async fn ended(child: &mut Child, into: &File, limit: u64) -> Result<bool, Extra
 /// What there really is in a file that was written here: seconds and channels.
 ///
 /// # Errors
-/// Those of [`look`], and [`DecodeError::NoAudio`].
+/// Those of [`probe_tracks`], and [`DecodeError::NoAudio`].
 pub async fn measure(file: File) -> Result<(f64, u32), DecodeError> {
     let json = ask(file, &["-show_entries", "format=duration:stream=codec_type,channels,duration"]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;

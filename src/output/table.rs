@@ -38,7 +38,7 @@ pub struct TableKeeper<'a> {
 /// Writes a table into `folder`, for those of `access`; `None` where it was given up, or is there already. Blocks.
 ///
 /// # Errors
-/// As [`place`](super::publish::place): nothing half-done is left.
+/// As [`publish_outputs`](super::publish::publish_outputs): nothing half-done is left.
 pub fn write_table(
     folder: &RootedPath,
     access: Option<Access>,

@@ -36,7 +36,7 @@ pub fn resolve_below(folder: &Path, path: &RelPath) -> RootedPath {
 }
 
 /// A file that a row names, below the innermost of the roots that it lies under: behind that no link is followed. What
-/// lies under none is as in [`below`]; who may be sent is decided by [`crate::source::path_policy`].
+/// lies under none is as in [`resolve_below`]; who may be sent is decided by [`crate::source::path_policy`].
 pub fn row_file(source: &Source, path: &RelPath) -> RootedPath {
     let whole = full_path(&source.folder, path);
     rooted(source, &whole).unwrap_or_else(|| resolve_below(&source.folder, path))

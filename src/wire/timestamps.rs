@@ -10,7 +10,7 @@ pub fn format(moment: Timestamp) -> String {
 }
 
 /// Any RFC 3339 date-time, or a bare date (the start of that UTC day); `None` for anything else, and for
-/// years that [`write()`] could not write so that they can be read again: before 0 and after 9999, in UTC.
+/// years that [`format()`] could not write so that they can be read again: before 0 and after 9999, in UTC.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let time = match DateTime::parse_from_rfc3339(text) {
         Ok(time) => time.to_utc(),

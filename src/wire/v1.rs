@@ -26,7 +26,7 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Every word that [`OutputFormat::from_word`] knows.
+    /// Every word that [`OutputFormat::parse`] knows.
     pub const WORDS: [&str; 5] = ["json", "srt", "vtt", "plain", "txt"];
 
     /// From the first version's word.

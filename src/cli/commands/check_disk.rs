@@ -1,6 +1,7 @@
 //! What `scribed check` says of the folders that scribed writes into: whether it can, and how much room there is.
 
 use crate::config::model::Config;
+use crate::daemon::embedded_data;
 use crate::output::writable::{free, try_folder};
 use crate::rooted_path::RootedPath;
 use std::path::Path;
@@ -32,7 +33,7 @@ pub fn own_folders(config: &Config, serves: bool) -> Vec<(&'static str, std::pat
         all.push(("spool", spool, Some(config.spool)));
     }
     if serves {
-        all.push(("service data", config.serve.data.clone(), Some(config.serve.disk)));
+        all.push(("service data", embedded_data(config), Some(config.serve.disk)));
     }
     all
 }

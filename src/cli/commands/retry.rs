@@ -88,7 +88,8 @@ impl Sum {
 
     fn tell(&self, context: &Context) -> io::Result<()> {
         let BatchResult { done, declined, unknown } = self.each;
-        context.print_line(&format!("{done} jobs continue"))?;
+        let jobs = if done == 1 { "1 job continues".to_owned() } else { format!("{done} jobs continue") };
+        context.print_line(&jobs)?;
         if self.another > 0 {
             let why = "their transcriptions ended in an error, or you requested another one";
             context.print_line(&format!("  {} of them buy another transcription: {why}", self.another))?;

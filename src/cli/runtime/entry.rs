@@ -89,7 +89,7 @@ impl Context {
         if self.common.json { Ok(()) } else { terminal::print_line(&convert_times(line, self.zone())) }
     }
 
-    /// A line for people on stderr, as [`Context::say`].
+    /// A line for people on stderr, as [`Context::print_line`].
     pub fn print_error_line(&self, line: &str) {
         terminal::print_error_line(&convert_times(line, self.zone()));
     }

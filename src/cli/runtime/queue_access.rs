@@ -64,7 +64,7 @@ impl QueueAccess {
         Ok(self.try_request(request).await??)
     }
 
-    /// As [`QueueAccess::ask`], for those who go on after a refusal.
+    /// As [`QueueAccess::request`], for those who go on after a refusal.
     ///
     /// # Errors
     /// Where nobody could be asked; within, what is refused.

@@ -46,7 +46,7 @@ pub enum ControlRequest {
     },
     /// The jobs of these names. Answered by [`ControlAnswer::LookedUp`].
     LookUp {
-        /// At most [`LOOKED_UP_AT_ONCE`].
+        /// At most [`MAX_LOOKUP_NAMES`].
         keys: Vec<JobKey>,
         /// The sizes of their files, in the same order; empty where nobody asks for others of a size.
         #[serde(default)]
@@ -54,7 +54,7 @@ pub enum ControlRequest {
     },
     /// Whether these were bought already. Answered by [`ControlAnswer::Bought`].
     Bought {
-        /// At most [`LOOKED_UP_AT_ONCE`].
+        /// At most [`MAX_LOOKUP_NAMES`].
         orders: Vec<PurchaseKey>,
     },
     /// A file is taken, whatever the patterns say. Answered by [`ControlAnswer::Added`].

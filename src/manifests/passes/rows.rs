@@ -130,10 +130,10 @@ pub fn look_for_file(mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Deni
     look_with_policy(&PathPolicy::new(mount.source()), mount, row)
 }
 
-/// As [`looked`], for many rows of one source. Blocks.
+/// As [`look_for_file`], for many rows of one source. Blocks.
 ///
 /// # Errors
-/// As [`looked`].
+/// As [`look_for_file`].
 pub fn look_with_policy(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
     match policy.row(row) {
         // As any other file that cannot be looked at now.

@@ -1,8 +1,8 @@
 //! One file for each stage of a job, with its helpers beside it; what several stages need has a file of its own. A stage
 //! handler (`run`) says what came of it; the engine commits it.
 
-pub(crate) mod existing_subtitles;
 pub(crate) mod faults;
+pub(crate) mod foreign_subtitles;
 pub(crate) mod known_purchase;
 pub(crate) mod outcome;
 pub mod output_folders;

@@ -201,8 +201,8 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
     };
     let bug = |error: crate::domain::stage::IllegalTransition| Fault::new(FaultKind::Bug, error.to_string(), now);
     // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
-    let waits =
-        Fault::new(FaultKind::Unknown, "scribed may have sent a create; it searches the service's list for it", now);
+    let words = "scribed sends a create; if its answer is lost, scribed searches the service's list for it";
+    let waits = Fault::new(FaultKind::Unknown, words, now);
     let intended = job.clone().apply(JobEvent::Intended { intent }, now).map_err(bug)?;
     Ok(intended.deferred(Some(now), Some(waits)))
 }

@@ -152,7 +152,7 @@ impl KeyCheck {
     /// at the endpoints: browsers send such a password along whichever page it is that asks.
     ///
     /// # Errors
-    /// As [`KeyCheck::admit`].
+    /// As [`KeyCheck::authenticate`].
     pub fn authenticate_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         match headers.get(header::AUTHORIZATION).and_then(password) {
             Some(password) => self.known(Some(&password)),

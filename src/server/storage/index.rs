@@ -304,7 +304,7 @@ impl TranscriptionIndex {
         }
     }
 
-    /// As [`TranscriptionIndex::put_back`], of what could not be done on this machine: it is not tried again before `until`.
+    /// As [`TranscriptionIndex::requeue`], of what could not be done on this machine: it is not tried again before `until`.
     pub fn defer(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
         if let Some(owner) = self.give_up(created) {
             self.resting.insert(created, Resting { owner, waits, until });

@@ -181,7 +181,7 @@ impl TranscriptionStore {
         index.pop_recognition(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// As [`TranscriptionStore::take`], of this owner.
+    /// As [`TranscriptionStore::take_for_recognition`], of this owner.
     pub fn take_for_recognition_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.pop_recognition(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
@@ -222,7 +222,7 @@ impl TranscriptionStore {
         self.ends.notify_waiters();
     }
 
-    /// As [`TranscriptionStore::put_back`], of what could not be done on this machine: it is not tried again before `span` has
+    /// As [`TranscriptionStore::requeue`], of what could not be done on this machine: it is not tried again before `span` has
     /// gone by, and holds nothing meanwhile.
     pub fn defer(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
         let until = self.clock.uptime().after(span);

@@ -66,10 +66,10 @@ pub enum Rule {
     /// It lies in scribed's own state, in the service's data, or where a source's outputs go; or it is the configuration
     /// or a key.
     OwnFolder,
-    /// An output of ours. [`choose`] does not know it: who asks the store does.
+    /// An output of ours. [`filter_path`] does not know it: who asks the store does.
     OurOutput,
     NotAFile(EntryKind),
-    /// A line of a `.scribedignore` takes it out. [`choose`] does not know it: see [`crate::source::filter::scribedignore`].
+    /// A line of a `.scribedignore` takes it out. [`filter_path`] does not know it: see [`crate::source::filter::scribedignore`].
     Line {
         /// The file, relative to the source's folder.
         file: PathBuf,
@@ -152,7 +152,7 @@ pub fn filter_path(source: &Source, path: &Path, kind: EntryKind) -> FilterResul
     filter_entry(source, path, kind)
 }
 
-/// As [`choose`] for an entry of a folder that is known to be looked at.
+/// As [`filter_path`] for an entry of a folder that is known to be looked at.
 pub fn filter_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     match rule(source, path, kind) {
         Some(rule) => FilterResult::PassedOver(rule),
@@ -160,7 +160,7 @@ pub fn filter_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResu
     }
 }
 
-/// As [`choose_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
+/// As [`filter_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
 pub fn filter_entry_with_ignore_files(
     source: &Source,
     ignoring: &mut IgnoreFiles,
@@ -175,7 +175,7 @@ pub fn filter_entry_with_ignore_files(
     }
 }
 
-/// As [`choose`], with what the `.scribedignore`s say. Blocks.
+/// As [`filter_path`], with what the `.scribedignore`s say. Blocks.
 pub fn filter_path_with_ignore_files(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     match filter_path(source, path, kind) {
         FilterResult::Taken => {

@@ -55,7 +55,7 @@ pub struct ClaimTerms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimResult {
     Open,
-    /// Nothing before the service is distrusted; then [`Claim::distrusted`].
+    /// Nothing before the service is distrusted; then [`Claim::record_distrust`].
     Distrust,
 }
 

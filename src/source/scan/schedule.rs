@@ -102,7 +102,7 @@ impl ScanSchedule {
         Some(next_scan(line, self.source.missed, self.known().last.as_ref(), wall))
     }
 
-    /// When it is scanned next after a length of time, as a daemon has said by [`ScanSchedule::awaits`].
+    /// When it is scanned next after a length of time, as a daemon has said by [`ScanSchedule::set_due`].
     pub fn due(&self) -> Option<Uptime> {
         self.known().due
     }

@@ -125,7 +125,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Over nothing yet: each folder is added by [`Watch::over`] before it is read, so that nothing
+    /// Over nothing yet: each folder is added by [`Watch::add_folder`] before it is read, so that nothing
     /// falls between.
     ///
     /// # Errors

@@ -124,7 +124,7 @@ pub trait Claims: Send + Sync {
 
     /// Puts the job as it now is, if the lease counts and the job is as the lease names it. A crash before: the job is
     /// as it was. After: as committed. Its charges are not taken from `job`: they follow from the step
-    /// ([`crate::domain::charge::carried`]); nor is its place in the line. Whoever keeps the lease commits the next
+    /// ([`crate::domain::charge::charges_after`]); nor is its place in the line. Whoever keeps the lease commits the next
     /// step with [`Lease::seeing`].
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError>;
 

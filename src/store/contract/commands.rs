@@ -44,7 +44,7 @@ pub trait Commands: Send + Sync {
     async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
     /// A job that waits is due now. One that is held (`hold`) goes on as its file was seen: somebody vouches that it is
-    /// whole. One that does not know where its transcription is ([`Job::asks_where`]) asks for it where its service is
+    /// whole. One that does not know where its transcription is ([`Job::awaits_location`]) asks for it where its service is
     /// now. Not applicable if it has ended.
     async fn wake(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 

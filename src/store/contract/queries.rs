@@ -143,7 +143,7 @@ pub trait Queries: Send + Sync {
     async fn counts_by_source(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError>;
 
     /// Jobs that have not ended, those together that are of one group, at one stage, and have one word for what
-    /// they wait for ([`crate::domain::reason::waits_for`]): some dozens, whatever the number of jobs.
+    /// they wait for ([`crate::domain::reason::job_wait_reason`]): some dozens, whatever the number of jobs.
     async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError>;
 
     /// A job's history, oldest first.

@@ -307,7 +307,7 @@ fn a_person_releases_a_file_that_is_held() {
     let explained = bed.run(["explain", "--json", "inbox/talk.wav"]).last_object();
     assert!(explained["next"].as_str().unwrap().contains("needs `scribed run` or `scribed once`"), "{explained}");
     let retried = bed.run(["retry", "inbox/talk.wav"]);
-    assert!(retried.code == 0 && retried.stdout.starts_with("1 jobs continue"), "{retried:?}");
+    assert!(retried.code == 0 && retried.stdout.starts_with("1 job continues"), "{retried:?}");
     assert_eq!(bed.once(0)["done"], 1);
 
     // The word was for the file as it was then.

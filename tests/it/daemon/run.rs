@@ -292,7 +292,7 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
     assert_eq!(row(&bed, "2")["stage"], "cancelled");
     assert_eq!(service.store().bought(), 1);
 
-    assert!(ok(&bed, &["retry", "2"]).stdout.contains("1 jobs continue"));
+    assert!(ok(&bed, &["retry", "2"]).stdout.contains("1 job continues"));
     assert_eq!(run(&bed, &["once", "--json"]).last_object()["done"], 1);
     bed.assert_written("talk.wav");
     service.store().assert_each_once(2);
@@ -359,11 +359,11 @@ fn failures_are_listed_with_reasons_and_go_on_when_told() {
     assert!(!rows[0][6].is_empty() && !rows[0][7].is_empty(), "{rows:?}");
     assert_eq!(run(&bed, &["jobs", "--source", "nowhere"]).code, 2);
     assert_eq!(ok(&bed, &["retry", "--failed", "--kind", "held"]).stdout, "0 jobs continue\n");
-    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", &rows[0][7]]).stdout.lines().next(), Some("1 jobs continue"));
+    assert_eq!(ok(&bed, &["retry", "--failed", "--kind", &rows[0][7]]).stdout.lines().next(), Some("1 job continues"));
     assert_eq!(ok(&bed, &["jobs", "--failed"]).stdout, "");
     let declined = run(&bed, &["retry", "99", "1"]);
     assert_eq!(declined.code, 2, "{declined:?}");
-    assert!(declined.stdout.contains("1 jobs continue"), "the others go on: {declined:?}");
+    assert!(declined.stdout.contains("1 job continues"), "the others go on: {declined:?}");
 }
 
 #[test]

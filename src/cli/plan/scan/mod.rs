@@ -24,7 +24,7 @@ use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::plan_allowlist::RowMark;
-use crate::pipeline::stages::existing_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
+use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
 use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;

@@ -20,7 +20,7 @@ use crate::domain::token::PurchaseKey;
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Names, OwnOutputs, PendingOutput};
 use crate::output::results::Results;
-use crate::pipeline::stages::existing_subtitles::foreign_subtitles;
+use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
 use crate::pipeline::stages::write::own_outputs::own_outputs;

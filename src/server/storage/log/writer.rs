@@ -72,7 +72,7 @@ impl LogWriter {
         Ok((place, written))
     }
 
-    /// Whether [`tidy`](Self::tidy) has something to make ready.
+    /// Whether [`compact`](Self::compact) has something to make ready.
     pub fn needs_compaction(&self) -> bool {
         self.ledger.needs_next_volume()
     }
