@@ -83,7 +83,7 @@ fn at_slot(handler: &CommandHandler, slot: Timestamp, left_out: Option<Timestamp
 /// What a daemon does first that is not there yet.
 fn at_the_start(cause: Cause) -> String {
     match cause {
-        Cause::First => "first scan when a daemon starts".to_owned(),
+        Cause::First => "first scan with `scribed once`, or when a daemon starts".to_owned(),
         Cause::CutOff => "continues when a daemon starts".to_owned(),
         Cause::Slot(slot) => {
             format!("next scan when a daemon starts: the scan of {} is still due", Zone::UTC.format_minute(slot))
@@ -97,7 +97,7 @@ fn at_the_start(cause: Cause) -> String {
 
 fn after_a_while(handler: &CommandHandler, mount: &Mount) -> Next {
     if !handler.has_daemon() {
-        return Next::said("next scan when a daemon starts");
+        return Next::said("next scan with `scribed once`, or when a daemon starts");
     }
     if mount.away().is_some() {
         return Next::said("next scan when the folder is back");

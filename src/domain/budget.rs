@@ -123,6 +123,13 @@ impl Budget {
         limits([(None, &self.all)].into_iter().chain(own), day, month)
     }
 
+    /// The limit that a purchase of `need` milliseconds for this source exceeds even where nothing of it is used:
+    /// the purchase fits only after a person raises it.
+    pub fn never_fits(&self, source: &SourceName, need: u64) -> Option<BudgetLimit> {
+        let unused = self.limits_for_source(source, Span::EVER, Span::EVER).into_iter().map(|limit| (limit, 0));
+        check_limits(unused, need).err().map(|over| over.limit)
+    }
+
     /// Every limit, in this day and this month.
     pub fn limits(&self, day: Span, month: Span) -> Vec<BudgetLimit> {
         let by_source = self.by_source.iter().map(|(source, allowance)| (Some(source.clone()), allowance));

@@ -5,6 +5,7 @@ pub mod budget;
 pub mod charge;
 pub(crate) mod checksum;
 pub mod clock_ahead;
+pub(crate) mod count;
 pub mod cron_line;
 pub(crate) mod did_you_mean;
 pub(crate) mod escape;

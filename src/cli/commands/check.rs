@@ -103,6 +103,7 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
     results.extend(extraction(&config));
     results.extend(requests(&config));
+    results.extend(recordings_of_two_sources(&config));
     results.extend(house(&config).await);
     // What cannot be listened on was told by whoever tried.
     if results.iter().all(|result| result.what != "callbacks") {
@@ -275,6 +276,28 @@ fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> 
     });
     let fix = "change the template, or name another one in the rows";
     own.chain(of_rows.map(|words| warning(&what, words, fix))).collect()
+}
+
+/// Warns of each source of manifests that lies in the folder of a source that scans it, or around it: a recording
+/// that a row names has two jobs then, and is bought twice where their requests differ.
+fn recordings_of_two_sources(config: &Config) -> Vec<CheckResult> {
+    let (scanned, listed): (Vec<_>, Vec<_>) =
+        config.sources.iter().filter(|source| source.is_local()).partition(|source| source.scans_recordings());
+    let overlap = |(one, other): &(&Source, &Source)| {
+        one.folder.starts_with(&other.folder) || other.folder.starts_with(&one.folder)
+    };
+    let pairs = listed.into_iter().flat_map(|list| scanned.iter().map(move |folder| (list, *folder)));
+    let warn = |(list, folder): (&Source, &Source)| {
+        let words = format!(
+            "its manifests lie among the recordings of the source {0}: a recording that a row names has a job in \
+             each of them, and is bought twice if the two requests differ",
+            folder.name
+        );
+        let fix =
+            format!("if you do not want both, remove the source {}, or `exclude` these recordings there", folder.name);
+        warning(&format!("source {}", list.name), words, fix)
+    };
+    pairs.filter(overlap).map(warn).collect()
 }
 
 /// What is requested and changes nothing or little.

@@ -10,6 +10,7 @@ use crate::cli::runtime::entry::Context;
 use crate::control::explain::forecast::Forecast;
 use crate::control::plan::eta::Reckoned;
 use crate::control::transport::protocol::BudgetUse;
+use crate::domain::count::count;
 use crate::domain::eta::FileBatch;
 use crate::domain::missing_enrichment::{MissingPart, join_names};
 use crate::domain::names::SourceName;
@@ -252,17 +253,17 @@ impl PlanReport {
             assumed.push(of_unknown_length(&sent));
         }
         if self.is_budgeted && sent.unknown_remote > 0 {
-            let count = sent.unknown_remote;
             assumed.push(format!(
-                "with a budget, {count} recordings of unknown length that only the service reads wait: fill in \
-                 `duration` in their rows"
+                "with a budget, recordings of unknown length that only the service reads wait ({} here): fill in \
+                 `duration` in their rows",
+                sent.unknown_remote
             ));
         }
         if self.lists.unchecked > 0 {
-            let count = self.lists.unchecked;
+            let files = count(self.lists.unchecked, "file");
             assumed.push(format!(
-                "the plan did not verify the checksums of {count} files in manifests; scribed verifies them \
-                 before it buys anything"
+                "the plan did not verify the checksums of {files} in manifests; scribed verifies them before it buys \
+                 anything"
             ));
         }
         if self.changed > 0 {
@@ -315,8 +316,8 @@ impl PlanReport {
 
     fn tell_sent(&self, context: &Context) -> io::Result<()> {
         let sent = self.sent();
-        let (files, bytes, audio) = (sent.files, HumanBytes(sent.bytes), length(sent.audio));
-        context.print_line(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
+        let (files, bytes, audio) = (count(sent.files, "file"), HumanBytes(sent.bytes), length(sent.audio));
+        context.print_line(&format!("would be sent: {files}, {bytes}, {audio} of audio"))?;
         if let Some(price) = sent.price {
             let and_more = if sent.unknown_length > 0 { ", plus files of unknown length" } else { "" };
             context
@@ -340,11 +341,11 @@ impl PlanReport {
     fn table(&self, context: &Context) -> io::Result<()> {
         let width = self.parts.keys().map(|part| part.name().chars().count()).max().unwrap_or(0).max(6);
         context
-            .print_line(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  copies", "source", "files", "audio", "price"))?;
+            .print_line(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  duplicates", "source", "files", "audio", "price"))?;
         for (part, sent) in &self.parts {
             let price = sent.price.map_or_else(|| "-".to_owned(), |price| format!("{price:.2}"));
             let (name, files, audio, duplicates) = (part.name(), sent.files, length(sent.audio), sent.duplicates);
-            context.print_line(&format!("  {name:<width$}  {files:>8}  {audio:>10}  {price:>10}  {duplicates:>6}"))?;
+            context.print_line(&format!("  {name:<width$}  {files:>8}  {audio:>10}  {price:>10}  {duplicates:>10}"))?;
         }
         Ok(())
     }
@@ -355,6 +356,9 @@ impl PlanReport {
         }
         let sent = self.sent();
         let Some(reckoned) = self.estimate.as_ref().filter(|_| sent.files > 0) else { return Ok(()) };
+        for words in &reckoned.closed_windows {
+            context.print_line(words)?;
+        }
         let constraint =
             reckoned.constraint().map(|constraint| format!("; limited mostly by {constraint}")).unwrap_or_default();
         match &reckoned.shown {
@@ -382,15 +386,15 @@ fn of_templates(all: &OfTemplates, name: &str) -> Value {
 
 /// They are never counted as nothing.
 fn of_unknown_length(sent: &PlannedUpload) -> String {
-    let count = sent.unknown_length;
-    match sent.guessed_of(count) {
+    let files = count(sent.unknown_length, "file");
+    match sent.guessed_of(sent.unknown_length) {
         Some((audio, _)) => format!(
-            "{count} files of unknown length were estimated with the average length of the others, {} together: \
-             the end time includes this estimate, the hours and the price above do not",
+            "the length of {files} is not known: the plan takes the average length of the others, {} together; the \
+             end time includes this estimate, the hours and the price above do not",
             length(audio)
         ),
         None => format!(
-            "the length of {count} files is not known, and there are no others to estimate it from: hours, price \
+            "the length of {files} is not known, and there are no others to estimate it from: hours, price \
              and end time do not include them"
         ),
     }

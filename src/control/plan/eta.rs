@@ -1,6 +1,6 @@
 //! When a backlog would be through: what is known of services, budgets and sources, put before the pure reckoning.
 
-use crate::config::model::{Config, ServiceConfig};
+use crate::config::model::{Config, ServiceConfig, Source};
 use crate::control::transport::protocol::{QueueStatus, ServiceStatus};
 use crate::domain::budget::{BudgetLimit, Period};
 use crate::domain::cron_line::NEVER;
@@ -30,6 +30,8 @@ pub struct Reckoned {
     pub shown: Option<String>,
     /// What nobody knows and was assumed, in words.
     pub assumed: Vec<String>,
+    /// For each source whose window is closed now: when it opens, in words.
+    pub closed_windows: Vec<String>,
 }
 
 impl Reckoned {
@@ -63,7 +65,24 @@ pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBa
     let world = EtaInputs { paces: &paces, submit_opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, batches, &world);
     let shown = finish.at.map(|at| Zone::UTC.format_minute(at));
-    Reckoned { finish, shown, assumed }
+    Reckoned { finish, shown, assumed, closed_windows: closed_windows(config, batches, now) }
+}
+
+/// The sources of these files that may not submit now, each with the time from which it may.
+fn closed_windows(config: &Config, batches: &[FileBatch], now: Timestamp) -> Vec<String> {
+    let sources: BTreeSet<&SourceName> = batches.iter().filter(|p| p.files > 0).map(|batch| &batch.source).collect();
+    let closed = |source: &Source| match source.submit.as_ref()?.at(now) {
+        window::WindowState::Open { .. } => None,
+        window::WindowState::Shut { until } if until == NEVER => {
+            Some(format!("the window of source {} never opens again (`submit`)", source.name))
+        }
+        window::WindowState::Shut { until } => Some(format!(
+            "the window of source {} is closed: scribed sends nothing of it before {} (`submit`)",
+            source.name,
+            Zone::UTC.format_minute(until)
+        )),
+    };
+    config.sources.iter().filter(|source| sources.contains(&source.name)).filter_map(closed).collect()
 }
 
 fn pace(service: &ServiceConfig, name: &ServiceName, served: Option<&ServiceStatus>) -> (Throughput, Option<String>) {

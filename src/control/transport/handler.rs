@@ -196,8 +196,12 @@ impl CommandHandler {
         Ok(jobs)
     }
 
+    /// A source that scans the folder goes before one that only reads manifests there: both may name one folder, and
+    /// the second ignores what no row names.
     fn below(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
-        self.mounts.values().find_map(|mount| {
+        let (scanned, listed): (Vec<_>, Vec<_>) =
+            self.mounts.values().partition(|mount| mount.source().scans_recordings());
+        scanned.into_iter().chain(listed).find_map(|mount| {
             let source = mount.source();
             let folders = [Some(source.folder.clone()), mount.real()];
             let below = folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok())?;

@@ -172,3 +172,24 @@ fn init_needs_nothing_but_the_binary_and_never_overwrites() {
     let nowhere = run(&["--config", "no/where/jobs.toml", "init"]);
     assert!(nowhere.code == 2 && nowhere.stderr.contains("mkdir -p no/where"), "{nowhere:?}");
 }
+
+#[test]
+fn a_folder_that_two_sources_order_from_is_a_warning_and_explained_by_the_one_that_scans_it() {
+    let stub = Stub::well();
+    let bed = bed(&stub, "[[source]]\nname = \"talks\"\nfolder = \"inbox\"\nsettle = \"20ms\"\n");
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "may.csv", "file,language\na.wav,de\n");
+    let told = words(&bed, 0, "source lists");
+    assert!(told.contains("bought twice if the two requests differ") && told.contains("source talks"), "{told}");
+    let explained = |name: &str| {
+        let ran = bed.run(["explain", "--json", name]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.last_object()
+    };
+    let alone = explained("inbox/b.wav");
+    assert_eq!((&alone["source"], &alone["what"]), (&"talks".into(), &"taken".into()), "{alone}");
+    let both = explained("inbox/a.wav");
+    assert_eq!(both["source"], "talks", "{both}");
+    assert!(both["facts"].to_string().contains("row 2 of may.csv (source lists)"), "{both}");
+}

@@ -338,3 +338,20 @@ fn settings_that_have_to_be_mended_are_told_before_anything_is_sent() {
     fs::write(bed.path("inbox/shelf/.scribed.toml"), "track = 1\n").unwrap();
     assert_eq!(plan(&bed)["files"], 2);
 }
+
+#[test]
+fn a_recording_that_no_day_of_the_budget_can_pay_is_to_be_fixed_and_not_promised() {
+    let bed = Bed::new(&format!("[budget]\nday = \"3s\"\n{QUICK}"));
+    ffmpeg(["-f", "lavfi", "-i", "sine=duration=2"], &bed.path("inbox/short.wav"));
+    ffmpeg(["-f", "lavfi", "-i", "sine=duration=9"], &bed.path("inbox/long.wav"));
+    let ran = bed.run(["plan", "--json"]);
+    let planned = ran.last_object();
+    assert_eq!((ran.code, &planned["files"]), (1, &json!(1)), "{ran:?}");
+    let (words, count) = planned["mended_first"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(
+        (words.as_str(), count),
+        ("longer than `budget.day` ever allows (3.0 s): raise that setting", &json!(1))
+    );
+    assert!(bed.run(["plan", "--list"]).stdout.contains("to be fixed     inbox/long.wav: longer than"), "{ran:?}");
+    assert_eq!(bed.once(1)["waiting_for"], json!({"person": 1}), "a pass does what the plan says");
+}

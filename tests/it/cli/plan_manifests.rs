@@ -76,10 +76,10 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     assert!((billed - audio - 60.0).abs() < 1e-6 && audio > 60.0, "{planned}");
     let assumed = planned["assumed"].to_string();
     assert!(
-        assumed.contains("1 files of unknown length were estimated with the average length of the others"),
+        assumed.contains("the length of 1 file is not known: the plan takes the average length of the others"),
         "{assumed}"
     );
-    assert!(assumed.contains("did not verify the checksums of 1 files"), "{assumed}");
+    assert!(assumed.contains("did not verify the checksums of 1 file in"), "{assumed}");
     let listed = bed.run(["plan", "--list"]).stdout;
     for line in [
         "copy            lists/copy.wav, row 6 of may.csv: duplicate of another file",

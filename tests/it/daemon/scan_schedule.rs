@@ -282,7 +282,7 @@ fn what_is_scanned_by_a_length_of_time_says_when_too() {
     assert_eq!((&scan["scan"], &scan["missed"]), (&json!("30m"), &Value::Null));
     assert!(told.contains("source inbox: last scan at 2027-01-10 14:00 (UTC)"), "{told}");
     stop(daemon);
-    assert!(days.run(["status"]).stdout.contains("next scan when a daemon starts"));
+    assert!(days.run(["status"]).stdout.contains("next scan with `scribed once`, or when a daemon starts"));
     assert!(days.run(["explain", "inbox/a.wav"]).stdout.contains("last scan at 2027-01-10 14:00 (UTC)"));
 }
 

@@ -34,6 +34,8 @@ fn outside_its_window_a_source_waits_and_the_others_go_on() {
     let bed = bed(&config(&stub, &window(6)));
     bed.drop_in(0, "a.wav");
     fs::rename(bed.drop_in(1, "put.wav"), bed.path("other/b.wav")).unwrap();
+    let planned = bed.run(["plan"]).stdout;
+    assert!(planned.contains("the window of source inbox is closed: scribed sends nothing of it before"), "{planned}");
     let summary = bed.once(0);
     assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({ "window": 1 })));
     let (uploads, accepted) = {

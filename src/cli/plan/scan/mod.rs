@@ -15,6 +15,7 @@ use crate::config::model::{Config, Existing, Source};
 use crate::control::explain::forecast::{Forecast, forecast};
 use crate::control::plan::format::{PlanRow, PlanWriter};
 use crate::control::transport::protocol::MAX_LOOKUP_NAMES;
+use crate::domain::budget::Budget;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
@@ -23,6 +24,7 @@ use crate::domain::track_selection::TrackSelection;
 use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
+use crate::pipeline::budget::hours;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
 use crate::rooted_path::{LinkInPath, RootedPath};
@@ -54,6 +56,7 @@ pub struct Planner<'a> {
     queue: &'a KnownFiles,
     sum: PlanReport,
     prices: &'a BTreeMap<ServiceName, f64>,
+    budget: &'a Budget,
     measured: Arc<LengthCache>,
     foresight: Arc<UnsupportedCheck>,
     repeated: HashSet<u64>,
@@ -85,6 +88,7 @@ impl<'a> Planner<'a> {
             queue,
             sum: PlanReport::default(),
             prices: &config.prices,
+            budget: &config.budget,
             measured: Arc::new(LengthCache::new(&config.state)),
             foresight: Arc::new(UnsupportedCheck::new(config)),
             repeated: HashSet::new(),
@@ -397,6 +401,14 @@ impl<'a> Planner<'a> {
         audio: Option<AudioAmount>,
         is_twin: bool,
     ) -> Result<(), CommandError> {
+        let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_twin);
+        if let Some(limit) = need.and_then(|need| self.budget.never_fits(&source.name, need)) {
+            let allowed = hours(limit.allowed);
+            let problem = format!("longer than {} ever allows ({allowed}): raise that setting", limit.setting());
+            self.say(&Named::of(source, file), "to be fixed", &problem)?;
+            *self.sum.needs_fix.entry(problem).or_default() += 1;
+            return Ok(());
+        }
         let what = if is_twin { "copy" } else { words(&file.forecast).0 };
         let why = if is_twin { "duplicate of another file: transcribed once" } else { "" };
         self.say(&Named::of(source, file), what, why)?;
