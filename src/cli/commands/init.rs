@@ -41,8 +41,8 @@ fn print_full(context: &Context, path: &Path) -> Result<u8, CommandError> {
 }
 
 fn create_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
-    let beside = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-    let (inbox, manual) = (beside(INBOX), beside(EXAMPLE));
+    let in_same_folder = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+    let (inbox, manual) = (in_same_folder(INBOX), in_same_folder(EXAMPLE));
     let created = created_or_exists(DirBuilder::new().create(&inbox), &inbox)?;
     let created_example = created_or_exists(write_new(&manual, example()), &manual)?;
     context.print_json(&json!({ "written": path, "folder": inbox, "example": manual }))?;

@@ -144,11 +144,11 @@ struct Passed {
 
 /// Returns how long the pass waits. Settling files and the lag of a service's list may take longer than `--patience`;
 /// the pass waits for them all the same, since nothing is wrong.
-fn patience(config: &Config, asked: Duration) -> PassPatience {
+fn patience(config: &Config, requested: Duration) -> PassPatience {
     let settling =
         config.sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default();
     let lag = config.services.values().map(|service| service.terms().lag).max().unwrap_or_default();
-    PassPatience { outage: asked, wait: asked.max(settling.max(lag) + Duration::from_secs(60)) }
+    PassPatience { outage: requested, wait: requested.max(settling.max(lag) + Duration::from_secs(60)) }
 }
 
 async fn pass(

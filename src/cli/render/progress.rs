@@ -214,14 +214,14 @@ pub fn spinner(context: &Context) -> ProgressBar {
 pub struct Ticker {
     spinner: ProgressBar,
     /// When the last plain line was written; `None` if no plain lines are written.
-    said: Option<Instant>,
+    last_line: Option<Instant>,
 }
 
 impl Ticker {
     /// Creates a display that shows nothing yet.
     pub fn new(context: &Context) -> Self {
         let is_plain = !context.common.quiet && !terminal::is_stderr_seen();
-        Self { spinner: spinner(context), said: is_plain.then(Instant::now) }
+        Self { spinner: spinner(context), last_line: is_plain.then(Instant::now) }
     }
 
     /// Updates the line, or writes a plain line if the last one is long enough ago.
@@ -229,8 +229,8 @@ impl Ticker {
         if !self.spinner.is_hidden() {
             show_words(&self.spinner, &words());
         }
-        if let Some(said) = self.said.filter(|said| said.elapsed() >= PLAIN_INTERVAL) {
-            self.said = Some(said + said.elapsed());
+        if let Some(last_line) = self.last_line.filter(|last_line| last_line.elapsed() >= PLAIN_INTERVAL) {
+            self.last_line = Some(last_line + last_line.elapsed());
             terminal::print_error_line(&words());
         }
     }

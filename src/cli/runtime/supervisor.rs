@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The interval of status lines without a watchdog.
-const TELL_EVERY: Duration = Duration::from_secs(30);
+const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The service manager that started the daemon, if one did.
 pub struct Supervisor {
@@ -45,14 +45,14 @@ impl Supervisor {
 
     /// Sends watchdog notifications and status lines until `stop` is cancelled, but only while the engine's loop runs
     /// and the store answers: systemd restarts a daemon that hangs.
-    pub async fn watch_over(&self, house: &Daemon, stop: &CancellationToken) {
-        let interval = self.watchdog.map_or(TELL_EVERY, |longest| longest / 2);
+    pub async fn watch_over(&self, daemon: &Daemon, stop: &CancellationToken) {
+        let interval = self.watchdog.map_or(STATUS_INTERVAL, |longest| longest / 2);
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let notifications = async {
             loop {
                 ticks.tick().await;
-                match tokio::time::timeout(interval / 2, check_alive(house)).await {
+                match tokio::time::timeout(interval / 2, check_alive(daemon)).await {
                     Ok(Ok(status)) => self.notify(&[NotifyState::Status(&status), NotifyState::Watchdog]),
                     Ok(Err(error)) => tracing::error!(%error, "the queue does not answer"),
                     Err(_) => tracing::error!(waited = ?(interval / 2), "the engine does not respond"),
@@ -72,11 +72,11 @@ impl Supervisor {
     }
 }
 
-async fn check_alive(house: &Daemon) -> Result<String, StoreError> {
-    let counts = house.store.counts().await?;
-    house.engines.turned().await;
-    let paused = house.store.pauses().await?.all(SystemClock.now()).is_some();
-    Ok(line(&counts, paused, house.engines.trouble()))
+async fn check_alive(daemon: &Daemon) -> Result<String, StoreError> {
+    let counts = daemon.store.counts().await?;
+    daemon.engines.turned().await;
+    let paused = daemon.store.pauses().await?.all(SystemClock.now()).is_some();
+    Ok(line(&counts, paused, daemon.engines.trouble()))
 }
 
 /// Formats the status in one line.

@@ -148,10 +148,10 @@ fn states_in_folder(mount: &Mount, job: &Job) -> OutputStates {
 }
 
 async fn states_in_bucket(mount: &Mount, job: &Job) -> OutputStates {
-    let beside = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
+    let folder = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
     let mut outputs = Vec::new();
     for output in &job.outputs {
-        let path = RelPath::new(beside.join(OsStr::from_bytes(output.name.as_bytes())).as_os_str().as_bytes());
+        let path = RelPath::new(folder.join(OsStr::from_bytes(output.name.as_bytes())).as_os_str().as_bytes());
         let state = state(output, MediaFile::below(mount, &path).hash().await);
         outputs.push(VerifiedOutput { path, state });
     }
