@@ -128,6 +128,18 @@ pub enum Command {
     Upgrade(UpgradeArgs),
 }
 
+impl Command {
+    /// Whether the command changes nothing, and its output is all that there is of it.
+    pub fn only_lists(&self) -> bool {
+        match self {
+            Self::Plan(args) => args.save.is_none(),
+            Self::Jobs(_) | Self::Show(_) | Self::Cost(_) | Self::Schema => true,
+            Self::Completions(_) | Self::Man(_) | Self::Manual(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// `scribed pause`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {

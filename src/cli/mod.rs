@@ -1,8 +1,8 @@
 //! The command line: what a person types, and what they read.
 //!
-//! `args` is the grammar; `commands/` has one file for each command; `plan/` computes what a pass would send; `runtime/`
-//! starts a command, ends it, and gives it access to the queue; `render/` writes to the terminal. Start reading at
-//! `runtime/entry.rs`.
+//! `args` is the grammar; `commands/` has one file for each command; `plan/` computes what a pass would send;
+//! `runtime/` starts a command, ends it, and gives it access to the queue; `render/` writes to the terminal. Start
+//! reading at `runtime/entry.rs`.
 
 pub mod args;
 pub mod commands;

@@ -1,4 +1,4 @@
-//! What is requested of the embedded service and it does not do, told before anything is sent.
+//! Finds what a request asks of the embedded service that it does not support, before anything is sent.
 
 use crate::config::model::{Config, Source};
 use crate::config::template::text::Template;
@@ -15,12 +15,13 @@ pub struct UnsupportedCheck {
 }
 
 impl UnsupportedCheck {
-    /// By what `jobs.toml` says.
+    /// Reads the embedded services and their languages from the configuration.
     pub fn new(config: &Config) -> Self {
         Self { own: config.own_services().cloned().collect(), languages: recogniser_languages(&config.serve) }
     }
 
-    /// Of a request for a file of this source. Of a service elsewhere nothing is known.
+    /// Returns what is not supported of a request for a file of this source; nothing if its service is hosted, since
+    /// scribed does not know what that one supports.
     pub fn check_request(&self, source: &Source, request: &Params) -> UnsupportedParts {
         match self.own.contains(&source.service) {
             true => UnsupportedParts::check(request, self.languages),
@@ -28,19 +29,19 @@ impl UnsupportedCheck {
         }
     }
 
-    /// Of what this template requests of every file of this source, whatever the file is.
+    /// Returns what is not supported of the parameters that a template sets for every file of this source.
     pub fn of_template(&self, source: &Source, template: &Template) -> UnsupportedParts {
         self.check_request(source, &template.static_params(source.language.as_deref()))
     }
 }
 
-/// Why the create is refused, and with it the job fails; `None` where it is not.
+/// Returns why the embedded service refuses the create, so that the job fails; `None` if it does not refuse it.
 pub fn refusal(foreseen: &UnsupportedParts) -> Option<String> {
     let refused = &foreseen.refused;
     (!refused.is_empty()).then(|| refused.join("; "))
 }
 
-/// The same with who requests that: a template, or the source where it has none.
+/// As [`refusal`], with the template that requests it, or the source if it has no template.
 pub fn failure_message(source: &Source, template: &str, foreseen: &UnsupportedParts) -> Option<String> {
     let from = match template {
         "" => format!("the source {}", source.name),
@@ -50,13 +51,13 @@ pub fn failure_message(source: &Source, template: &str, foreseen: &UnsupportedPa
     Some(format!("{from} requests what the embedded service refuses, so that the job fails: {why}"))
 }
 
-/// What is requested and changes nothing or little, each with its reason; `None` where that is nothing.
+/// Returns the requested parameters that have no or little effect, each with its reason; `None` if there are none.
 pub fn without_effect(foreseen: &UnsupportedParts) -> Option<String> {
-    let all: Vec<String> = foreseen.without_effect.iter().map(ToString::to_string).collect();
-    (!all.is_empty()).then(|| all.join("; "))
+    let effects: Vec<String> = foreseen.without_effect.iter().map(ToString::to_string).collect();
+    (!effects.is_empty()).then(|| effects.join("; "))
 }
 
-/// What the outputs lack; `None` where that is nothing.
+/// Returns the names of the parts that the outputs will lack; `None` if there are none.
 pub fn left_out(foreseen: &UnsupportedParts) -> Option<String> {
     let missing = &foreseen.missing;
     (!missing.is_empty()).then(|| join_names(missing))

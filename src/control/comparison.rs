@@ -1,5 +1,5 @@
-//! The queue and a service's list side by side: what each has that the other has not. Pure; as large as the
-//! number of our records on the list.
+//! Compares the queue with a service's list, and finds what only one of them has. No I/O; the memory use grows with the
+//! number of scribed's records in the list.
 
 use crate::client::contract::ListItem;
 use crate::domain::fault::FaultKind;
@@ -10,12 +10,12 @@ use crate::domain::token::Token;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Both sides, first the list's, then the queue's.
+/// A comparison in progress. It is given all records of the list first, then all jobs of the queue.
 #[derive(Debug)]
 pub struct Comparison {
     service: ServiceName,
-    /// Jobs that came to their stage in between can be judged: younger ones may not be listed yet, older
-    /// ones may have been removed.
+    /// Only jobs that came to their stage between these two times can be missing from the list: the service may not
+    /// list newer ones yet, and may have removed older ones.
     judged: (Timestamp, Timestamp),
     records: HashMap<TranscriptionId, Entry>,
     by_tag: HashMap<JobTag, Vec<TranscriptionId>>,
@@ -31,17 +31,17 @@ struct Entry {
     standing: Standing,
 }
 
-/// What the queue knows of a record. The later ones say more.
+/// What the queue knows of a record. A later variant says more than an earlier one and replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Unknown,
-    /// A file of its content.
+    /// A job has a recording with the same content.
     Alike(ComparedJob),
-    /// Its job, which does not have it.
+    /// It was bought for this job, which does not have it.
     Awaited(ComparedJob),
-    /// Its job, which has gone on: the file changed, or another was bought since.
+    /// It was bought for a job that has gone on: the file changed, or there is another purchase.
     Earlier,
-    /// It is what a job has.
+    /// A job has it.
     Known,
 }
 
@@ -49,7 +49,7 @@ enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComparedJob {
     pub job: JobId,
-    /// Source and path, lossily.
+    /// Source and path; bytes that are not UTF-8 are replaced.
     pub path: String,
 }
 
@@ -59,21 +59,21 @@ impl ComparedJob {
     }
 }
 
-/// A record with our token that no job has.
+/// A record with scribed's token that no job has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stray {
     pub id: TranscriptionId,
-    /// When it was created, by the service's clock.
+    /// The time of its creation, by the service's clock.
     pub created: Option<Timestamp>,
     /// The hash of the recording that it was made from.
     pub content: Hash,
-    /// The job that it was bought for, and that does not have it; else one of the same content.
+    /// The job for which it was bought and that does not have it; otherwise a job with the same content.
     pub job: Option<ComparedJob>,
-    /// Whether the job is the one that it was bought for.
+    /// Whether it was bought for `job`.
     pub is_own: bool,
 }
 
-/// A job whose transcription is not on the list.
+/// A job whose transcription is not in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub whose: ComparedJob,
@@ -81,25 +81,25 @@ pub struct Missing {
     pub transcription: TranscriptionId,
 }
 
-/// Records of one token: bought more than once.
+/// Several records with one token: one purchase that was made more than once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Double {
-    /// The one that counts: a job has it, else the oldest.
+    /// The one to keep: the one that a job has, else the oldest.
     pub kept: TranscriptionId,
-    /// The others; with whether it may be deleted: it is known to be younger, and no job has it.
+    /// The others, each with whether it may be deleted: it is known to be newer, and no job has it.
     pub others: Vec<(TranscriptionId, bool)>,
 }
 
-/// What the two sides come to.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub service: ServiceName,
-    /// Records with our token.
+    /// Records with scribed's token.
     pub ours: u64,
     pub without_token: u64,
     /// Records that a job has.
     pub known: u64,
-    /// Records that a job had: its file changed, or another round was bought.
+    /// Records that a job had before its file changed or before another purchase.
     pub earlier: u64,
     pub strays: Vec<Stray>,
     pub missing: Vec<Missing>,
@@ -107,22 +107,22 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether each side has what the other has.
+    /// Whether there is no difference.
     pub fn agrees(&self) -> bool {
         self.strays.is_empty() && self.missing.is_empty() && self.doubles.is_empty()
     }
 }
 
 impl Comparison {
-    /// Of this service's list, read from `now` on; `lag` is how late it may be, `retention` how long it keeps
-    /// records.
+    /// Begins a comparison with the list of `service`, which is read from `now` on. `lag` is how late a record may
+    /// appear in it, `retention` how long the service keeps records.
     pub fn new(service: ServiceName, now: Timestamp, lag: Duration, retention: Duration) -> Self {
         let judged = (now.saturating_sub(retention), now.saturating_sub(lag));
         let (records, by_tag, by_content) = Default::default();
         Self { service, judged, records, by_tag, by_content, without_token: 0, missing: Vec::new() }
     }
 
-    /// A record is on the list. Each is given once.
+    /// Adds a record of the list. A record that is given twice counts once.
     pub fn record(&mut self, listed: ListItem) {
         let ListItem { id, created, token, .. } = listed;
         let Some(token) = token else {
@@ -137,7 +137,7 @@ impl Comparison {
         self.records.insert(id, Entry { created, token, standing: Standing::Unknown });
     }
 
-    /// A job is in the queue.
+    /// Adds a job of the queue. Jobs of other services are ignored.
     pub fn job(&mut self, job: &Job) {
         let order = job.stage.purchase_key();
         if order.is_some_and(|order| order.service != self.service) {
@@ -152,33 +152,33 @@ impl Comparison {
                 let gone_on = transcription.is_some()
                     || entry.token.round < job.round
                     || order.is_some_and(|order| entry.token.purchase_key(&self.service) != *order);
-                entry.know(if gone_on { Standing::Earlier } else { Standing::Awaited(ComparedJob::of(job)) });
+                entry.raise(if gone_on { Standing::Earlier } else { Standing::Awaited(ComparedJob::of(job)) });
             }
         }
         for id in order.and_then(|order| self.by_content.get(&order.content)).into_iter().flatten() {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.know(Standing::Alike(ComparedJob::of(job)));
+                entry.raise(Standing::Alike(ComparedJob::of(job)));
             }
         }
         let Some(transcription) = transcription else { return };
         if let Some(entry) = self.records.get_mut(transcription) {
-            entry.know(Standing::Known);
+            entry.raise(Standing::Known);
         } else if self.should_be_listed(job) {
             let (stage, transcription) = (job.stage.kind(), transcription.clone());
             self.missing.push(Missing { whose: ComparedJob::of(job), stage, transcription });
         }
     }
 
-    /// What was bought for it stays known by what it cost.
+    /// Adds a forgotten job: its charges still name the transcriptions that were bought for it.
     fn forgotten(&mut self, job: &Job) {
         for id in job.tags().filter_map(|tag| self.by_tag.get(&tag)).flatten() {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.know(Standing::Earlier);
+                entry.raise(Standing::Earlier);
             }
         }
         for id in job.charges.iter().filter_map(|charge| charge.transcription.as_ref()) {
             if let Some(entry) = self.records.get_mut(id) {
-                entry.know(Standing::Known);
+                entry.raise(Standing::Known);
             }
         }
     }
@@ -186,13 +186,13 @@ impl Comparison {
     fn should_be_listed(&self, job: &Job) -> bool {
         let given_up = match &job.stage {
             Stage::Cancelled { .. } => true,
-            Stage::Failed { fault, .. } => fault.kind == FaultKind::Gone, // that is why it failed
+            Stage::Failed { fault, .. } => fault.kind == FaultKind::Gone, // it failed because its record is gone
             _ => false,
         };
         !given_up && job.since > self.judged.0 && job.since <= self.judged.1
     }
 
-    /// All of both was given.
+    /// Ends the comparison, after all records and jobs were added.
     pub fn close(self) -> Report {
         let mut report = Report {
             service: self.service.clone(),
@@ -227,7 +227,7 @@ impl Comparison {
 }
 
 impl Entry {
-    fn know(&mut self, standing: Standing) {
+    fn raise(&mut self, standing: Standing) {
         if standing > self.standing {
             self.standing = standing;
         }
@@ -244,13 +244,13 @@ fn doubles(records: &HashMap<TranscriptionId, Entry>) -> Vec<Double> {
     doubles
 }
 
-fn double(mut same: Vec<(&TranscriptionId, &Entry)>) -> Double {
-    // What a job has first, then by age; one without a date is never taken to be the older.
+fn double(mut records: Vec<(&TranscriptionId, &Entry)>) -> Double {
+    // A record that a job has comes first, then the oldest. A record without a date is never taken to be older.
     let is_known = |entry: &Entry| entry.standing == Standing::Known;
-    same.sort_by_key(|(id, entry)| (!is_known(entry), entry.created.is_none(), entry.created, (*id).clone()));
-    let (kept, others) = (same[0], &same[1..]);
-    let oldest = same.iter().filter_map(|(_, entry)| entry.created).min();
-    let dated = same.iter().all(|(_, entry)| entry.created.is_some());
+    records.sort_by_key(|(id, entry)| (!is_known(entry), entry.created.is_none(), entry.created, (*id).clone()));
+    let (kept, others) = (records[0], &records[1..]);
+    let oldest = records.iter().filter_map(|(_, entry)| entry.created).min();
+    let dated = records.iter().all(|(_, entry)| entry.created.is_some());
     let may_go = |entry: &Entry| !is_known(entry) && dated && (entry.created > oldest || is_known(kept.1));
     Double { kept: kept.0.clone(), others: others.iter().map(|(id, entry)| ((*id).clone(), may_go(entry))).collect() }
 }

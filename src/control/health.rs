@@ -1,4 +1,4 @@
-//! The facts that tell how a queue fares (`domain/health.rs` judges them).
+//! Collects the facts from which `domain/health.rs` derives the health of the queue.
 
 use super::commands::status;
 use super::transport::handler::CommandHandler;
@@ -16,22 +16,22 @@ use crate::store::contract::{StoreError, WaitingGroup};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An engine that works goes round its loop much sooner when it is asked to.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// The time within which an engine must go through its loop once. A working engine takes much less.
+const LOOP_TIME_OUT: Duration = Duration::from_secs(10);
 
-/// Everything that is known from here.
+/// Collects all facts.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn health(handler: &CommandHandler) -> Result<QueueFacts, StoreError> {
     let facts = facts(handler, waiting(handler).await?).await?;
     Ok(QueueFacts { process: process(handler).await, ..facts })
 }
 
-/// The same without who moves the jobs; with these jobs that have not ended.
+/// Collects all facts but the state of the process. `waiting` are the jobs that have not ended.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn facts(
     handler: &CommandHandler,
     waiting: BTreeMap<WaitReason, WaitingJobs>,
@@ -55,10 +55,10 @@ pub async fn facts(
     })
 }
 
-/// Jobs that have not ended, by what they wait for.
+/// Counts the jobs that have not ended, by what they wait for.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
     let (pauses, now) = (handler.store.pauses().await?, handler.clock.now());
     let mut waiting = BTreeMap::new();
@@ -70,7 +70,7 @@ pub async fn waiting(handler: &CommandHandler) -> Result<BTreeMap<WaitReason, Wa
     Ok(waiting)
 }
 
-/// What of the sources' lists orders nothing until somebody corrects it. In words.
+/// Describes the manifests and rows that order nothing until somebody corrects them.
 pub fn manifest_problems(manifests: &[ManifestStatus]) -> Vec<String> {
     let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
         (Some(problem), _) => Some(format!("{}: scribed cannot use {}: {problem}", manifest.source, manifest.manifest)),
@@ -89,9 +89,9 @@ pub fn manifest_problems(manifests: &[ManifestStatus]) -> Vec<String> {
     words.collect()
 }
 
-/// A daemon knows which folders are away; a command looks.
+/// Returns the sources whose folders are not available. A daemon knows them; a command without a daemon checks them.
 async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
-    let each = handler.mounts.values().map(|mount| async move {
+    let checks = handler.mounts.values().map(|mount| async move {
         let away = if handler.running.is_some() { mount.away() } else { mount.check_now().await.err() };
         away.map(|away| AwaySource {
             source: mount.source().name.clone(),
@@ -99,10 +99,10 @@ async fn away(handler: &CommandHandler) -> Vec<AwaySource> {
             words: away.to_string(),
         })
     });
-    futures_util::future::join_all(each).await.into_iter().flatten().collect()
+    futures_util::future::join_all(checks).await.into_iter().flatten().collect()
 }
 
-/// Of the services that jobs wait for: one that nobody asks anything of is not looked at either.
+/// Returns the outages of services that have jobs that have not ended. An outage of another service does not matter.
 async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     let mut outages = Vec::new();
     for engine in handler.running.iter().flat_map(|running| running.engines.each()) {
@@ -117,7 +117,7 @@ async fn outages(handler: &CommandHandler) -> Result<Vec<Outage>, StoreError> {
     Ok(outages)
 }
 
-/// Budgets with nothing left; or that what waits does not fit into what is left.
+/// Describes the budgets that are used up; if there is none, says how many jobs do not fit into the rest of a budget.
 async fn exhausted(
     handler: &CommandHandler,
     waiting: &BTreeMap<WaitReason, WaitingJobs>,
@@ -152,6 +152,6 @@ async fn process(handler: &CommandHandler) -> Process {
     tokio::select! {
         biased;
         () = running.engines.turned() => Process::Runs,
-        () = handler.clock.sleep(SIGN_OF_LIFE) => Process::Hangs,
+        () = handler.clock.sleep(LOOP_TIME_OUT) => Process::Hangs,
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs by the names that `scribed jobs` shows: the source, a slash and the path below its folder, escaped.
+//! Finds jobs by the names that `scribed jobs` shows: the source, a slash and the path below its folder, escaped.
 
 use super::transport::handler::CommandHandler;
 use crate::domain::escape;
@@ -7,47 +7,47 @@ use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::store::contract::{Filter, StoreError};
 
-/// Jobs that are looked at in one piece where a name was escaped.
+/// The number of jobs that are read at once when the name is escaped.
 const PAGE: usize = 1_000;
 
-/// The jobs that this may name: by the name that is shown, with the source or without it.
+/// Returns the jobs that a name may mean: the name is given as it is shown, with the source or without it.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub(super) async fn jobs(handler: &CommandHandler, typed: &RelPath) -> Result<Vec<Job>, StoreError> {
     let mut found = Vec::new();
     for key in keys(handler, typed) {
         found.extend(handler.store.find(&key).await?);
     }
     if found.is_empty() && is_escaped(&typed.lossy()) {
-        found = as_shown(handler, &typed.lossy()).await?;
+        found = find_by_shown_name(handler, &typed.lossy()).await?;
     }
     Ok(found)
 }
 
-/// Below each source, and after each slash: the name of a source may hold some, and the source may be gone from
-/// jobs.toml.
+/// Returns the possible job keys: the name as a path of each source, and each slash as the end of a source's name. The
+/// name of a source may contain slashes, and jobs.toml need not have the source any more.
 fn keys(handler: &CommandHandler, typed: &RelPath) -> Vec<JobKey> {
     let bytes = typed.as_bytes();
-    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    let with_source = slashes.filter_map(|at| {
-        let source = std::str::from_utf8(&bytes[..at]).ok().filter(|source| !source.is_empty())?;
-        Some(JobKey { source: SourceName::new(source), path: RelPath::new(&bytes[at + 1..]) })
+    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
+    let with_source = slashes.filter_map(|index| {
+        let source = std::str::from_utf8(&bytes[..index]).ok().filter(|source| !source.is_empty())?;
+        Some(JobKey { source: SourceName::new(source), path: RelPath::new(&bytes[index + 1..]) })
     });
     let below = handler.mounts.keys().map(|source| JobKey { source: source.clone(), path: typed.clone() });
     with_source.chain(below).collect()
 }
 
-/// Whether the name of something may have been written so because it holds what would harm a terminal, or is no UTF-8.
+/// Whether a name may be an escaped one: the real name contains control characters or is not UTF-8.
 fn is_escaped(typed: &str) -> bool {
     typed.contains(['\\', char::REPLACEMENT_CHARACTER])
 }
 
-/// Every job is looked at: a person waits for that once in a while.
-async fn as_shown(handler: &CommandHandler, typed: &str) -> Result<Vec<Job>, StoreError> {
-    let is_it = |job: &Job| {
+/// Finds jobs by their escaped names. It reads all jobs, which is slow but rare.
+async fn find_by_shown_name(handler: &CommandHandler, typed: &str) -> Result<Vec<Job>, StoreError> {
+    let matches = |job: &Job| {
         let path = job.key.path.escaped();
-        // Whoever types it on a terminal may have copied what it holds as it is.
+        // The person may also have typed or copied the unescaped name.
         let typed = escape::line(typed);
         path == typed
             || typed.strip_suffix(&path).and_then(|before| before.strip_suffix('/')) == Some(job.key.source.as_str())
@@ -57,6 +57,6 @@ async fn as_shown(handler: &CommandHandler, typed: &str) -> Result<Vec<Job>, Sto
         let jobs = handler.store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(found) };
         filter.after = Some(last.id);
-        found.extend(jobs.into_iter().filter(is_it));
+        found.extend(jobs.into_iter().filter(matches));
     }
 }

@@ -1,5 +1,5 @@
-//! What was last known of the sources' lists: kept in the state directory when a pass or a daemon ends, for `scribed
-//! status` while nobody runs. Of a list that was changed or removed since then nothing is known.
+//! The last status of the sources' manifests. A pass or a daemon saves it in the state directory when it ends, for
+//! `scribed status` while none runs. The status of a manifest that was changed or removed since then is not used.
 
 use super::transport::protocol::ManifestStatus;
 use crate::config::model::Config;
@@ -15,48 +15,49 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Its name in the state directory.
+/// The name of the file in the state directory.
 const NAME: &str = "last-lists.json";
 
-/// A list, and its file as it was gone through.
+/// The status of a manifest, and the stamp of its file when it was read.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct SavedManifest {
     manifest: ManifestStatus,
     stamp: Stamp,
 }
 
-/// Keeps what is known of all lists. Where that fails nothing else does: it is only warned of.
+/// Saves the status of all manifests. A failure is only logged, since nothing else depends on it.
 pub fn keep(lists: &[Arc<SourceManifests>], state: &Path) {
-    let each = lists.iter().flat_map(|lists| {
+    let summaries = lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
-        lists.summaries().into_iter().map(move |told| (source.clone(), told))
+        lists.summaries().into_iter().map(move |summary| (source.clone(), summary))
     });
-    let all: Vec<Kept> =
-        each.map(|(source, told)| Kept { stamp: told.stamp, manifest: ManifestStatus::of(source, told) }).collect();
+    let manifests: Vec<SavedManifest> = summaries
+        .map(|(source, summary)| SavedManifest { stamp: summary.stamp, manifest: ManifestStatus::of(source, summary) })
+        .collect();
     let file = state.join(NAME);
-    if all.is_empty() && !file.exists() {
+    if manifests.is_empty() && !file.exists() {
         return;
     }
-    if let Err(error) = saved_file::save(&file, "json-tmp", &all, Durability::Unsynced) {
+    if let Err(error) = saved_file::save(&file, "json-tmp", &manifests, Durability::Unsynced) {
         let state = state.display();
         tracing::warn!(%error, "cannot save the state of the manifests in {state}: without a daemon `scribed status` does not show them");
     }
 }
 
-/// What is known of the lists that are as they were then. Sources that are `away` are not looked at. Blocks on their
-/// disks.
+/// Loads the status of the manifests that have not changed since. Sources in `away` are left out. Blocks on the disks
+/// of the others.
 pub fn load_unchanged(config: &Config, away: &[SourceName]) -> Vec<ManifestStatus> {
-    let all: Vec<Kept> = saved_file::load(&config.state.join(NAME)).unwrap_or_default();
-    let here = all.into_iter().filter(|kept| !away.contains(&kept.manifest.source));
-    here.filter(|kept| is_unchanged(config, kept)).map(|kept| kept.manifest).collect()
+    let manifests: Vec<SavedManifest> = saved_file::load(&config.state.join(NAME)).unwrap_or_default();
+    let available = manifests.into_iter().filter(|saved| !away.contains(&saved.manifest.source));
+    available.filter(|saved| is_unchanged(config, saved)).map(|saved| saved.manifest).collect()
 }
 
-fn is_unchanged(config: &Config, kept: &Kept) -> bool {
-    let Some(source) = config.sources.iter().find(|source| source.name == kept.manifest.source) else { return false };
+fn is_unchanged(config: &Config, saved: &SavedManifest) -> bool {
+    let Some(source) = config.sources.iter().find(|source| source.name == saved.manifest.source) else { return false };
     if !source.reads_manifests() {
         return false;
     }
     let disk = Disk::detect(&source.folder).unwrap_or(Disk::Remote);
-    let found = stat(&resolve_below(&source.folder, &kept.manifest.manifest), disk);
-    matches!(found, Ok(FileLook::File(stamp)) if stamp == kept.stamp)
+    let file_look = stat(&resolve_below(&source.folder, &saved.manifest.manifest), disk);
+    matches!(file_look, Ok(FileLook::File(stamp)) if stamp == saved.stamp)
 }

@@ -1,4 +1,4 @@
-//! When the last pass of `scribed once` ended, and how: kept in the state directory for `scribed status --check`.
+//! The end of the last pass of `scribed once`, saved in the state directory for `scribed status --check`.
 
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// Its name in the state directory.
+/// The name of the file in the state directory.
 const NAME: &str = "last-pass.json";
 
-/// A pass that came to its end.
+/// A pass that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastPass {
     pub began: Timestamp,
     pub ended: Timestamp,
     pub exit_code: u8,
-    /// The services that it gave up.
+    /// The outages of services for whose end it did not wait.
     #[serde(default)]
     pub outages: Vec<Outage>,
 }
 
 impl LastPass {
-    /// The one that this state directory knows of. What cannot be read says nothing.
+    /// Loads the last pass of a state directory; `None` if there is none or it cannot be read.
     pub fn load(state: &Path) -> Option<Self> {
         saved_file::load(&state.join(NAME))
     }
 
-    /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
+    /// Saves the pass. A failure is only logged, since it does not change the result of the pass.
     pub fn keep(&self, state: &Path) {
         if let Err(error) = saved_file::save(&state.join(NAME), "json-tmp", self, Durability::Unsynced) {
             let state = state.display();
@@ -37,7 +37,7 @@ impl LastPass {
         }
     }
 
-    /// A daemon has the queue from now on: what a pass met says nothing any more.
+    /// Removes the saved pass. A daemon does this at its start, since the result of an earlier pass no longer counts.
     pub fn forget(state: &Path) {
         let path = state.join(NAME);
         match std::fs::remove_file(&path) {

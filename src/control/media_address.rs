@@ -1,4 +1,4 @@
-//! A path on this machine, or the address of an object, byte for byte, on its way between a command and the daemon.
+//! The path or address of a recording, byte for byte, as commands send it to the daemon.
 
 use crate::domain::path::RelPath;
 use crate::domain::remote_url::RemoteUrl;
@@ -9,16 +9,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// An absolute path, links in it not resolved; or `s3://bucket/key`; or a web address without its signature, as the
-/// job is known by it.
+/// An absolute path, whose links are not resolved; or `s3://bucket/key`; or a web address without its signature, which
+/// is the name of the address's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaAddress(PathBuf);
 
 impl MediaAddress {
-    /// What a person typed, from the folder that the command was started in.
+    /// Parses an argument of a command. A relative path is taken from the current folder.
     ///
     /// # Errors
-    /// For an empty path, or where that folder is gone.
+    /// For an empty path, for an invalid web address, or if the current folder is gone.
     pub fn typed(path: &Path) -> io::Result<Self> {
         if is_object_address(path) {
             return Ok(Self(path.to_owned()));
@@ -27,7 +27,7 @@ impl MediaAddress {
             let url = RemoteUrl::parse(text).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
             return Ok(Self(url.name().into()));
         }
-        // Not `canonicalize`: a link is a thing of its own, and what was asked about may be gone.
+        // Not `canonicalize`: the argument may mean a link itself, and the file may be gone.
         Ok(Self(std::path::absolute(path)?))
     }
 
@@ -36,7 +36,7 @@ impl MediaAddress {
     }
 }
 
-/// Whether it is a web address.
+/// Whether a path is a web address (http or https).
 pub fn is_url(path: &Path) -> bool {
     let starts = |scheme: &str| {
         path.as_os_str()
@@ -47,12 +47,12 @@ pub fn is_url(path: &Path) -> bool {
     starts("http://") || starts("https://")
 }
 
-/// Whether it is the address of an object.
+/// Whether a path is the address of an object (`s3://…`).
 pub fn is_object_address(path: &Path) -> bool {
     path.as_os_str().as_bytes().starts_with(b"s3://")
 }
 
-/// As [`RelPath::escaped`]: a name cannot forge a line.
+/// Escaped as [`RelPath::escaped`], so that a file name cannot forge a line of output.
 impl fmt::Display for MediaAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).escaped())

@@ -1,4 +1,4 @@
-//! When sources were scanned last, and when they are next, in words.
+//! When sources were scanned last, and when they are scanned next, for people.
 
 use super::transport::handler::CommandHandler;
 use super::transport::protocol::ScanStatus;
@@ -9,7 +9,7 @@ use crate::domain::zone::Zone;
 use crate::source::mount::source_mount::Mount;
 use std::time::Duration;
 
-/// Of each source but those that are lists, which are looked for all the time.
+/// Returns the scan times of each source, without those that only read manifests, which are watched all the time.
 pub fn scans(handler: &CommandHandler) -> Vec<ScanStatus> {
     handler.mounts.keys().filter_map(|name| scan_of(handler, name)).collect()
 }
@@ -18,7 +18,7 @@ pub fn scan_of(handler: &CommandHandler, name: &SourceName) -> Option<ScanStatus
     let mount = handler.mounts.get(name).filter(|mount| mount.source().scans_recordings())?;
     let (source, last) = (mount.source(), mount.scans().last());
     let next = next(handler, mount);
-    let words = [said_of_last(last.as_ref(), handler.running.is_some()), next.words];
+    let words = [last_scan_words(last.as_ref(), handler.running.is_some()), next.words];
     Some(ScanStatus {
         source: name.clone(),
         schedule: source.scan.to_string(),
@@ -36,12 +36,12 @@ struct Next {
 }
 
 impl Next {
-    fn said(words: impl Into<String>) -> Self {
+    fn without_time(words: impl Into<String>) -> Self {
         Self { words: words.into(), at: None }
     }
 }
 
-fn said_of_last(last: Option<&LastScan>, runs: bool) -> String {
+fn last_scan_words(last: Option<&LastScan>, runs: bool) -> String {
     match last {
         None => "not scanned yet".to_owned(),
         Some(LastScan { begun, ended: Some(ended), .. }) => {
@@ -57,16 +57,16 @@ fn said_of_last(last: Option<&LastScan>, runs: bool) -> String {
 
 fn next(handler: &CommandHandler, mount: &Mount) -> Next {
     let scans = mount.scans();
-    let Some(turn) = scans.next_scan(handler.clock.wall()) else { return after_a_while(handler, mount) };
+    let Some(turn) = scans.next_scan(handler.clock.wall()) else { return next_by_interval(handler, mount) };
     match turn {
-        _ if mount.away().is_some() => Next::said("next scan when the folder is back, if it is due by then"),
-        ScanTurn::At { slot: NEVER, .. } => Next::said("no further scan: the cron line has no later time"),
+        _ if mount.away().is_some() => Next::without_time("next scan when the folder is back, if it is due by then"),
+        ScanTurn::At { slot: NEVER, .. } => Next::without_time("no further scan: the cron line has no later time"),
         ScanTurn::At { slot, left_out } => at_slot(handler, slot, left_out),
         ScanTurn::Now(cause) if handler.has_daemon() => match cause {
-            Cause::CutOff => Next::said(""),
+            Cause::CutOff => Next::without_time(""),
             _ => Next { words: "next scan now".to_owned(), at: Some(handler.clock.wall()) },
         },
-        ScanTurn::Now(cause) => Next::said(at_the_start(cause)),
+        ScanTurn::Now(cause) => Next::without_time(at_the_start(cause)),
     }
 }
 
@@ -80,7 +80,7 @@ fn at_slot(handler: &CommandHandler, slot: Timestamp, left_out: Option<Timestamp
     Next { words, at: Some(slot) }
 }
 
-/// What a daemon does first that is not there yet.
+/// Describes the scan that a daemon makes at its start, while none runs.
 fn at_the_start(cause: Cause) -> String {
     match cause {
         Cause::First => "first scan with `scribed once`, or when a daemon starts".to_owned(),
@@ -95,15 +95,15 @@ fn at_the_start(cause: Cause) -> String {
     }
 }
 
-fn after_a_while(handler: &CommandHandler, mount: &Mount) -> Next {
+fn next_by_interval(handler: &CommandHandler, mount: &Mount) -> Next {
     if !handler.has_daemon() {
-        return Next::said("next scan with `scribed once`, or when a daemon starts");
+        return Next::without_time("next scan with `scribed once`, or when a daemon starts");
     }
     if mount.away().is_some() {
-        return Next::said("next scan when the folder is back");
+        return Next::without_time("next scan when the folder is back");
     }
     let due = mount.scans().due().map(|due| handler.clock.wall().saturating_add(due.since(handler.clock.uptime())));
-    due.map_or(Next::said(""), |at| Next {
+    due.map_or(Next::without_time(""), |at| Next {
         words: format!("next scan at {}", Zone::UTC.format_minute(at)),
         at: Some(at),
     })

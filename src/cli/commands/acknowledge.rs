@@ -1,4 +1,4 @@
-//! `scribed acknowledge`: a person takes note of jobs that failed or are incomplete.
+//! `scribed acknowledge`: marks jobs that failed or are incomplete as handled.
 
 use crate::cli::args::AcknowledgeArgs;
 use crate::cli::render::job_json::row;
@@ -12,26 +12,26 @@ use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
 use std::path::Path;
 
-/// Each of those that were named, or all that failed or are incomplete.
+/// Acknowledges the jobs in `args`, or all jobs that failed or are incomplete.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are acknowledged.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &AcknowledgeArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let selections = selections(&config, args)?;
-    let way = QueueAccess::find(&config).await?;
-    let mut work = Work { context, each: BatchResult::default() };
+    let queue = QueueAccess::find(&config).await?;
+    let mut work = Work { context, batch: BatchResult::default() };
     for typed in &args.jobs {
-        let put = way.try_request(ControlRequest::Acknowledge { job: parse_job_selector(typed)? }).await?;
-        work.count(typed, put)?;
+        let answer = queue.try_request(ControlRequest::Acknowledge { job: parse_job_selector(typed)? }).await?;
+        work.count(typed, answer)?;
     }
     for selection in selections {
         let request = |job| ControlRequest::Acknowledge { job };
-        for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
+        for_each_selected(&queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
     }
-    let done = work.each.done;
+    let done = work.batch.done;
     context.print_line(&format!("{done} acknowledged: `once` and `status --check` ignore them until they change"))?;
-    Ok(work.each.exit_code())
+    Ok(work.batch.exit_code())
 }
 
 fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>, CommandError> {
@@ -44,20 +44,20 @@ fn selections(config: &Config, args: &AcknowledgeArgs) -> Result<Vec<Selection>,
 
 struct Work<'a> {
     context: &'a Context,
-    each: BatchResult,
+    batch: BatchResult,
 }
 
 impl Work<'_> {
-    fn count(&mut self, asked: &Path, put: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
-        match put {
+    fn count(&mut self, selector: &Path, answer: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
+        match answer {
             Ok(ControlAnswer::Acknowledged(job)) => {
-                self.each.done += 1;
+                self.batch.done += 1;
                 self.context.print_json(&row(&job))?;
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
                 Ok(self.context.print_line(&format!("job {id}: {source}/{path}: {}", reason(&job)))?)
             }
             Ok(_) => Err(protocol_mismatch()),
-            Err(refusal) => self.each.record_refusal(self.context, asked, refusal),
+            Err(refusal) => self.batch.record_refusal(self.context, selector, refusal),
         }
     }
 }

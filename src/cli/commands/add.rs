@@ -1,4 +1,4 @@
-//! `scribed add`: files are taken, whatever the patterns say, and what lies elsewhere.
+//! `scribed add`: adds files, whatever the patterns of their source say, and addresses that the service can fetch.
 
 use crate::cli::args::AddArgs;
 use crate::cli::render::job_json::row;
@@ -17,10 +17,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Each of those that were named.
+/// Adds each path and address in `args`.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are taken.
+/// See [`CommandError`]. A refused path or address is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let urls = args.paths.iter().filter(|typed| is_address(typed)).count();
@@ -31,27 +31,27 @@ pub async fn run(context: &Context, args: &AddArgs) -> Result<u8, CommandError> 
     if urls > 1 && args.duration.is_some() {
         return Err(CommandError::Usage("--duration is for one URL: add each URL with its own command".to_owned()));
     }
-    let way = QueueAccess::find(&config).await?;
-    let mut each = BatchResult::default();
+    let queue = QueueAccess::find(&config).await?;
+    let mut batch = BatchResult::default();
     for typed in &args.paths {
         let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };
-        let put = match request(&config, args, typed)? {
-            Ok(request) => way.try_request(request).await?,
+        let answer = match request(&config, args, typed)? {
+            Ok(request) => queue.try_request(request).await?,
             Err(why) => Err(CommandRefusal::Usage(format!("{}: {why}", shown.display()))),
         };
-        match put {
+        match answer {
             Ok(ControlAnswer::Added(added)) => {
-                each.done += 1;
-                tell(context, &added)?;
+                batch.done += 1;
+                print_added(context, &added)?;
             }
             Ok(_) => return Err(protocol_mismatch()),
-            Err(refusal) => each.record_refusal(context, &shown, refusal)?,
+            Err(refusal) => batch.record_refusal(context, &shown, refusal)?,
         }
     }
-    Ok(each.exit_code())
+    Ok(batch.exit_code())
 }
 
-/// What is asked for; within, why an address is none.
+/// Returns the request for one path or address. The inner error says why an address is not valid.
 fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<ControlRequest, String>, CommandError> {
     if !is_address(typed) {
         return Ok(Ok(ControlRequest::Add { path: parse_media_address(typed)? }));
@@ -68,7 +68,8 @@ fn request(config: &Config, args: &AddArgs, typed: &Path) -> Result<Result<Contr
     Ok(url.map(|url| ControlRequest::AddUrl(UrlOrder { url, source, outputs, billed })))
 }
 
-/// An object's address is a path.
+/// Whether the argument has the form of an address (`scheme://…`). The address of an object (`s3://…`) counts as a
+/// path.
 fn is_address(typed: &Path) -> bool {
     let has_scheme = |text: &str| {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
@@ -77,7 +78,8 @@ fn is_address(typed: &Path) -> bool {
     is_url(typed) || (!is_object_address(typed) && typed.to_str().is_some_and(has_scheme))
 }
 
-/// As it may be shown where it was not even taken for an address: without query, user and password.
+/// Returns an address without query, fragment, user and password, so that messages show no secrets. It may be one
+/// that cannot be parsed as an address.
 fn without_secrets(typed: &Path) -> PathBuf {
     let text = typed.to_string_lossy();
     let shown = text.split(['?', '#']).next().unwrap_or_default();
@@ -87,7 +89,7 @@ fn without_secrets(typed: &Path) -> PathBuf {
     PathBuf::from(format!("{scheme}://{host}{path}"))
 }
 
-fn tell(context: &Context, added: &Added) -> io::Result<()> {
+fn print_added(context: &Context, added: &Added) -> io::Result<()> {
     let job = &added.job;
     let mut object = row(job);
     object["known"] = added.known.into();

@@ -1,4 +1,4 @@
-//! `scribed bump`: jobs come before all others.
+//! `scribed bump`: has jobs processed before all others.
 
 use crate::cli::args::BumpArgs;
 use crate::cli::render::job_json::row;
@@ -9,17 +9,18 @@ use crate::cli::runtime::queue_access::{QueueAccess, parse_job_selector, protoco
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::reason::reason;
 
-/// Each of those that were named. The last order comes first in the line, so they are given from the last on.
+/// Moves the jobs in `args` to the front of the queue. The job that is moved last comes first, so the requests are made
+/// in reverse order.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are brought forward.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError> {
-    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let mut each = BatchResult::default();
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let mut batch = BatchResult::default();
     for typed in args.jobs.iter().rev() {
-        match way.try_request(ControlRequest::Bump { job: parse_job_selector(typed)? }).await? {
+        match queue.try_request(ControlRequest::Bump { job: parse_job_selector(typed)? }).await? {
             Ok(ControlAnswer::Bumped(job)) => {
-                each.done += 1;
+                batch.done += 1;
                 context.print_json(&row(&job))?;
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
                 context.print_line(&format!(
@@ -28,8 +29,8 @@ pub async fn run(context: &Context, args: &BumpArgs) -> Result<u8, CommandError>
                 ))?;
             }
             Ok(_) => return Err(protocol_mismatch()),
-            Err(refusal) => each.record_refusal(context, typed, refusal)?,
+            Err(refusal) => batch.record_refusal(context, typed, refusal)?,
         }
     }
-    Ok(each.exit_code())
+    Ok(batch.exit_code())
 }

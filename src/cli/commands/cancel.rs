@@ -1,4 +1,4 @@
-//! `scribed cancel`: jobs are given up.
+//! `scribed cancel`: cancels jobs and, with `--delete`, deletes their transcriptions at the service.
 
 use crate::cli::args::CancelArgs;
 use crate::cli::render::job_json::row;
@@ -11,42 +11,43 @@ use crate::control::transport::client::DaemonClient;
 use crate::control::transport::protocol::{ControlAnswer, ControlRequest, Deleted};
 use crate::domain::reason::reason;
 
-/// Each of those that were named.
+/// Cancels each job in `args`.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are cancelled.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &CancelArgs) -> Result<u8, CommandError> {
     if args.delete {
         return delete(context, args).await;
     }
-    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    each(context, args, &way).await
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    cancel_each(context, args, &queue).await
 }
 
-/// Through the daemon where one runs: it has the way to every service.
+/// Cancels the jobs and deletes their transcriptions. If a daemon runs, it does both, since it has a client for every
+/// service; otherwise the command opens a session of its own.
 async fn delete(context: &Context, args: &CancelArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    if let Some(caller) = DaemonClient::find(&config.state)? {
-        return each(context, args, &QueueAccess::Daemon(caller)).await;
+    if let Some(client) = DaemonClient::find(&config.state)? {
+        return cancel_each(context, args, &QueueAccess::Daemon(client)).await;
     }
     let config = context.config()?;
-    let visit = ServiceSession::connect(&config, None).await?;
-    let ran = match visit.queue_access(&config).await {
-        Ok(way) => each(context, args, &way).await,
+    let session = ServiceSession::connect(&config, None).await?;
+    let outcome = match session.queue_access(&config).await {
+        Ok(queue) => cancel_each(context, args, &queue).await,
         Err(failure) => Err(failure),
     };
-    visit.close().await?;
-    ran
+    session.close().await?;
+    outcome
 }
 
-async fn each(context: &Context, args: &CancelArgs, way: &QueueAccess) -> Result<u8, CommandError> {
-    let mut each = BatchResult::default();
+async fn cancel_each(context: &Context, args: &CancelArgs, queue: &QueueAccess) -> Result<u8, CommandError> {
+    let mut batch = BatchResult::default();
     for typed in &args.jobs {
         let job = parse_job_selector(typed)?;
         let request = if args.delete { ControlRequest::Delete { job } } else { ControlRequest::Cancel { job } };
-        match way.try_request(request).await? {
+        match queue.try_request(request).await? {
             Ok(ControlAnswer::Cancelled(job)) => {
-                each.done += 1;
+                batch.done += 1;
                 context.print_json(&row(&job))?;
                 context.print_line(&format!(
                     "job {}: {}/{}: {}",
@@ -58,7 +59,7 @@ async fn each(context: &Context, args: &CancelArgs, way: &QueueAccess) -> Result
             }
             Ok(ControlAnswer::Deleted(deleted)) => {
                 let Deleted { job, is_gone, words } = *deleted;
-                *(if is_gone { &mut each.done } else { &mut each.declined }) += 1;
+                *(if is_gone { &mut batch.done } else { &mut batch.declined }) += 1;
                 let mut object = row(&job);
                 object["deleted"] = is_gone.into();
                 object["words"] = words.as_str().into();
@@ -66,8 +67,8 @@ async fn each(context: &Context, args: &CancelArgs, way: &QueueAccess) -> Result
                 context.print_line(&format!("job {}: {}/{}: {words}", job.id, job.key.source, job.key.path))?;
             }
             Ok(_) => return Err(protocol_mismatch()),
-            Err(refusal) => each.record_refusal(context, typed, refusal)?,
+            Err(refusal) => batch.record_refusal(context, typed, refusal)?,
         }
     }
-    Ok(each.exit_code())
+    Ok(batch.exit_code())
 }

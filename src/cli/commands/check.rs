@@ -1,4 +1,4 @@
-//! `scribed check`: whether everything is there and works, and how to fix what does not.
+//! `scribed check`: checks the configuration, folders, tools, services and clocks, and says how to fix what is wrong.
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
 use crate::cli::commands::check_manifests;
@@ -30,24 +30,24 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// A service whose clock is further off than this makes its dates hard to trust.
-const CLOCK_APART: Duration = Duration::from_secs(300);
+/// If the clock of a service differs by more than this, its dates cannot be relied on.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(300);
 
-/// What was found of one thing.
+/// The result of one check.
 struct CheckResult {
     what: String,
     grade: Grade,
     words: String,
-    /// What to do about it; `None` where it is well.
+    /// What to do about it; `None` if nothing is wrong.
     fix: Option<String>,
 }
 
 impl CheckResult {
-    /// On one line or more: what was found.
-    fn tell(&self, context: &Context) -> io::Result<()> {
-        let all = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
+    /// Prints the result, on one line or more.
+    fn print(&self, context: &Context) -> io::Result<()> {
+        let text = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
         let (is_good, is_warning) = (self.grade != Grade::Bad, self.grade == Grade::Warning);
-        let row = json!({"what": self.what, "good": is_good, "warning": is_warning, "words": all, "fix": self.fix});
+        let row = json!({"what": self.what, "good": is_good, "warning": is_warning, "words": text, "fix": self.fix});
         context.print_json(&row)?;
         let sign = self.grade.sign();
         let mut lines = self.words.split('\n');
@@ -60,7 +60,7 @@ impl CheckResult {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grade {
     Good,
-    /// Perhaps not meant. Nothing fails of it, and the exit code does not depend on it.
+    /// Perhaps a mistake. Nothing fails because of it, and the exit code does not depend on it.
     Warning,
     Bad,
 }
@@ -75,10 +75,10 @@ impl Grade {
     }
 }
 
-/// Looks at everything and says what it found.
+/// Makes all checks and prints their results.
 ///
 /// # Errors
-/// See [`CommandError`]; what is found wrong is no error but a result.
+/// See [`CommandError`]. A failed check is not an error but a result.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
@@ -89,9 +89,13 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     results.push(good("user", &format!("this check runs as {}; run it as the user that runs scribed", this_user())));
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
-        results.extend(roots(mount.source()));
-        let lists = check_manifests::reports(mount).await;
-        results.extend(lists.into_iter().map(|list| result(&list.what, list.is_good, list.words, MANIFEST_FIX)));
+        results.extend(missing_row_roots(mount.source()));
+        let manifests = check_manifests::reports(mount).await;
+        results.extend(
+            manifests
+                .into_iter()
+                .map(|manifest| result(&manifest.what, manifest.is_good, manifest.words, MANIFEST_FIX)),
+        );
     }
     let serves = needs_recogniser(&config);
     if serves {
@@ -104,15 +108,15 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     results.extend(extraction(&config));
     results.extend(requests(&config));
     results.extend(recordings_of_two_sources(&config));
-    results.extend(house(&config).await);
-    // What cannot be listened on was told by whoever tried.
+    results.extend(check_installation(&config).await);
+    // If the listener cannot be opened, opening the daemon has already reported that.
     if results.iter().all(|result| result.what != "callbacks") {
         results.extend(callbacks(&config));
     }
     for result in &results {
-        result.tell(context)?;
+        result.print(context)?;
     }
-    // Whoever has it can call us: it is for the person before the screen, and in no --json.
+    // Anybody who has this address can call scribed, so it is printed for people only, never with --json.
     if let Ok(Some(address)) = webhook_address(&config) {
         context
             .print_line(&format!("set this address as the webhook at the service, and keep it secret: {address}"))?;
@@ -128,29 +132,29 @@ fn warning(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
     CheckResult { what: what.to_owned(), grade: Grade::Warning, words, fix: Some(fix.into()) }
 }
 
-/// An error that says what to do at its end knows better than the fix that is given here.
+/// A failed check. If the message itself ends with what to do, that replaces `fix`.
 fn bad(what: &str, words: String, fix: impl Into<String>) -> CheckResult {
     let (words, own) = split_fix(&words);
     let fix = own.map_or_else(|| fix.into(), str::to_owned);
     CheckResult { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix: Some(fix) }
 }
 
-/// Of rows and whole manifests: what is wrong with each is among the words.
+/// The fix for a manifest with problems; the result's text names them.
 const MANIFEST_FIX: &str = "correct the manifest, or the setting that is named; scribed reads it again by itself";
 
-/// Of a folder that cannot be written.
+/// The fix for a folder that cannot be written.
 const FOLDER_FIX: &str = "give this user write permission to the folder, free space on its disk, or set another folder";
 
-/// Of a source whose folder is not available.
+/// The fix for a source whose folder is not available.
 const AWAY_FIX: &str = "mount or restore the folder, or do what the message names";
 
-/// Of a service in whose list a create cannot be found again.
+/// The fix for a service in whose list scribed cannot find a create again.
 const UNFINDABLE_FIX: &str = "none in jobs.toml; ask the service's operator for lists that return `custom_metadata`";
 
-/// Of an error that says in its own words what to do.
+/// The fix for an error whose message already says what to do.
 const NAMED_FIX: &str = "do what the message names, then run `scribed check` again";
 
-/// Of a folder for outputs that cannot be written.
+/// The result for an output folder that cannot be written.
 fn unwritable(name: &str, why: String) -> CheckResult {
     let found = bad(name, why, FOLDER_FIX);
     CheckResult { words: format!("{}; outputs wait until scribed can write it", found.words), ..found }
@@ -180,7 +184,7 @@ async fn folder(mount: &Mount) -> CheckResult {
         return bad(&name, format!("not available: {away}"), AWAY_FIX);
     }
     if let Some(place) = &source.output_folder {
-        return placed(&name, place, source.folder.display().to_string());
+        return check_output_folder(&name, place, source.folder.display().to_string());
     }
     if let Err(why) = writable(&source.folder) {
         return unwritable(&name, why);
@@ -188,8 +192,8 @@ async fn folder(mount: &Mount) -> CheckResult {
     good(&name, &format!("{folder} can be read and written{}", free_space(&source.folder)))
 }
 
-/// Folders that a source's rows may name and that are not there.
-fn roots(source: &Source) -> Option<CheckResult> {
+/// Reports folders that the rows of a source may name and that do not exist.
+fn missing_row_roots(source: &Source) -> Option<CheckResult> {
     let gone = source.row_roots().iter().filter(|root| !root.is_dir());
     let gone: Vec<String> = gone.map(|root| root.display().to_string()).collect();
     let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
@@ -211,8 +215,8 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> CheckResult {
     }
 }
 
-/// The folder of outputs: there, or about to be made.
-fn placed(name: &str, place: &Path, folder: String) -> CheckResult {
+/// Checks an output folder that is configured: it exists and can be written, or it can be created.
+fn check_output_folder(name: &str, place: &Path, folder: String) -> CheckResult {
     let parent = place.parent().unwrap_or(place);
     let room = free_space(place);
     match (place.is_dir(), parent.is_dir(), writable(place)) {
@@ -229,7 +233,7 @@ fn placed(name: &str, place: &Path, folder: String) -> CheckResult {
     }
 }
 
-/// Whether anything of the configuration is transcribed here.
+/// Whether a source uses the embedded service.
 fn needs_recogniser(config: &Config) -> bool {
     let own: Vec<&ServiceName> = config.own_services().collect();
     config.sources.iter().any(|source| own.contains(&&source.service))
@@ -244,26 +248,27 @@ fn tools(config: &Config) -> Vec<CheckResult> {
     }
 }
 
-/// What the sources request of the embedded service, where it does not do it.
+/// Reports what sources request of the embedded service and it does not support.
 fn requests(config: &Config) -> Vec<CheckResult> {
-    let foresight = UnsupportedCheck::new(config);
-    config.sources.iter().flat_map(|source| of_source(&foresight, source)).collect()
+    let unsupported = UnsupportedCheck::new(config);
+    config.sources.iter().flat_map(|source| of_source(&unsupported, source)).collect()
 }
 
-/// Of its own template; and of those that only a row of its lists may name, which need not be meant.
-fn of_source(foresight: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> {
+/// Checks the templates of one source. Its own template gives failures; a template that only a row of its manifests
+/// may name gives warnings, since perhaps no row names it.
+fn of_source(unsupported: &UnsupportedCheck, source: &Source) -> Vec<CheckResult> {
     let what = format!("source {}", source.name);
-    let foreseen = |template| foresight.of_template(source, template);
+    let foreseen = |template| unsupported.of_template(source, template);
     let from = match source.template.name() {
         "" => "it".to_owned(),
         name => format!("[template.{name}]"),
     };
-    let of_own = foreseen(&source.template);
+    let own_parts = foreseen(&source.template);
     let service = "set `service` of the source to a service that supports it";
-    let own = requested(&from, "its files", &of_own);
+    let own = requested(&from, "its files", &own_parts);
     let own = own.into_iter().map(|(words, fix)| bad(&what, words, format!("{fix}, or {service}")));
-    let own =
-        own.chain(ineffective(&from, &of_own).map(|words| warning(&what, words, format!("remove it, or {service}"))));
+    let own = own
+        .chain(ineffective(&from, &own_parts).map(|words| warning(&what, words, format!("remove it, or {service}"))));
     let others = source
         .shared
         .templates
@@ -300,13 +305,13 @@ fn recordings_of_two_sources(config: &Config) -> Vec<CheckResult> {
     pairs.filter(overlap).map(warn).collect()
 }
 
-/// What is requested and changes nothing or little.
+/// Describes requested parameters that have no or little effect.
 fn ineffective(from: &str, foreseen: &UnsupportedParts) -> Option<String> {
     let parameters = without_effect(foreseen)?;
     Some(format!("{from} requests parameters with no or little effect in the embedded service: {parameters}"))
 }
 
-/// What is not done of a request, and how to change that.
+/// Describes the parts of a request that the embedded service refuses or leaves out, each with its fix.
 fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(String, &'static str)> {
     let refused = refusal(foreseen).map(|why| {
         (
@@ -324,11 +329,11 @@ fn requested(from: &str, files: &str, foreseen: &UnsupportedParts) -> Vec<(Strin
     refused.into_iter().chain(left_out).collect()
 }
 
-/// Whether sound can be taken out of files, where that is asked for.
+/// Checks the programs that extract audio tracks, if the configuration needs them.
 fn extraction(config: &Config) -> Option<CheckResult> {
-    let of_all = config.services.values().any(|service| service.terms().upload == UploadMode::Audio);
+    let services_extract = config.services.values().any(|service| service.terms().upload == UploadMode::Audio);
     let picked = config.sources.iter().find(|source| source.has_track_selection());
-    if !of_all && picked.is_none() {
+    if !services_extract && picked.is_none() {
         return None;
     }
     let missing = missing_programs();
@@ -345,30 +350,33 @@ fn extraction(config: &Config) -> Option<CheckResult> {
     Some(bad("upload", words, "install the package `ffmpeg`"))
 }
 
-/// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
-async fn house(config: &Config) -> Vec<CheckResult> {
+/// Checks the queue, the services and the clocks. If a daemon runs, it holds the queue, and only its status is asked.
+async fn check_installation(config: &Config) -> Vec<CheckResult> {
     if let Some(daemon) = daemon_of(&config.state).await {
-        return beside(config, &daemon).await;
+        return check_beside_daemon(config, &daemon).await;
     }
-    let house = match Daemon::open(config, false).await {
-        Ok(house) => house,
-        Err(error @ (DaemonError::Callback { .. } | DaemonError::Tls(_))) => return deaf(config, &error).await,
+    let daemon = match Daemon::open(config, false).await {
+        Ok(daemon) => daemon,
+        Err(error @ (DaemonError::Callback { .. } | DaemonError::Tls(_))) => {
+            return check_without_callbacks(config, &error).await;
+        }
         Err(error) => return vec![bad("state", error.to_string(), NAMED_FIX)],
     };
     let mut results = vec![good("state", &format!("the queue in {} can be opened", config.state.display()))];
-    results.extend(other_sources(config, &*house.store).await);
-    for client in &house.setup().clients() {
+    results.extend(other_sources(config, &*daemon.store).await);
+    for client in &daemon.setup().clients() {
         results.push(service(config, &**client).await);
-        results.extend(token(&**client, &*house.store).await);
+        results.extend(token(&**client, &*daemon.store).await);
         results.extend(clocks(&**client));
     }
-    if let Err(error) = house.close().await {
+    if let Err(error) = daemon.close().await {
         results.push(bad("state", error.to_string(), NAMED_FIX));
     }
     results
 }
 
-/// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
+/// Reports sources of the queue that jobs.toml does not have: renamed ones, and removed ones with jobs that have not
+/// ended.
 async fn other_sources(config: &Config, store: &dyn Queries) -> Vec<CheckResult> {
     let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
         Ok(renamed) => (renamed, None),
@@ -396,16 +404,17 @@ fn removed(removed: &RemovedSource) -> CheckResult {
     )
 }
 
-/// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
-async fn deaf(config: &Config, error: &DaemonError) -> Vec<CheckResult> {
+/// Checks what can be checked after the callback listener could not be opened. The queue is opened before the listener,
+/// so it is good, and the hosted services can be asked.
+async fn check_without_callbacks(config: &Config, error: &DaemonError) -> Vec<CheckResult> {
     let mut results = vec![good("state", &format!("the queue in {} can be opened", config.state.display()))];
     results.push(bad("callbacks", error.to_string(), NAMED_FIX));
-    results.extend(elsewhere(config).await);
+    results.extend(check_hosted_services(config).await);
     results
 }
 
-/// The services elsewhere, beside whoever has the queue.
-async fn elsewhere(config: &Config) -> Vec<CheckResult> {
+/// Checks the hosted services and their clocks without the queue, which another process may hold.
+async fn check_hosted_services(config: &Config) -> Vec<CheckResult> {
     let mut results = Vec::new();
     match hosted_clients(config) {
         Ok(clients) => {
@@ -419,11 +428,11 @@ async fn elsewhere(config: &Config) -> Vec<CheckResult> {
     results
 }
 
-async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
+async fn check_beside_daemon(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
     let (state, who, since) = (config.state.display(), daemon.describe(), Zone::UTC.format_second(daemon.since));
     let mut results = vec![good("state", &format!("{state} is in use by {who}, running since {since}"))];
-    results.extend(removed_beside(config).await);
-    results.extend(elsewhere(config).await);
+    results.extend(removed_sources_of_daemon(config).await);
+    results.extend(check_hosted_services(config).await);
     results.extend(daemon.notices.iter().map(|words| bad("service", words.clone(), UNFINDABLE_FIX)));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
     for own in config.own_services().filter(is_wanted) {
@@ -436,10 +445,10 @@ async fn beside(config: &Config, daemon: &DaemonStatus) -> Vec<CheckResult> {
     results
 }
 
-/// As who has the queue tells it.
-async fn removed_beside(config: &Config) -> Vec<CheckResult> {
-    let Ok(Some(caller)) = DaemonClient::find(&config.state) else { return Vec::new() };
-    match caller.ask(&ControlRequest::Status).await {
+/// Reports removed sources as the running daemon knows them.
+async fn removed_sources_of_daemon(config: &Config) -> Vec<CheckResult> {
+    let Ok(Some(client)) = DaemonClient::find(&config.state) else { return Vec::new() };
+    match client.ask(&ControlRequest::Status).await {
         Ok(Ok(ControlAnswer::Status(status))) => status.removed.iter().map(removed).collect(),
         _ => Vec::new(),
     }
@@ -467,7 +476,7 @@ async fn service(config: &Config, client: &dyn Client) -> CheckResult {
     }
 }
 
-/// The address that is asked; the key goes in a header, and is no part of it.
+/// Describes the request that the check makes. The key is sent in a header, so the address does not contain it.
 fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
     let identity = client.identity();
     match config.services.get(&identity.service) {
@@ -480,12 +489,12 @@ fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
     }
 }
 
-/// Whether the service returns our token with what was bought last: without it a create whose answer is lost cannot be
-/// found again.
+/// Checks whether the service returns scribed's token with the newest purchase. Without the token, scribed cannot find
+/// a create again whose answer was lost.
 async fn token(client: &dyn Client, store: &dyn Purchases) -> Option<CheckResult> {
     let service = &client.identity().service;
     let (_, _, id) = store.newest_purchase(service).await.ok()?.accepted?;
-    // What was deleted, or cannot be read now, says nothing.
+    // A record that was deleted, or cannot be read now, proves nothing.
     let record = client.whole(ListKind::PreRecorded, &id).await.ok()?;
     let what = format!("service {service}");
     Some(match record.has_token {
@@ -512,10 +521,10 @@ fn callbacks(config: &Config) -> Option<CheckResult> {
 }
 
 fn clocks(client: &dyn Client) -> Option<CheckResult> {
-    let (theirs, ours) = (client.last_date()?, SystemClock.now());
-    let apart = theirs.duration_since(ours).max(ours.duration_since(theirs));
-    let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
-    Some(if apart > CLOCK_APART {
+    let (service_date, local_date) = (client.last_date()?, SystemClock.now());
+    let difference = service_date.duration_since(local_date).max(local_date.duration_since(service_date));
+    let shown = humantime::format_duration(Duration::from_secs(difference.as_secs()));
+    Some(if difference > MAX_CLOCK_DIFFERENCE {
         bad(
             "clock",
             format!("the clocks of this machine and of the service are {shown} apart"),

@@ -1,4 +1,4 @@
-//! What `scribed check` says of manifests: how each is read, how many rows it has, and which are wrong.
+//! The part of `scribed check` that reads manifests: how each one is read, how many rows it has, and which are wrong.
 
 use crate::blocking::blocking;
 use crate::config::model::Source;
@@ -13,18 +13,18 @@ use crate::source::mount::source_mount::Mount;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// So many rows that are wrong are named of each list.
-const NAMED: usize = 10;
+/// The number of wrong rows that are listed for each manifest.
+const MAX_LISTED: usize = 10;
 
-/// What was found of one list.
+/// The result of checking one manifest.
 pub struct ManifestReport {
     pub what: String,
-    /// Whether nobody has to do anything about it.
+    /// Whether nothing needs to be corrected.
     pub is_good: bool,
     pub words: String,
 }
 
-/// Reads every list of a source. Nothing is changed, and nothing is taken in.
+/// Reads every manifest of a source. Adds no jobs and changes nothing.
 pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
     let Some(manifests) = mount.source().manifests().cloned() else { return Vec::new() };
     if mount.check_now().await.is_err() {
@@ -40,16 +40,16 @@ pub async fn reports(mount: &Arc<Mount>) -> Vec<ManifestReport> {
             let words = format!("no manifest matches {pattern} in {} yet", source.folder.display());
             ManifestReport { what: format!("source {}", source.name), is_good: true, words }
         };
-        let troubles = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
+        let problems = found.problems.iter().map(|words| bad(format!("source {}", source.name), words.clone()));
         let read = found.manifests.iter().map(|(manifest, stamp)| report(&mount, manifest, *stamp));
-        let taken = found.owned_by_others.iter().map(|(manifest, _, earlier)| {
+        let owned_by_others = found.owned_by_others.iter().map(|(manifest, _, earlier)| {
             bad(
-                named(source, manifest),
+                manifest_name(source, manifest),
                 format!("scribed does not use it for the source {}: {}", source.name, owned_by_other_message(earlier)),
             )
         });
-        let all = troubles.chain(read).chain(taken).collect::<Vec<_>>();
-        if is_none { vec![none()] } else { all }
+        let reports = problems.chain(read).chain(owned_by_others).collect::<Vec<_>>();
+        if is_none { vec![none()] } else { reports }
     })
     .await
 }
@@ -58,12 +58,12 @@ fn bad(what: String, words: String) -> ManifestReport {
     ManifestReport { what, is_good: false, words }
 }
 
-fn named(source: &Source, manifest: &RelPath) -> String {
+fn manifest_name(source: &Source, manifest: &RelPath) -> String {
     let folder = source.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     format!("manifest {}/{}", folder, manifest.lossy())
 }
 
-/// What the rows of a list come to.
+/// The counts of a manifest's rows.
 #[derive(Default)]
 struct Count {
     rows: u64,
@@ -76,7 +76,7 @@ struct Count {
 impl Count {
     fn add(&mut self, item: &ReadRow, source: &Source) {
         self.rows += 1;
-        let told = match (&item.row, &item.denied) {
+        let problem = match (&item.row, &item.denied) {
             (Err(wrong), _) => {
                 self.wrong += 1;
                 wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
@@ -90,8 +90,8 @@ impl Count {
                 return;
             }
         };
-        if self.named.len() < NAMED {
-            self.named.push(told);
+        if self.named.len() < MAX_LISTED {
+            self.named.push(problem);
         }
     }
 }
@@ -103,7 +103,7 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
         count.add(&item, source);
         ControlFlow::Continue(())
     });
-    let what = named(source, manifest);
+    let what = manifest_name(source, manifest);
     match read {
         Err(problem) => bad(what, format!("cannot use it: {problem}")),
         Ok(form) => {
@@ -122,9 +122,9 @@ fn report(mount: &Mount, manifest: &RelPath, stamp: Stamp) -> ManifestReport {
                 parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
             let rows = if count.rows == 1 { "1 row".to_owned() } else { format!("{} rows", count.rows) };
             let mut words = format!("{rows}{}{encoding}", parts.collect::<String>());
-            // One fault a line; what others wrote in it moves no terminal.
+            // One problem a line. Text from the manifest is escaped: it must not control the terminal.
             count.named.iter().for_each(|row| words.push_str(&format!("\n    {}", escape::line(row))));
-            match (count.wrong + count.held).saturating_sub(NAMED as u64) {
+            match (count.wrong + count.held).saturating_sub(MAX_LISTED as u64) {
                 0 => {}
                 more => words.push_str(&format!("\n    and {more} more: `scribed plan --list` shows them all")),
             }

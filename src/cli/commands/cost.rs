@@ -1,4 +1,4 @@
-//! `scribed cost`: what was spent, and on what.
+//! `scribed cost`: shows what was spent, and on what.
 
 use crate::cli::args::CostArgs;
 use crate::cli::commands::status::tell_budget;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Sums by source, day, month, service, template or job; piece by piece, so that memory stays the same for
-/// a million.
+/// Prints sums by source, day, month, service, template or job. The answer is read in pieces, so that memory use does
+/// not grow with the number of jobs.
 ///
 /// # Errors
 /// See [`CommandError`].
@@ -25,32 +25,32 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
     let mut query = CostQuery {
         by: args.by,
         timezone: config.zone.name().to_owned(),
-        since: args.after.as_deref().map(|date| moment(config.zone, date)).transpose()?,
-        before: args.before.as_deref().map(|date| moment(config.zone, date)).transpose()?,
+        since: args.after.as_deref().map(|date| parse_date(config.zone, date)).transpose()?,
+        before: args.before.as_deref().map(|date| parse_date(config.zone, date)).transpose()?,
         after: None,
     };
-    let way = QueueAccess::find(&config).await?;
+    let queue = QueueAccess::find(&config).await?;
     let mut list = List::new(context, &config, args)?;
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     loop {
-        let ControlAnswer::Cost(piece) = way.request(ControlRequest::Cost(query.clone())).await? else {
+        let ControlAnswer::Cost(piece) = queue.request(ControlRequest::Cost(query.clone())).await? else {
             return Err(protocol_mismatch());
         };
         for line in piece.lines {
-            rows.entry(line.key.clone()).or_default().take(line, &config.prices);
+            rows.entry(line.key.clone()).or_default().add_line(line, &config.prices);
         }
-        // Jobs come in their order, and each in one piece.
+        // Jobs come in the order of their numbers, and no job is split between pieces: its line is complete.
         if args.by == By::Job {
-            let mut some: Vec<(String, Row)> = std::mem::take(&mut rows).into_iter().collect();
-            some.sort_by_key(|(id, _)| id.parse::<u64>().unwrap_or_default());
-            some.iter().try_for_each(|(key, row)| list.put(key, row))?;
+            let mut finished: Vec<(String, Row)> = std::mem::take(&mut rows).into_iter().collect();
+            finished.sort_by_key(|(id, _)| id.parse::<u64>().unwrap_or_default());
+            finished.iter().try_for_each(|(key, row)| list.put(key, row))?;
         }
         query.after = piece.next;
         if query.after.is_none() {
             rows.iter().try_for_each(|(key, row)| list.put(key, row))?;
             list.end()?;
             if !args.csv {
-                let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+                let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
                     return Err(protocol_mismatch());
                 };
                 status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
@@ -60,25 +60,25 @@ pub async fn run(context: &Context, args: &CostArgs) -> Result<u8, CommandError>
     }
 }
 
-fn moment(zone: Zone, date: &str) -> Result<Timestamp, CommandError> {
-    let wrong = || CommandError::Usage(format!("{date:?} is not a date: write it like 2026-11-21"));
-    zone.start_of(date).ok_or_else(wrong)
+fn parse_date(zone: Zone, date: &str) -> Result<Timestamp, CommandError> {
+    let invalid = || CommandError::Usage(format!("{date:?} is not a date: write it like 2026-11-21"));
+    zone.start_of(date).ok_or_else(invalid)
 }
 
-/// One line of the answer, whole.
+/// One complete line of the output.
 #[derive(Default)]
 struct Row {
     sum: CostSum,
-    /// In the user's own money.
+    /// The price by the configured prices.
     price: f64,
-    /// Whether some of it was bought where no price is known.
+    /// Whether a part of the price is unknown: a service has no configured price, or a cost is unknown.
     unpriced: bool,
-    /// Of one job: its source and path.
+    /// For a line of one job: its source and path.
     job: Option<(String, String)>,
 }
 
 impl Row {
-    fn take(&mut self, line: CostLine, prices: &BTreeMap<ServiceName, f64>) {
+    fn add_line(&mut self, line: CostLine, prices: &BTreeMap<ServiceName, f64>) {
         match prices.get(&line.service) {
             Some(price) => self.price += line.sum.spent as f64 / 3.6e6 * price,
             None => self.unpriced |= line.sum.spent > 0,
@@ -88,19 +88,19 @@ impl Row {
         self.job = line.job.map(|key| (key.source.to_string(), key.path.lossy().into_owned()));
     }
 
-    fn add(&mut self, more: &Self) {
-        self.sum.add(&more.sum);
-        self.price += more.price;
-        self.unpriced |= more.unpriced;
+    fn add(&mut self, other: &Self) {
+        self.sum.add(&other.sum);
+        self.price += other.price;
+        self.unpriced |= other.unpriced;
     }
 
-    /// `None` where not all of it is known.
+    /// Returns the price, rounded to four decimal places; `None` if a part of it is unknown.
     fn whole_price(&self) -> Option<f64> {
         (!self.unpriced).then(|| (self.price * 1e4).round() / 1e4)
     }
 }
 
-/// How the lines are written.
+/// Writes the lines: as CSV, JSON or text.
 struct List<'a> {
     context: &'a Context,
     by: By,
@@ -115,8 +115,8 @@ impl<'a> List<'a> {
         let has_price = !config.prices.is_empty();
         let mut list = Self { context, by: args.by, table: None, has_price, lines: 0, total: Row::default() };
         if args.csv {
-            let what = if args.by == By::Job { vec!["job", "source", "path"] } else { vec![args.by.name()] };
-            list.table = Some(Box::new(Table::new(what.into_iter().chain(NUMBERS))?));
+            let key_columns = if args.by == By::Job { vec!["job", "source", "path"] } else { vec![args.by.name()] };
+            list.table = Some(Box::new(Table::new(key_columns.into_iter().chain(NUMBER_COLUMNS))?));
         }
         Ok(list)
     }
@@ -125,7 +125,9 @@ impl<'a> List<'a> {
         self.total.add(row);
         self.lines += 1;
         if let Some(table) = &mut self.table {
-            let of_job = row.job.iter().flat_map(|(source, path)| [source.clone(), path.clone()]);
+            // The line of purchases that no job of the queue has is a line of no job.
+            let of_job = (self.by == By::Job).then(|| row.job.clone().unwrap_or_default());
+            let of_job = of_job.into_iter().flat_map(|(source, path)| [source, path]);
             let record = [key.to_owned()].into_iter().chain(of_job).chain(numbers(row));
             return table.row(record);
         }
@@ -175,7 +177,7 @@ fn line(name: &str, [spent, reserved, price]: [String; 3], notes: &str) -> Strin
     line.trim_end().to_owned()
 }
 
-const NUMBERS: [&str; 7] =
+const NUMBER_COLUMNS: [&str; 7] =
     ["bought", "spent_seconds", "reserved_seconds", "excess_seconds", "unknown", "shared", "price"];
 
 fn numbers(row: &Row) -> [String; 7] {

@@ -16,68 +16,71 @@ use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often a daemon is asked how far it is.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which the daemon's status is requested.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Nothing new is uploaded or submitted from now on; returns when nothing is at the service any more.
+/// Pauses all uploads and submissions, and returns when no job is at a service or about to be written, or when
+/// `--patience` is over.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &DrainArgs) -> Result<u8, CommandError> {
     let stop = shutdown_token()?;
-    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let ControlAnswer::Paused(_) = way.request(ControlRequest::Pause { whose: PauseScope::All, millis: None }).await?
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let ControlAnswer::Paused(_) =
+        queue.request(ControlRequest::Pause { whose: PauseScope::All, millis: None }).await?
     else {
         return Err(protocol_mismatch());
     };
-    let watched = match way.has_daemon() {
-        true => watched(context, &way, args.patience, &stop).await?,
+    let watched = match queue.has_daemon() {
+        true => watch_daemon(context, &queue, args.patience, &stop).await?,
         false => None,
     };
-    drop(way);
+    drop(queue);
     let left = match watched {
         Some(left) => left,
-        None => worked(context, args.patience, &stop).await?,
+        None => run_pass(context, args.patience, &stop).await?,
     };
     context.print_json(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
-    tell(context, left, stop.is_cancelled())?;
+    print_result(context, left, stop.is_cancelled())?;
     Ok(if left == Left::default() { 0 } else { UNFINISHED })
 }
 
-/// What is not written yet of what was submitted.
+/// Counts of submitted jobs that are not written yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Left {
     moving: u64,
-    /// Waits for a person, or is stuck.
+    /// Jobs that are stuck or wait for a person.
     asks: u64,
 }
 
 impl Left {
     fn of(status: &QueueStatus) -> Self {
         let bought = [StageKind::Submitting, StageKind::Submitted, StageKind::Fetched];
-        let all: u64 = bought.iter().map(|kind| status.jobs.get(kind).copied().unwrap_or(0)).sum();
-        Self { moving: all.saturating_sub(status.waiting_for_a_person), asks: status.waiting_for_a_person }
+        let total: u64 = bought.iter().map(|kind| status.jobs.get(kind).copied().unwrap_or(0)).sum();
+        Self { moving: total.saturating_sub(status.waiting_for_a_person), asks: status.waiting_for_a_person }
     }
 }
 
-async fn left(way: &QueueAccess) -> Result<Left, CommandError> {
-    match way.request(ControlRequest::Status).await? {
+async fn left(queue: &QueueAccess) -> Result<Left, CommandError> {
+    match queue.request(ControlRequest::Status).await? {
         ControlAnswer::Status(status) => Ok(Left::of(&status)),
         _ => Err(protocol_mismatch()),
     }
 }
 
-/// A daemon does the work; `None` where it ended before it was done, as a pass does that may send nothing new.
-async fn watched(
+/// Waits while the daemon does the work. Returns `None` if the daemon ends earlier, as a pass of `scribed once` does
+/// when it may send nothing new.
+async fn watch_daemon(
     context: &Context,
-    way: &QueueAccess,
+    queue: &QueueAccess,
     patience: Duration,
     stop: &CancellationToken,
 ) -> Result<Option<Left>, CommandError> {
     let (began, shown) = (SystemClock.uptime(), spinner(context));
     let state = context.config_without_secrets()?.state;
     loop {
-        let left = match left(way).await {
+        let left = match left(queue).await {
             Err(_) if !has_listener(&state).unwrap_or(true) => {
                 shown.finish_and_clear();
                 return Ok(None);
@@ -90,37 +93,37 @@ async fn watched(
         }
         show_words(&shown, &format!("{} are at the service or being written", left.moving));
         tokio::select! {
-            () = SystemClock.sleep(LOOK) => {}
+            () = SystemClock.sleep(POLL_INTERVAL) => {}
             () = stop.cancelled() => {}
         }
     }
 }
 
-/// Nobody else does it: a pass that looks for no files.
-async fn worked(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, CommandError> {
+/// Finishes the jobs in this process, since no daemon runs: a pass that does not scan for files.
+async fn run_pass(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, CommandError> {
     let config = context.config()?;
-    let house = open_daemon(&config, false).await?;
+    let daemon = open_daemon(&config, false).await?;
     let shown = spinner(context);
     show_words(&shown, "scribed waits for what was submitted and writes it");
     let stop = stop.child_token();
     let until = Until::Idle(PassPatience { outage: patience, wait: patience });
-    let enough = async {
+    let time_out = async {
         SystemClock.sleep(patience).await;
         stop.cancel();
         std::future::pending().await
     };
     let ended = tokio::select! {
         biased;
-        ended = house.engines.run(until, &stop) => ended,
-        ended = enough => ended,
+        ended = daemon.engines.run(until, &stop) => ended,
+        ended = time_out => ended,
     };
     shown.finish_and_clear();
-    house.close().await?;
+    daemon.close().await?;
     ended?;
     left(&QueueAccess::find(&config).await?).await
 }
 
-fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
+fn print_result(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
     match left {
         Left { moving: 0, asks: 0 } => {
             context.print_line("drained: the service has no job left, and all results are written")?;

@@ -1,4 +1,4 @@
-//! `scribed explain`: why a file is where it is, what happens next, when, and what a person can do.
+//! `scribed explain`: explains the state of a file, what happens next, when, and what a person can do.
 
 use crate::cli::args::ExplainArgs;
 use crate::cli::commands::show::print_details;
@@ -22,16 +22,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Explains a path, whatever is there.
+/// Explains a path, whether or not a file is there.
 ///
 /// # Errors
-/// See [`CommandError`]; a path that nobody transcribes is none.
+/// See [`CommandError`]. A path that scribed ignores is not an error.
 pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    let way = QueueAccess::find(&config).await?;
-    let explained = explain(&way, parse_media_address(&args.path)?).await?;
-    let explained = match by_name(&config, &way, &explained, &args.path).await? {
-        Some(place) => explain(&way, place).await?,
+    let queue = QueueAccess::find(&config).await?;
+    let explained = explain(&queue, parse_media_address(&args.path)?).await?;
+    let explained = match by_name(&config, &queue, &explained, &args.path).await? {
+        Some(place) => explain(&queue, place).await?,
         None => explained,
     };
     let next = match &explained.job {
@@ -45,27 +45,29 @@ pub async fn run(context: &Context, args: &ExplainArgs) -> Result<u8, CommandErr
     Ok(0)
 }
 
-async fn explain(way: &QueueAccess, path: MediaAddress) -> Result<Box<Explained>, CommandError> {
-    match way.request(ControlRequest::Explain { path }).await? {
+async fn explain(queue: &QueueAccess, path: MediaAddress) -> Result<Box<Explained>, CommandError> {
+    match queue.request(ControlRequest::Explain { path }).await? {
         ControlAnswer::Explained(explained) => Ok(explained),
         _ => Err(protocol_mismatch()),
     }
 }
 
-/// The place of the recording, where nothing is at the path that was typed and a job is called so.
+/// Returns the address of the recording if nothing is at the given path, but a job has it as its name.
 async fn by_name(
     config: &Config,
-    way: &QueueAccess,
+    queue: &QueueAccess,
     there: &Explained,
     typed: &Path,
 ) -> Result<Option<MediaAddress>, CommandError> {
-    let is_nothing = matches!(there.verdict, PathRole::Outside | PathRole::Missing) && there.job.is_none();
+    let has_nothing = matches!(there.verdict, PathRole::Outside | PathRole::Missing) && there.job.is_none();
     let Some(job) =
-        Some(parse_job_selector(typed)?).filter(|wanted| is_nothing && !matches!(wanted, JobSelector::Number(_)))
+        Some(parse_job_selector(typed)?).filter(|wanted| has_nothing && !matches!(wanted, JobSelector::Number(_)))
     else {
         return Ok(None);
     };
-    let Ok(ControlAnswer::Shown(shown)) = way.try_request(ControlRequest::Show { job }).await? else { return Ok(None) };
+    let Ok(ControlAnswer::Shown(shown)) = queue.try_request(ControlRequest::Show { job }).await? else {
+        return Ok(None);
+    };
     let JobKey { source, path } = shown.job.key;
     let below = Path::new(OsStr::from_bytes(path.as_bytes()));
     let folder = config.sources.iter().find(|known| known.name == source).map(|source| source.folder.as_path());
@@ -73,7 +75,7 @@ async fn by_name(
     Ok(MediaAddress::typed(&whole).ok())
 }
 
-/// All of it for people, and nothing twice.
+/// Prints the explanation for people, without repetitions.
 fn tell(context: &Context, explained: &Explained, next: &NextStep) -> io::Result<()> {
     context.print_line(&explained.path.to_string())?;
     if let Some(job) = &explained.job {
@@ -103,7 +105,7 @@ fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<
     Ok(())
 }
 
-/// When the scan comes that a file waits for.
+/// Returns when the scan begins that adds the file, if the file waits for one.
 fn scanned_at(explained: &Explained) -> Option<Timestamp> {
     explained.scan.as_ref().filter(|_| explained.verdict == PathRole::Taken)?.next
 }
@@ -118,7 +120,7 @@ fn object(explained: &Explained, next: &NextStep) -> Value {
     })
 }
 
-/// Where it stands: the stage of its job, or what it is to scribed.
+/// Returns the stage of the file's job; without a job, the role of the path.
 fn place_of(explained: &Explained) -> Value {
     explained.job.as_ref().map_or_else(|| json!(explained.verdict), |job| json!(job.stage.kind().name()))
 }

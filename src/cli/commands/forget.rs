@@ -1,4 +1,4 @@
-//! `scribed forget`: jobs of files that are gone are listed and counted no more.
+//! `scribed forget`: removes ended jobs from the queue's lists and counts; their purchases stay on record.
 
 use crate::cli::args::ForgetArgs;
 use crate::cli::render::job_json::row;
@@ -16,35 +16,35 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// Those that were named, or all whose files are gone. Nothing is asked.
+/// Forgets the jobs in `args`, or all ended jobs whose files are gone. Does not ask for confirmation.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are forgotten.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &ForgetArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let way = QueueAccess::find(&config).await?;
-    way.check_no_renames(&config).await?;
-    let mut told = Told { context, dry_run: args.dry_run, forgotten: 0, kept: 0, unseen: BTreeMap::new() };
-    let mut each = BatchResult::default();
+    let queue = QueueAccess::find(&config).await?;
+    queue.check_no_renames(&config).await?;
+    let mut progress = Progress { context, dry_run: args.dry_run, forgotten: 0, kept: 0, unseen: BTreeMap::new() };
+    let mut batch = BatchResult::default();
     for typed in &args.jobs {
-        match told.ask(&way, Forgettable::One(parse_job_selector(typed)?)).await? {
+        match progress.ask(&queue, Forgettable::One(parse_job_selector(typed)?)).await? {
             Ok(piece) => {
-                each.done += piece.forgotten.len() as u64;
-                each.declined += piece.kept.len() as u64;
+                batch.done += piece.forgotten.len() as u64;
+                batch.declined += piece.kept.len() as u64;
             }
-            Err(refusal) => each.record_refusal(context, typed, refusal)?,
+            Err(refusal) => batch.record_refusal(context, typed, refusal)?,
         }
     }
     if args.vanished {
-        told.vanished(&way, only, args.older_than.unwrap_or_default()).await?;
+        progress.vanished(&queue, only, args.older_than.unwrap_or_default()).await?;
     }
-    told.sum()?;
-    Ok(if told.unseen.is_empty() { each.exit_code() } else { UNFINISHED })
+    progress.print_sum()?;
+    Ok(if progress.unseen.is_empty() { batch.exit_code() } else { UNFINISHED })
 }
 
-/// What was told so far.
-struct Told<'a> {
+/// Makes the requests, prints each result, and counts.
+struct Progress<'a> {
     context: &'a Context,
     dry_run: bool,
     forgotten: u64,
@@ -52,18 +52,18 @@ struct Told<'a> {
     unseen: BTreeMap<SourceName, String>,
 }
 
-impl Told<'_> {
-    /// All of them, piece by piece.
+impl Progress<'_> {
+    /// Forgets all jobs whose files are gone, in pieces.
     async fn vanished(
         &mut self,
-        way: &QueueAccess,
+        queue: &QueueAccess,
         only: Option<SourceName>,
         age: Duration,
     ) -> Result<(), CommandError> {
         let (older_than, mut after) = (u64::try_from(age.as_millis()).unwrap_or(u64::MAX), None);
         loop {
             let which = Forgettable::Vanished { source: only.clone(), older_than, after };
-            after = self.ask(way, which).await??.next;
+            after = self.ask(queue, which).await??.next;
             if after.is_none() {
                 return Ok(());
             }
@@ -72,22 +72,22 @@ impl Told<'_> {
 
     async fn ask(
         &mut self,
-        way: &QueueAccess,
+        queue: &QueueAccess,
         which: Forgettable,
     ) -> Result<Result<ForgetPiece, CommandRefusal>, CommandError> {
         let request = ControlRequest::Forget(ForgetQuery { which, dry_run: self.dry_run });
-        let piece = match way.try_request(request).await? {
+        let piece = match queue.try_request(request).await? {
             Ok(ControlAnswer::Forgotten(piece)) => piece,
             Ok(_) => return Err(protocol_mismatch()),
             Err(refusal) => return Ok(Err(refusal)),
         };
         for job in &piece.forgotten {
             self.forgotten += 1;
-            self.one(job, if self.dry_run { "would be removed from the queue" } else { "forgotten" }, None)?;
+            self.print_job(job, if self.dry_run { "would be removed from the queue" } else { "forgotten" }, None)?;
         }
         for (job, why) in &piece.kept {
             self.kept += 1;
-            self.one(job, "kept", Some(why))?;
+            self.print_job(job, "kept", Some(why))?;
         }
         for (source, why) in &piece.unseen {
             if self.unseen.insert(source.clone(), why.clone()).is_none() {
@@ -98,7 +98,7 @@ impl Told<'_> {
         Ok(Ok(piece))
     }
 
-    fn one(&self, job: &Job, what: &str, why: Option<&str>) -> io::Result<()> {
+    fn print_job(&self, job: &Job, what: &str, why: Option<&str>) -> io::Result<()> {
         let mut object = row(job);
         object["result"] = what.into();
         object["why"] = why.into();
@@ -107,7 +107,7 @@ impl Told<'_> {
         self.context.print_line(&format!("job {}: {}/{}: {what}{why}", job.id, job.key.source, job.key.path))
     }
 
-    fn sum(&self) -> io::Result<()> {
+    fn print_sum(&self) -> io::Result<()> {
         let Self { forgotten, kept, .. } = self;
         let jobs = if *forgotten == 1 { "job" } else { "jobs" };
         let known = "their purchases stay on record";

@@ -1,4 +1,4 @@
-//! `scribed harvest`: what the service's lists hold, as files in a folder.
+//! `scribed harvest`: downloads the transcriptions in the services' lists into a folder.
 
 use crate::cli::args::{HarvestArgs, ListArg};
 use crate::cli::runtime::entry::Context;
@@ -13,38 +13,43 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 
-/// Everything that is asked for and not there yet.
+/// Downloads all requested transcriptions that are not in the folder yet.
 ///
 /// # Errors
-/// See [`CommandError`]; what was written stays.
+/// See [`CommandError`]. Files that were written before the error stay.
 pub async fn run(context: &Context, args: &HarvestArgs) -> Result<u8, CommandError> {
-    let visit = ServiceSession::connect(&context.config()?, args.service.as_deref()).await?;
+    let session = ServiceSession::connect(&context.config()?, args.service.as_deref()).await?;
     let mut sum = Sum::default();
-    let gathered = all(context, args, &visit, &mut sum).await;
-    let left = visit.close().await;
-    sum.tell(context, args)?;
-    gathered?;
-    left?;
+    let harvested = harvest_all(context, args, &session, &mut sum).await;
+    let closed = session.close().await;
+    sum.print(context, args)?;
+    harvested?;
+    closed?;
     Ok(if sum.failed + sum.open > 0 { UNFINISHED } else { 0 })
 }
 
-/// A service that is out keeps nobody from the others.
-async fn all(context: &Context, args: &HarvestArgs, visit: &ServiceSession, sum: &mut Sum) -> Result<(), CommandError> {
+/// Downloads from each service. If one service fails, the others are still read; the last such error is returned.
+async fn harvest_all(
+    context: &Context,
+    args: &HarvestArgs,
+    session: &ServiceSession,
+    sum: &mut Sum,
+) -> Result<(), CommandError> {
     let kinds = match args.kind {
         ListArg::PreRecorded => vec![ListKind::PreRecorded],
         ListArg::Live => vec![ListKind::Live],
         ListArg::All => vec![ListKind::PreRecorded, ListKind::Live],
     };
-    let mut out = None;
-    for client in &visit.clients {
+    let mut failure = None;
+    for client in &session.clients {
         for kind in &kinds {
-            match one(context, args, &**client, *kind, sum).await {
+            match harvest_list(context, args, &**client, *kind, sum).await {
                 Ok(()) => {}
                 Err(HarvestError::NoList(words)) if args.kind == ListArg::All && *kind == ListKind::Live => {
                     tracing::warn!(service = %client.identity().service, why = words, "the service has no list of live transcriptions");
                 }
                 Err(HarvestError::NoList(words) | HarvestError::Service(words)) => {
-                    out = Some(CommandError::Service(words));
+                    failure = Some(CommandError::Service(words));
                     break;
                 }
                 Err(HarvestError::Disk(words)) => return Err(CommandError::Io(io::Error::other(words))),
@@ -52,10 +57,10 @@ async fn all(context: &Context, args: &HarvestArgs, visit: &ServiceSession, sum:
             }
         }
     }
-    out.map_or(Ok(()), Err)
+    failure.map_or(Ok(()), Err)
 }
 
-async fn one(
+async fn harvest_list(
     context: &Context,
     args: &HarvestArgs,
     client: &dyn Client,
@@ -72,9 +77,9 @@ async fn one(
         syncs: Arc::default(),
     };
     let query = query(args);
-    let gather = Harvester { client, clock: &SystemClock, folder, query, patience: args.patience };
-    let mut tell = |gathered: HarvestedRecord| sum.count(context, client.identity().service.as_str(), kind, &gathered);
-    gather.run(&mut tell).await
+    let harvester = Harvester { client, clock: &SystemClock, folder, query, patience: args.patience };
+    let mut count = |record: HarvestedRecord| sum.count(context, client.identity().service.as_str(), kind, &record);
+    harvester.run(&mut count).await
 }
 
 fn query(args: &HarvestArgs) -> ListQuery {
@@ -89,7 +94,7 @@ fn query(args: &HarvestArgs) -> ListQuery {
     }
 }
 
-/// What came of it.
+/// Counts of records by outcome.
 #[derive(Default)]
 struct Sum {
     written: u64,
@@ -99,14 +104,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn count(
-        &mut self,
-        context: &Context,
-        service: &str,
-        kind: ListKind,
-        gathered: &HarvestedRecord,
-    ) -> io::Result<()> {
-        let HarvestedRecord { id, status, became } = gathered;
+    fn count(&mut self, context: &Context, service: &str, kind: ListKind, record: &HarvestedRecord) -> io::Result<()> {
+        let HarvestedRecord { id, status, became } = record;
         let mut object = json!({
             "service": service, "kind": kind.name(), "id": id,
             "status": status.as_ref().map(crate::wire::record::Status::as_str), "outputs": [], "error": null,
@@ -138,7 +137,7 @@ impl Sum {
         context.print_json(&object)
     }
 
-    fn tell(&self, context: &Context, args: &HarvestArgs) -> io::Result<()> {
+    fn print(&self, context: &Context, args: &HarvestArgs) -> io::Result<()> {
         let Self { written, there, open, failed } = self;
         context.print_json(&json!({"written": written, "there": there, "not_ended": open, "failed": failed}))?;
         let to = args.to.display();

@@ -1,4 +1,5 @@
-//! `scribed init`: a commented `jobs.toml` to start from, the folder that it names, and the manual of all settings.
+//! `scribed init`: writes a commented `jobs.toml` to start from, the folder that it names, and an example with all
+//! settings.
 
 use crate::cli::args::Init;
 use crate::cli::runtime::entry::Context;
@@ -10,43 +11,49 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The manual of all settings, beside the configuration: an installed program has no other copy of it.
+/// The example with all settings, written beside the configuration: an installed program has no other copy of it.
 const EXAMPLE: &str = "jobs.example.toml";
 
 /// The folder that the written configuration names.
 const INBOX: &str = "inbox";
 
-/// Writes the file of `--config`, unless something is there. What else it makes is made only where nothing is there.
+/// Writes the file of `--config` and, without `--full`, the inbox and the example beside it. Never changes anything
+/// that exists.
 ///
 /// # Errors
-/// [`CommandError::Usage`] where something is there.
+/// [`CommandError::Usage`] if the file of `--config` exists or something cannot be written.
 pub fn run(context: &Context, args: &Init) -> Result<u8, CommandError> {
     let path = &context.common.config;
     write_new(path, if args.full { example() } else { starter() }).map_err(|error| refused(&error, path))?;
     match args.full {
-        true => tell_full(context, path),
-        false => make_rest(context, path),
+        true => print_full(context, path),
+        false => create_rest(context, path),
     }
 }
 
-/// A whole configuration names folders and services that are not here: nothing is made for it.
-fn tell_full(context: &Context, path: &Path) -> Result<u8, CommandError> {
+/// Prints the result of `--full`. The full configuration names folders and services that do not exist here, so nothing
+/// else is created.
+fn print_full(context: &Context, path: &Path) -> Result<u8, CommandError> {
     context.print_json(&json!({ "written": path }))?;
     context.print_line(&format!("wrote {}: every setting with its default", path.display()))?;
     context.print_line("next: edit the sources and the service, remove what you do not need, then `scribed check`")?;
     Ok(0)
 }
 
-fn make_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
-    let beside = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-    let (inbox, manual) = (beside(INBOX), beside(EXAMPLE));
-    let made = made_or_there(DirBuilder::new().create(&inbox), &inbox)?;
-    let has_manual = made_or_there(write_new(&manual, example()), &manual)?;
+fn create_rest(context: &Context, path: &Path) -> Result<u8, CommandError> {
+    let in_same_folder = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+    let (inbox, manual) = (in_same_folder(INBOX), in_same_folder(EXAMPLE));
+    let created = created_or_exists(DirBuilder::new().create(&inbox), &inbox)?;
+    let created_example = created_or_exists(write_new(&manual, example()), &manual)?;
     context.print_json(&json!({ "written": path, "folder": inbox, "example": manual }))?;
-    let words = |is_new: bool| if is_new { "created" } else { "exists already and was not changed" };
+    let state = |is_new: bool| if is_new { "created" } else { "exists already and was not changed" };
     context.print_line(&format!("wrote {}", path.display()))?;
-    context.print_line(&format!("  {:<18} {}: put recordings here", inbox.display(), words(made)))?;
-    context.print_line(&format!("  {:<18} {}: every setting with its default", manual.display(), words(has_manual)))?;
+    context.print_line(&format!("  {:<18} {}: put recordings here", inbox.display(), state(created)))?;
+    context.print_line(&format!(
+        "  {:<18} {}: every setting with its default",
+        manual.display(),
+        state(created_example)
+    ))?;
     context.print_line("next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation")?;
     Ok(0)
 }
@@ -71,9 +78,9 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it was made; `false` where something is there, whatever that is.
-fn made_or_there(made: io::Result<()>, path: &Path) -> Result<bool, CommandError> {
-    match made {
+/// Returns whether `path` was created; `false` if anything exists there.
+fn created_or_exists(created: io::Result<()>, path: &Path) -> Result<bool, CommandError> {
+    match created {
         Ok(()) => {
             chown_to_folder_owner(path);
             Ok(true)

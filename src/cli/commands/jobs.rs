@@ -1,4 +1,4 @@
-//! `scribed jobs`: the jobs, one a line.
+//! `scribed jobs`: lists the jobs, one per line.
 
 use crate::cli::args::JobsArgs;
 use crate::cli::render::job_json::{CSV_HEADER, csv_row, row};
@@ -17,14 +17,14 @@ use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::io;
 
-/// So many are shown on a terminal where nothing is said: a person reads no more at once.
-const ON_A_TERMINAL: u64 = 50;
+/// The default limit on a terminal: a person does not read more at once.
+const TERMINAL_LIMIT: u64 = 50;
 
-/// The widest column of recordings that is padded.
-const WIDEST: usize = 48;
+/// The maximum width of the padded column of recordings.
+const MAX_COLUMN: usize = 48;
 
-/// All jobs, or some, by number; page by page, so that memory stays the same for a million. On a terminal with
-/// headings, a limit and totals; elsewhere one a line, and nothing else.
+/// Lists the selected jobs in the order of their numbers. The jobs are read page by page, so that memory use does not
+/// grow with their number. On a terminal the list has a heading, a limit and totals; elsewhere only one line per job.
 ///
 /// # Errors
 /// See [`CommandError`].
@@ -32,18 +32,18 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
     let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);
     let stages = args.stage.iter().copied().chain(failed).collect();
-    let way = QueueAccess::find(&config).await?;
+    let queue = QueueAccess::find(&config).await?;
     let source = match args.source.as_deref() {
-        Some(name) => Some(source_of(&config, &way, name).await?),
+        Some(name) => Some(source_of(&config, &queue, name).await?),
         None => None,
     };
     let mut selection = Selection { stages, source, incomplete: args.incomplete, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
-    let limit = args.limit.or((is_screen && !args.all).then_some(ON_A_TERMINAL)).unwrap_or(u64::MAX);
+    let limit = args.limit.or((is_screen && !args.all).then_some(TERMINAL_LIMIT)).unwrap_or(u64::MAX);
     let mut list = List::new(context, args.csv, is_screen)?;
     let mut totals = Totals::default();
     loop {
-        let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+        let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
             return Err(protocol_mismatch());
         };
         let room = usize::try_from(limit.saturating_sub(totals.shown)).unwrap_or(usize::MAX).min(page.jobs.len());
@@ -51,27 +51,28 @@ pub async fn run(context: &Context, args: &JobsArgs) -> Result<u8, CommandError>
         totals.add(&page.jobs, room);
         selection.after = page.next;
         let is_full = totals.shown >= limit;
-        if is_screen && is_full && selection.after.is_some() && selection.source.is_none() {
-            totals.by_stage = counted(&way, &selection).await?;
+        let is_counted_by_queue = selection.source.is_none() && !selection.incomplete;
+        if is_screen && is_full && selection.after.is_some() && is_counted_by_queue {
+            totals.by_stage = counts_by_stage(&queue, &selection).await?;
             break;
         }
         if selection.after.is_none() || is_full && !is_screen {
             break;
         }
     }
-    if is_screen { totals.tell(context).map(|()| 0).map_err(CommandError::from) } else { Ok(0) }
+    if is_screen { totals.print(context).map(|()| 0).map_err(CommandError::from) } else { Ok(0) }
 }
 
-/// The queue counts by stage all the time: nobody waits for a million of them.
-async fn counted(way: &QueueAccess, selection: &Selection) -> Result<BTreeMap<StageKind, u64>, CommandError> {
-    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+/// Returns the counts of jobs by stage, which the queue maintains: they need no pass over all jobs.
+async fn counts_by_stage(queue: &QueueAccess, selection: &Selection) -> Result<BTreeMap<StageKind, u64>, CommandError> {
+    let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
         return Err(protocol_mismatch());
     };
     let is_wanted = |kind: &StageKind| selection.stages.is_empty() || selection.stages.contains(kind);
     Ok(status.jobs.into_iter().filter(|(kind, _)| is_wanted(kind)).collect())
 }
 
-/// What there is beside what is shown.
+/// Counts of the jobs that are shown, and of all selected jobs by stage.
 #[derive(Debug, Default)]
 struct Totals {
     shown: u64,
@@ -84,37 +85,37 @@ impl Totals {
         jobs.iter().for_each(|job| *self.by_stage.entry(job.stage.kind()).or_default() += 1);
     }
 
-    fn tell(&self, context: &Context) -> io::Result<()> {
-        let all: u64 = self.by_stage.values().sum();
-        if let more @ 1.. = all.saturating_sub(self.shown) {
+    fn print(&self, context: &Context) -> io::Result<()> {
+        let total: u64 = self.by_stage.values().sum();
+        if let more @ 1.. = total.saturating_sub(self.shown) {
             let words = "--all lists them; --failed, --stage and --source select";
             context.print_line(&format!("… and {} more; {words}", HumanCount(more)))?;
         }
         let present = self.by_stage.iter().filter(|(_, count)| **count > 0);
-        let each: Vec<String> =
+        let counts: Vec<String> =
             present.map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.name())).collect();
-        let jobs = if all == 1 { "job" } else { "jobs" };
-        match each.as_slice() {
+        let jobs = if total == 1 { "job" } else { "jobs" };
+        match counts.as_slice() {
             [] => context.print_line("no jobs"),
-            each => context.print_line(&format!("{} {jobs}: {}", HumanCount(all), each.join(", "))),
+            counts => context.print_line(&format!("{} {jobs}: {}", HumanCount(total), counts.join(", "))),
         }
     }
 }
 
-/// A source of the configuration, or one that was there once and of which jobs have not ended.
-async fn source_of(config: &Config, way: &QueueAccess, name: &str) -> Result<SourceName, CommandError> {
+/// Returns the source of this name: one of the configuration, or a removed one with jobs that have not ended.
+async fn source_of(config: &Config, queue: &QueueAccess, name: &str) -> Result<SourceName, CommandError> {
     let unknown = match source(config, name) {
         Err(unknown) => unknown,
         known => return known,
     };
-    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+    let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
         return Err(protocol_mismatch());
     };
     let removed = status.removed.into_iter().map(|removed| removed.source).find(|removed| removed.as_str() == name);
     removed.ok_or(unknown)
 }
 
-/// How the list is written.
+/// The format of the list.
 enum List<'a> {
     Lines(&'a Context),
     Screen { context: &'a Context, has_heading: bool },
@@ -138,7 +139,7 @@ impl<'a> List<'a> {
             }),
             Self::Screen { context, has_heading } => {
                 let widths = jobs.iter().map(|job| terminal::width(&recording(job)));
-                let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or_default();
+                let width = widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or_default();
                 if !*has_heading && !jobs.is_empty() {
                     *has_heading = true;
                     context.print_line(&format!("{:>6}  {:<10}  {:<width$}  reason", "job", "stage", "recording"))?;
@@ -153,12 +154,12 @@ impl<'a> List<'a> {
     }
 }
 
-/// The name by which `show` and others take it.
+/// Returns the name of a job that `scribed show` and other commands accept.
 fn recording(job: &Job) -> String {
     format!("{}/{}", job.key.source, job.key.path)
 }
 
-/// `digits` and `width`: the columns of its number and its recording.
+/// Formats one job. `digits` and `width` are the widths of the columns for its number and its recording.
 fn line(job: &Job, digits: usize, width: usize) -> String {
     let (id, recording) = (job.id.to_string(), recording(job));
     let fill = " ".repeat(width.saturating_sub(terminal::width(&recording)));

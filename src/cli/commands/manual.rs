@@ -1,4 +1,4 @@
-//! `scribed manual`: the pages of `docs/`, which an installed program has no other copy of.
+//! `scribed manual`: prints the pages of `docs/`. An installed program has no other copy of them.
 
 use crate::cli::args::ManualArgs;
 use crate::cli::render::terminal;
@@ -12,7 +12,7 @@ use serde_json::json;
 pub struct Page {
     /// Where it is in the repository.
     pub path: &'static str,
-    /// All of it, as Markdown.
+    /// The whole text, as Markdown.
     pub text: &'static str,
 }
 
@@ -22,7 +22,7 @@ macro_rules! page {
     };
 }
 
-/// Every page, in the order of the list of topics. A test compares it with the files in `docs/`.
+/// All pages, in the order of the list of topics. A test compares them with the files in `docs/`.
 pub const PAGES: &[Page] = &[
     page!("README.md"),
     page!("docs/README.md"),
@@ -61,20 +61,20 @@ pub const PAGES: &[Page] = &[
 ];
 
 impl Page {
-    /// What it is asked for by: the file's name, or for a README that of its folder.
+    /// Returns the topic of the page: the file's name, or for a README the name of its folder.
     pub fn topic(&self) -> String {
         let path = self.path.strip_suffix(".md").unwrap_or(self.path);
         let mut parts = path.rsplit('/').filter(|part| *part != "README");
         parts.next().unwrap_or("overview").to_lowercase()
     }
 
-    /// Without the note to maintainers that a generated page begins with.
+    /// Returns the text without the note to maintainers at the beginning of generated pages.
     fn readable(&self) -> &'static str {
         let note = self.text.starts_with("<!--").then(|| self.text.split_once("-->")).flatten();
         note.map_or(self.text, |(_, rest)| rest.trim_start())
     }
 
-    /// Its first heading.
+    /// Returns the first heading.
     pub fn title(&self) -> &'static str {
         self.text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or_default()
     }
@@ -83,7 +83,7 @@ impl Page {
 /// Prints a page, or the list of topics.
 ///
 /// # Errors
-/// [`CommandError::Usage`] for a topic that there is not; of stdout.
+/// [`CommandError::Usage`] for an unknown topic; errors of stdout.
 pub fn run(context: &Context, args: &ManualArgs) -> Result<u8, CommandError> {
     match &args.topic {
         Some(topic) => print(context, find(topic)?)?,
@@ -94,8 +94,8 @@ pub fn run(context: &Context, args: &ManualArgs) -> Result<u8, CommandError> {
 
 fn find(wanted: &str) -> Result<&'static Page, CommandError> {
     let wanted = wanted.to_lowercase();
-    let is_it = |page: &&Page| page.topic() == wanted || page.path.to_lowercase() == wanted;
-    PAGES.iter().find(is_it).ok_or_else(|| {
+    let matches = |page: &&Page| page.topic() == wanted || page.path.to_lowercase() == wanted;
+    PAGES.iter().find(matches).ok_or_else(|| {
         let topics: Vec<String> = PAGES.iter().map(Page::topic).collect();
         let near = nearest(&wanted, topics.iter().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));

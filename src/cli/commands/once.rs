@@ -1,4 +1,4 @@
-//! `scribed once`: one pass.
+//! `scribed once`: runs one pass.
 
 use crate::blocking::{blocking, joined};
 use crate::cli::args::OnceArgs;
@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Finds everything, sees every job to its end, says how it went.
+/// Scans all sources, processes every job to its end, and prints a summary.
 ///
 /// # Errors
 /// See [`CommandError`].
@@ -51,34 +51,34 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         Some(file) => Some(chosen(file, config.clone()).await?),
         None => None,
     };
-    let house = open_daemon(&config, args.rebuild).await?;
+    let daemon = open_daemon(&config, args.rebuild).await?;
     if let Some(chosen) = chosen {
-        house.setup().budget_gate.restrict_to(chosen);
+        daemon.setup().budget_gate.restrict_to(chosen);
     }
     let patience = patience(&config, args.patience);
-    let beside = Beside::begin(&config, &house);
-    let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
-    beside.end().await;
-    house.receipts().await?;
-    let tally = house.engines.tally();
-    let waiting = waiting(&house).await?;
-    let facts = facts(&house, waiting, passed.as_ref().ok()).await?;
-    let doubles = house.engines.doubles();
-    let missing = house.engines.missing();
-    let excess = house.setup().budget_gate.excess().all();
-    let pauses = house.store.pauses().await?;
+    let command_server = CommandServer::begin(&config, &daemon);
+    let passed = pass(context, &daemon, patience, args.plan.as_deref(), &stop).await;
+    command_server.end().await;
+    daemon.receipts().await?;
+    let tally = daemon.engines.tally();
+    let waiting = waiting(&daemon).await?;
+    let facts = facts(&daemon, waiting, passed.as_ref().ok()).await?;
+    let doubles = daemon.engines.doubles();
+    let missing = daemon.engines.missing();
+    let excess = daemon.setup().budget_gate.excess().all();
+    let pauses = daemon.store.pauses().await?;
     let health = assess(&facts);
     if passed.is_ok() {
-        // While the queue is still this process's.
+        // This must happen while this process still holds the queue.
         let outages = facts.outages.clone();
         LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
         if args.plan.is_none() {
-            house.keep_lists();
+            daemon.keep_lists();
         }
     }
-    house.close().await?;
+    daemon.close().await?;
     let Passed { ended, left_out, .. } = passed?;
-    let told = Told {
+    let summary = PassSummary {
         tally: &tally,
         facts: &facts,
         health: &health,
@@ -86,7 +86,7 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
         left_out: left_out.as_ref(),
         missing: &missing,
     };
-    report(context, &told, doubles, started.elapsed())?;
+    print_summary(context, &summary, doubles, started.elapsed())?;
     if excess.files > 0 {
         context.print_line(&format!("  billed beyond the reserved amount: {}", excess.words()))?;
     }
@@ -95,18 +95,19 @@ pub async fn run(context: &Context, args: &OnceArgs) -> Result<u8, CommandError>
     Ok(health.exit_code())
 }
 
-/// Where commands beside the pass are carried out, as a daemon does it: a pass may last for days.
-struct Beside {
+/// Answers the commands of other processes during the pass, as a daemon does: a pass may last for days.
+struct CommandServer {
     closing: CancellationToken,
     serving: Option<JoinHandle<()>>,
 }
 
-impl Beside {
-    fn begin(config: &Config, house: &Daemon) -> Self {
+impl CommandServer {
+    fn begin(config: &Config, daemon: &Daemon) -> Self {
         let closing = CancellationToken::new();
         let serving = match ListeningSocket::at(&config.state) {
             Ok(listening) => {
-                let (handler, closing) = (LatestHandler::new(house.handler(std::process::id(), None)), closing.clone());
+                let (handler, closing) =
+                    (LatestHandler::new(daemon.handler(std::process::id(), None)), closing.clone());
                 Some(tokio::spawn(async move { serve(listening, handler, &closing).await }))
             }
             Err(error) => {
@@ -118,7 +119,7 @@ impl Beside {
         Self { closing, serving }
     }
 
-    /// Lets go of the house.
+    /// Stops answering, and drops the handler: it holds parts of the daemon, which is about to be closed.
     async fn end(self) {
         self.closing.cancel();
         if let Some(serving) = self.serving {
@@ -127,51 +128,52 @@ impl Beside {
     }
 }
 
-/// What a plan chose. It is read to its end before anything is begun.
+/// Reads which jobs a plan allows. The whole plan is read and checked before anything is started.
 async fn chosen(file: PathBuf, config: Config) -> Result<PlanAllowlist, CommandError> {
     Ok(blocking(move || format::read(&file, &config)).await?)
 }
 
-/// What a pass came to.
+/// The result of a pass.
 struct Passed {
     ended: EngineEnd,
-    /// The sources whose folders were not there during the scan: who knows what lies in them.
+    /// The sources whose folders were not available during the scan: what is in them is unknown.
     away: Vec<AwaySource>,
-    /// What of a plan was not as it was.
+    /// The files and rows of the plan that were left out, since they are not as they were planned.
     left_out: Option<LeftOut>,
 }
 
-/// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
-fn patience(config: &Config, asked: Duration) -> PassPatience {
+/// Returns how long the pass waits. Settling files and the lag of a service's list may take longer than `--patience`;
+/// the pass waits for them all the same, since nothing is wrong.
+fn patience(config: &Config, requested: Duration) -> PassPatience {
     let settling =
         config.sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default();
     let lag = config.services.values().map(|service| service.terms().lag).max().unwrap_or_default();
-    PassPatience { outage: asked, wait: asked.max(settling.max(lag) + Duration::from_secs(60)) }
+    PassPatience { outage: requested, wait: requested.max(settling.max(lag) + Duration::from_secs(60)) }
 }
 
 async fn pass(
     context: &Context,
-    house: &Daemon,
+    daemon: &Daemon,
     patience: PassPatience,
     plan: Option<&Path>,
     stop: &CancellationToken,
 ) -> Result<Passed, CommandError> {
     let scanning = AtomicBool::new(true);
-    house.engines.set_intake(true);
+    daemon.engines.set_intake(true);
     let scan = async {
-        let found = find(house, plan).await;
+        let found = find(daemon, plan).await;
         scanning.store(false, Ordering::Relaxed);
-        house.engines.set_intake(false);
+        daemon.engines.set_intake(false);
         found
     };
     let over = CancellationToken::new();
     let work = async {
-        let ended = house.engines.run(Until::Idle(patience), stop).await;
+        let ended = daemon.engines.run(Until::Idle(patience), stop).await;
         over.cancel();
         ended
     };
-    let look = || standing(&house.engines, &*house.store, scanning.load(Ordering::Relaxed));
-    let show = context.progress.update_until(look, over.cancelled());
+    let read_progress = || progress(&daemon.engines, &*daemon.store, scanning.load(Ordering::Relaxed));
+    let show = context.progress.update_until(read_progress, over.cancelled());
     let found_all = async {
         tokio::select! {
             found = scan => found,
@@ -179,7 +181,7 @@ async fn pass(
         }
     };
     let stands = async {
-        let stood = house.wait_until_replaced(&over).await;
+        let stood = daemon.wait_until_replaced(&over).await;
         if stood.is_err() {
             stop.cancel();
         }
@@ -191,10 +193,11 @@ async fn pass(
     Ok(Passed { away, left_out, ended: ended? })
 }
 
-/// Takes in what there is, or what a plan names of it.
-async fn find(house: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, Option<LeftOut>), CommandError> {
-    let Some(plan) = plan else { return Ok((away(house, &house.scan().await?), None)) };
-    let left_out = house.admit(plan).await?;
+/// Scans all sources, or admits the files and rows of the plan. Returns the sources whose folders are not available,
+/// and what is left out of the plan.
+async fn find(daemon: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, Option<LeftOut>), CommandError> {
+    let Some(plan) = plan else { return Ok((away(daemon, &daemon.scan().await?), None)) };
+    let left_out = daemon.admit(plan).await?;
     let frozen = |(source, why): (&SourceName, &String)| AwaySource {
         source: source.clone(),
         words: format!("source not available: {why}"),
@@ -203,11 +206,11 @@ async fn find(house: &Daemon, plan: Option<&Path>) -> Result<(Vec<AwaySource>, O
     Ok((left_out.away.iter().map(frozen).collect(), Some(left_out)))
 }
 
-/// A folder that is back meanwhile was away during the scan all the same.
-fn away(house: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
+/// Lists the sources whose folders were not available during the scan, also those whose folders are back by now.
+fn away(daemon: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
     let gone = scans.iter().filter(|(_, scanned)| !scanned.is_folder_present);
     gone.map(|(name, _)| {
-        let away = house.setup().mounts.get(name).and_then(|mount| mount.away());
+        let away = daemon.setup().mounts.get(name).and_then(|mount| mount.away());
         let words = match &away {
             Some(away) => format!("source not available: {away}"),
             None => "its folder was not available for a moment; run the command again to scan it completely".to_owned(),
@@ -217,13 +220,13 @@ fn away(house: &Daemon, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
     .collect()
 }
 
-/// What there is to judge at the end of a pass.
+/// Collects the facts by which the end of the pass is judged.
 async fn facts(
-    house: &Daemon,
+    daemon: &Daemon,
     waiting: BTreeMap<WaitReason, WaitingJobs>,
     passed: Option<&Passed>,
 ) -> Result<QueueFacts, StoreError> {
-    let facts = health::facts(&house.handler(std::process::id(), None), waiting).await?;
+    let facts = health::facts(&daemon.handler(std::process::id(), None), waiting).await?;
     let Some(Passed { ended, away, left_out }) = passed else { return Ok(facts) };
     let now_away = facts.away.into_iter().filter(|now| !away.iter().any(|known| known.source == now.source));
     let mut facts = QueueFacts {
@@ -232,10 +235,10 @@ async fn facts(
         left_out: left_out.as_ref().map_or(0, |left_out| left_out.count),
         away: match left_out {
             None => away.iter().cloned().chain(now_away).collect(),
-            // What a plan does not name is none of this pass's business.
+            // A pass that carries out a plan judges only what the plan names.
             Some(_) => away.clone(),
         },
-        // A service that nothing is asked of any more is not what the rest waits for.
+        // If the pass did not end because of a service, the jobs that are left do not wait for a service.
         outages: if matches!(ended, EngineEnd::ServiceOut(_)) { facts.outages } else { Vec::new() },
         ..facts
     };
@@ -246,33 +249,33 @@ async fn facts(
             facts.outages.push(Outage { service: None, kind, words: words.clone(), lasted, is_given_up: true });
         }
     }
-    if let Some(chosen) = house.setup().budget_gate.allowlist() {
-        (facts.failed, facts.incomplete) = chosen_unhandled(house, chosen).await?;
+    if let Some(chosen) = daemon.setup().budget_gate.allowlist() {
+        (facts.failed, facts.incomplete) = chosen_unhandled(daemon, chosen).await?;
     }
     Ok(facts)
 }
 
-/// Those of a plan that failed, and those that are incomplete, and that nobody has acknowledged.
-async fn chosen_unhandled(house: &Daemon, chosen: &PlanAllowlist) -> Result<(u64, u64), StoreError> {
+/// Counts the jobs of the plan that failed, and those that are incomplete, without acknowledged ones.
+async fn chosen_unhandled(daemon: &Daemon, chosen: &PlanAllowlist) -> Result<(u64, u64), StoreError> {
     const PIECE: usize = 1_000;
     let (mut failed, mut incomplete) = (0, 0);
     let mut filter = Filter { stages: vec![StageKind::Failed], after: None, limit: PIECE };
     loop {
-        let jobs = house.store.page(&filter).await?;
+        let jobs = daemon.store.page(&filter).await?;
         let Some(last) = jobs.last() else { break };
         filter.after = Some(last.id);
         failed += jobs.iter().filter(|job| job.is_unhandled_failure() && chosen.names(&job.key)).count() as u64;
     }
     let mut after = None;
     loop {
-        let jobs = house.store.jobs_in(JobSubset::Incomplete, after, PIECE).await?;
+        let jobs = daemon.store.jobs_in(JobSubset::Incomplete, after, PIECE).await?;
         let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
         after = Some(last.id);
         incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && chosen.names(&job.key)).count() as u64;
     }
 }
 
-async fn standing(engines: &Engines, store: &dyn Queries, scanning: bool) -> Option<PassProgress> {
+async fn progress(engines: &Engines, store: &dyn Queries, scanning: bool) -> Option<PassProgress> {
     let counts = store.counts().await.ok()?;
     let tally = engines.tally();
     let awaited = engines.list_awaited().await.ok()?;
@@ -288,21 +291,21 @@ async fn standing(engines: &Engines, store: &dyn Queries, scanning: bool) -> Opt
     })
 }
 
-/// Jobs that have not ended, by what they wait for.
-async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
-    let (store, setup, mut waiting) = (&house.store, house.setup(), BTreeMap::new());
-    let (pauses, now, budget_gate) = (store.pauses().await?, SystemClock.now(), &house.setup().budget_gate);
+/// Counts the jobs that have not ended, by what they wait for.
+async fn waiting(daemon: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, StoreError> {
+    let (store, setup, mut waiting) = (&daemon.store, daemon.setup(), BTreeMap::new());
+    let (pauses, now, budget_gate) = (store.pauses().await?, SystemClock.now(), &daemon.setup().budget_gate);
     let mut count = |job: Job, jobs: u64| {
         let why = match wait_reason(&job, &pauses, now) {
             why @ (WaitReason::Pause | WaitReason::PauseWithoutEnd) => why,
             why if setup.routing.has_service_of(&job) => why,
-            _ => WaitReason::Person, // its service is not in the configuration any more
+            _ => WaitReason::Person, // the configuration does not have its service any more
         };
         waiting.entry(why).or_insert(WaitingJobs { jobs: 0, one: job.id }).jobs += jobs;
     };
     let Some(chosen) = budget_gate.allowlist() else {
         for WaitingGroup { one, jobs } in store.waiting_groups().await? {
-            count(house.for_display(one).await?, jobs);
+            count(daemon.for_display(one).await?, jobs);
         }
         return Ok(waiting);
     };
@@ -312,26 +315,26 @@ async fn waiting(house: &Daemon) -> Result<BTreeMap<WaitReason, WaitingJobs>, St
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
-        // What a plan does not name is none of this pass's business.
+        // A pass that carries out a plan counts only what the plan names.
         for job in jobs.into_iter().filter(|job| budget_gate.allows(job) || chosen.names(&job.key)) {
-            count(house.for_display(job).await?, 1);
+            count(daemon.for_display(job).await?, 1);
         }
     }
 }
 
-/// What a pass has to tell.
-struct Told<'a> {
+/// What the summary of a pass is made from.
+struct PassSummary<'a> {
     tally: &'a Tally,
     facts: &'a QueueFacts,
     health: &'a Health,
     ended: &'a EngineEnd,
     left_out: Option<&'a LeftOut>,
-    /// How many of those done lack each part.
+    /// How many of the written jobs lack each part.
     missing: &'a BTreeMap<String, u64>,
 }
 
-fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
-    let Told { tally, facts, health, ended, left_out, missing } = told;
+fn print_summary(context: &Context, summary: &PassSummary<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
+    let PassSummary { tally, facts, health, ended, left_out, missing } = summary;
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
     for (why, waits) in &facts.waiting {
         *waiting.entry(why.name()).or_default() += waits.jobs;
@@ -384,7 +387,7 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
     }
 }
 
-/// Why the exit code is not 0, and which command shows more.
+/// Prints why the exit code is not 0, and which command shows more.
 fn tell_exit(context: &Context, health: &Health) -> std::io::Result<()> {
     if health.exit_code() != 0 {
         context.print_line(&format!("exit code {}:", health.exit_code()))?;
@@ -392,7 +395,7 @@ fn tell_exit(context: &Context, health: &Health) -> std::io::Result<()> {
     health.exit_reasons().try_for_each(|reason| context.print_line(&format!("  {}", format_reason(reason))))
 }
 
-/// A reason for people, on one line.
+/// Formats a reason for people, on one line.
 pub fn format_reason(reason: &Reason) -> String {
     match &reason.suggested_command {
         Some(look) => format!("{} ({look})", reason.words),
@@ -400,7 +403,7 @@ pub fn format_reason(reason: &Reason) -> String {
     }
 }
 
-/// A reason as `--json` has it.
+/// Formats a reason for `--json`.
 pub fn reason_object(reason: &Reason) -> Value {
     json!({ "kind": reason.kind, "level": reason.level, "words": reason.words, "command": reason.suggested_command })
 }

@@ -1,4 +1,4 @@
-//! `scribed pause` and `scribed resume`.
+//! `scribed pause` and `scribed resume`: stop new uploads and submissions, and end that.
 
 use crate::cli::args::{PauseArgs, ResumeArgs};
 use crate::cli::runtime::entry::Context;
@@ -12,32 +12,32 @@ use crate::wire::timestamps;
 use serde_json::{Value, json};
 use std::io;
 
-/// Nothing new is uploaded or submitted from now on. Holds over restarts.
+/// Stops new uploads and submissions, for all sources or for one. A pause outlasts restarts.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn pause(context: &Context, args: &PauseArgs) -> Result<u8, CommandError> {
     let millis = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-    let request = ControlRequest::Pause { whose: whose(args.source.as_deref()), millis };
-    tell(context, &ordered(context, request).await?)
+    let request = ControlRequest::Pause { whose: scope(args.source.as_deref()), millis };
+    tell(context, &send(context, request).await?)
 }
 
-/// Everything, or a source, goes on.
+/// Ends the pause of all sources, or of one.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, CommandError> {
-    let request = ControlRequest::Resume { whose: whose(args.source.as_deref()) };
-    tell(context, &ordered(context, request).await?)
+    let request = ControlRequest::Resume { whose: scope(args.source.as_deref()) };
+    tell(context, &send(context, request).await?)
 }
 
-fn whose(source: Option<&str>) -> PauseScope {
+fn scope(source: Option<&str>) -> PauseScope {
     source.map_or(PauseScope::All, |source| PauseScope::Source(SourceName::new(source)))
 }
 
-async fn ordered(context: &Context, request: ControlRequest) -> Result<Pauses, CommandError> {
-    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
-    let ControlAnswer::Paused(pauses) = way.request(request).await? else { return Err(protocol_mismatch()) };
+async fn send(context: &Context, request: ControlRequest) -> Result<Pauses, CommandError> {
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let ControlAnswer::Paused(pauses) = queue.request(request).await? else { return Err(protocol_mismatch()) };
     Ok(pauses)
 }
 
@@ -51,19 +51,19 @@ fn tell(context: &Context, pauses: &Pauses) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// As in `--json`: whether everything rests, and every order.
+/// Formats pauses for `--json`: whether everything is paused, and every pause.
 pub fn pauses_json(pauses: &Pauses) -> Value {
     let now = SystemClock.now();
-    let order = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
-    let all = pauses.all(now).map(|pause| order(None, pause));
-    let each = pauses.active_sources(now).map(|(source, pause)| order(Some(source), pause));
-    json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(each).collect::<Vec<_>>() })
+    let pause_json = |source: Option<&SourceName>, pause: Pause| json!({ "source": source, "since": timestamps::format(pause.since), "until": pause.until.map(timestamps::format) });
+    let all = pauses.all(now).map(|pause| pause_json(None, pause));
+    let of_sources = pauses.active_sources(now).map(|(source, pause)| pause_json(Some(source), pause));
+    json!({ "paused": all.is_some(), "pauses": all.into_iter().chain(of_sources).collect::<Vec<_>>() })
 }
 
-/// What rests, and until when; nothing where nothing does.
+/// Prints what is paused, and until when. Prints nothing if nothing is paused.
 ///
 /// # Errors
-/// Those of the output.
+/// Errors of stdout.
 pub fn print_pauses(context: &Context, pauses: &Pauses) -> io::Result<()> {
     let now = SystemClock.now();
     if let Some(pause) = pauses.all(now) {

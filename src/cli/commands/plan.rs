@@ -1,4 +1,5 @@
-//! `scribed plan`: what `once` would do. Submits nothing, and changes nothing but what it keeps of lengths.
+//! `scribed plan`: shows what `scribed once` would do. It submits nothing, and changes nothing except the lengths of
+//! recordings that it keeps.
 
 use crate::blocking::blocking;
 use crate::cli::args::PlanArgs;
@@ -24,7 +25,7 @@ use crate::domain::stage::StageKind;
 use crate::domain::token::PurchaseKey;
 use crate::store::snapshot::SnapshotFolder;
 
-/// Looks at every source, asks the queue about each file, and says what would happen.
+/// Scans every source, asks the queue about each file, and prints what a pass would do.
 ///
 /// # Errors
 /// See [`CommandError`].
@@ -36,7 +37,7 @@ pub async fn run(context: &Context, args: &PlanArgs) -> Result<u8, CommandError>
     let stop = shutdown_token()?;
     tokio::select! {
         biased;
-        // What the plan has made is removed with it.
+        // Dropping the plan removes its temporary files.
         () = stop.cancelled() => {
             context.print_line("the plan was stopped before it was complete; nothing was changed, and the next plan \
                          reuses what this one measured")?;
@@ -72,7 +73,8 @@ async fn plan(context: &Context, args: &PlanArgs, config: &Config) -> Result<u8,
     tell(context, &sum)
 }
 
-/// As the queue has it. Where there is none, nothing is used; and where no daemon runs, nothing is of the next run.
+/// Returns the use of each budget. A budget that the queue does not report is unused: there is no queue yet, or it is
+/// the budget of a run and no daemon runs.
 fn budget(limits: Vec<BudgetLimit>, status: Option<&QueueStatus>) -> Vec<BudgetUse> {
     let known = |limit: &BudgetLimit| {
         let all = status.map(|status| status.budget.as_slice()).unwrap_or_default();
@@ -91,65 +93,66 @@ fn tell(context: &Context, sum: &PlanReport) -> Result<u8, CommandError> {
     Ok(if sum.is_whole() { 0 } else { UNFINISHED })
 }
 
-/// What is known of files already.
+/// What the queue knows of files.
 pub enum KnownFiles {
-    /// Nothing: there is no queue yet, and a plan makes none.
+    /// There is no queue yet, and a plan does not create one.
     None,
-    /// What the daemon says.
+    /// The daemon is asked.
     Daemon(QueueAccess),
-    /// What a copy says, which is removed with it: opening the queue itself would write to it.
+    /// A copy of the queue is asked. It is removed when this is dropped. Opening the queue itself would write to it.
     Copy(QueueAccess, #[expect(dead_code, reason = "held: dropped, it removes the copy")] SnapshotFolder),
 }
 
 impl KnownFiles {
-    /// Through the daemon where one listens; else by a copy.
+    /// Uses the daemon if one listens, else a copy of the queue.
     ///
     /// # Errors
     /// See [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
         Ok(match daemon_or(config, async || daemon::snapshot_handler(config)).await? {
-            QueueHolder::Daemon(caller) => Self::Daemon(QueueAccess::Daemon(caller)),
+            QueueHolder::Daemon(client) => Self::Daemon(QueueAccess::Daemon(client)),
             QueueHolder::Here(None) => Self::None,
-            QueueHolder::Here(Some((handler, room))) => Self::Copy(QueueAccess::Here(Box::new(handler)), room),
+            QueueHolder::Here(Some((handler, folder))) => Self::Copy(QueueAccess::Here(Box::new(handler)), folder),
         })
     }
 
-    fn way(&self) -> Option<&QueueAccess> {
+    fn queue(&self) -> Option<&QueueAccess> {
         match self {
             Self::None => None,
-            Self::Daemon(way) | Self::Copy(way, _) => Some(way),
+            Self::Daemon(queue) | Self::Copy(queue, _) => Some(queue),
         }
     }
 
-    /// How it stands; `None` where there is no queue.
+    /// Returns the status of the queue; `None` if there is no queue.
     async fn status(&self) -> Result<Option<QueueStatus>, CommandError> {
-        let Some(way) = self.way() else { return Ok(None) };
-        match way.request(ControlRequest::Status).await? {
+        let Some(queue) = self.queue() else { return Ok(None) };
+        match queue.request(ControlRequest::Status).await? {
             ControlAnswer::Status(status) => Ok(Some(*status)),
             _ => Err(protocol_mismatch()),
         }
     }
 
-    /// What is known of these files, of these sizes.
+    /// Returns what the queue knows of the files `keys`, whose sizes are `sizes`, in the same order.
     ///
     /// # Errors
     /// See [`CommandError`].
     pub async fn look_up(&self, keys: Vec<JobKey>, sizes: Vec<u64>) -> Result<Vec<KnownName>, CommandError> {
-        let Some(way) = self.way() else { return Ok(vec![KnownName::default(); keys.len()]) };
-        match way.request(ControlRequest::LookUp { keys, sizes }).await? {
+        let Some(queue) = self.queue() else { return Ok(vec![KnownName::default(); keys.len()]) };
+        match queue.request(ControlRequest::LookUp { keys, sizes }).await? {
             ControlAnswer::LookedUp(known) => Ok(known),
             _ => Err(protocol_mismatch()),
         }
     }
 
-    /// The jobs on their way that a row of a manifest, or a command, ordered: those of a page, and where the next begins.
+    /// Returns a page of the jobs that have not ended and were ordered by a row of a manifest or by `scribed add` with
+    /// an address, and where the next page begins.
     ///
     /// # Errors
     /// See [`CommandError`].
     pub async fn ordered_jobs(&self, after: Option<JobId>) -> Result<JobPage, CommandError> {
-        let Some(way) = self.way() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
+        let Some(queue) = self.queue() else { return Ok(JobPage { jobs: Vec::new(), next: None }) };
         let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-        match way
+        match queue
             .request(ControlRequest::Jobs(Selection { stages, after, ordered: true, ..Selection::default() }))
             .await?
         {
@@ -158,13 +161,13 @@ impl KnownFiles {
         }
     }
 
-    /// Whether these were bought already.
+    /// Returns for each purchase key whether it was bought already.
     ///
     /// # Errors
     /// See [`CommandError`].
     pub async fn bought(&self, orders: Vec<PurchaseKey>) -> Result<Vec<bool>, CommandError> {
-        let Some(way) = self.way().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
-        match way.request(ControlRequest::Bought { orders }).await? {
+        let Some(queue) = self.queue().filter(|_| !orders.is_empty()) else { return Ok(vec![false; orders.len()]) };
+        match queue.request(ControlRequest::Bought { orders }).await? {
             ControlAnswer::Bought(bought) => Ok(bought),
             _ => Err(protocol_mismatch()),
         }

@@ -1,4 +1,4 @@
-//! `scribed reconcile`: the queue against the services' lists, both ways.
+//! `scribed reconcile`: compares the queue with the services' lists, in both directions.
 
 use crate::cli::args::ReconcileArgs;
 use crate::cli::runtime::entry::Context;
@@ -17,38 +17,39 @@ use crate::wire::timestamps;
 use serde_json::{Value, json};
 use std::io;
 
-/// Items asked for at a time.
-const PAGE: u32 = 100;
+/// The number of items per page of a list.
+const PAGE_SIZE: u32 = 100;
 
-/// A list that shifts more than pages overlap is begun again, so many times.
-const RESTARTS: u32 = 5;
+/// How often a list is read from the beginning, if it shifts by more than the pages overlap.
+const MAX_READS: u32 = 5;
 
-/// Lists first, then the queue: what is bought meanwhile is on neither side's account.
+/// Compares each service's list with the queue. The list is read before the queue, so that a purchase that is made
+/// meanwhile does not count as a difference.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &ReconcileArgs) -> Result<u8, CommandError> {
     let config = context.config()?;
-    let visit = ServiceSession::connect(&config, args.service.as_deref()).await?;
-    let compared = all(context, args, &config, &visit).await;
-    visit.close().await?;
+    let session = ServiceSession::connect(&config, args.service.as_deref()).await?;
+    let compared = compare_all(context, args, &config, &session).await;
+    session.close().await?;
     Ok(if compared? { 0 } else { UNFINISHED })
 }
 
-async fn all(
+async fn compare_all(
     context: &Context,
     args: &ReconcileArgs,
     config: &Config,
-    visit: &ServiceSession,
+    session: &ServiceSession,
 ) -> Result<bool, CommandError> {
-    let way = visit.queue_access(config).await?;
+    let queue = session.queue_access(config).await?;
     let mut agree = true;
-    for client in &visit.clients {
+    for client in &session.clients {
         if args.trust {
-            trust(context, &way, &client.identity().service).await?;
+            trust(context, &queue, &client.identity().service).await?;
             continue;
         }
-        let report = report(config, &**client, &way).await?;
+        let report = report(config, &**client, &queue).await?;
         let deleted = match args.delete_doubles {
             true => delete(&**client, &report.doubles).await?,
             false => Vec::new(),
@@ -59,9 +60,9 @@ async fn all(
     Ok(agree)
 }
 
-/// A person's word takes the place of the list.
-async fn trust(context: &Context, way: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
-    let ControlAnswer::Trusted = way.request(ControlRequest::Trust { service: service.clone() }).await? else {
+/// Records a person's confirmation that the queue knows every purchase, for a service whose list cannot be read.
+async fn trust(context: &Context, queue: &QueueAccess, service: &ServiceName) -> Result<(), CommandError> {
+    let ControlAnswer::Trusted = queue.request(ControlRequest::Trust { service: service.clone() }).await? else {
         return Err(protocol_mismatch());
     };
     context.print_json(&json!({ "service": service, "trusted": true }))?;
@@ -71,8 +72,8 @@ async fn trust(context: &Context, way: &QueueAccess, service: &ServiceName) -> R
     Ok(())
 }
 
-async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Result<Report, CommandError> {
-    for _ in 0..RESTARTS {
+async fn report(config: &Config, client: &dyn Client, queue: &QueueAccess) -> Result<Report, CommandError> {
+    for _ in 0..MAX_READS {
         let service = client.identity().service.clone();
         let terms = config.services[&service].terms();
         let mut comparison = Comparison::new(service, SystemClock.now(), terms.lag, terms.retention);
@@ -81,7 +82,7 @@ async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Resu
         }
         let mut selection = Selection::default();
         loop {
-            let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+            let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
                 return Err(protocol_mismatch());
             };
             page.jobs.iter().for_each(|job| comparison.job(job));
@@ -98,9 +99,9 @@ async fn report(config: &Config, client: &dyn Client, way: &QueueAccess) -> Resu
     ))
 }
 
-/// False where something may have slipped past.
+/// Reads the whole list. Returns `false` if items may have been missed because the list shifted.
 async fn read_list(client: &dyn Client, comparison: &mut Comparison) -> Result<bool, CommandError> {
-    let mut pages = PageCursor::new(PAGE);
+    let mut pages = PageCursor::new(PAGE_SIZE);
     loop {
         let page = client.list(&pages.query(&ListQuery::default())).await;
         let page =
@@ -115,7 +116,7 @@ async fn read_list(client: &dyn Client, comparison: &mut Comparison) -> Result<b
     }
 }
 
-/// What became of each double that may go, in words.
+/// Deletes the newer transcriptions of each double that no job uses. Returns what became of each one.
 async fn delete(client: &dyn Client, doubles: &[Double]) -> Result<Vec<(TranscriptionId, &'static str)>, CommandError> {
     let mut deleted = Vec::new();
     for (id, may_go) in doubles.iter().flat_map(|double| &double.others) {
@@ -140,7 +141,7 @@ fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)])
         "service {service}: its list has {ours} transcriptions of scribed ({known} in the queue, {earlier} of \
          earlier purchases), and {without_token} others"
     ))?;
-    strays(context, report)?;
+    print_strays(context, report)?;
     if !report.missing.is_empty() {
         context.print_line(&format!("in the queue, but not in the list: {}", report.missing.len()))?;
         for missing in &report.missing {
@@ -164,7 +165,7 @@ fn tell(context: &Context, report: &Report, deleted: &[(TranscriptionId, &str)])
     }
 }
 
-fn strays(context: &Context, report: &Report) -> io::Result<()> {
+fn print_strays(context: &Context, report: &Report) -> io::Result<()> {
     if report.strays.is_empty() {
         return Ok(());
     }
@@ -188,11 +189,11 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
 }
 
 fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {
-    let whose = |whose: &ComparedJob| json!({ "job": whose.job, "path": whose.path });
+    let job_json = |job: &ComparedJob| json!({ "job": job.job, "path": job.path });
     let strays = report.strays.iter().map(|stray| {
         json!({
             "transcription_id": stray.id, "created": stray.created.map(timestamps::format), "content": stray.content,
-            "file": stray.job.as_ref().map(whose), "is_own": stray.is_own,
+            "file": stray.job.as_ref().map(job_json), "is_own": stray.is_own,
         })
     });
     let missing = report.missing.iter().map(|missing| {

@@ -1,4 +1,4 @@
-//! `scribed reload`: has the daemon and `scribed serve` read the configuration again. What they do then is in
+//! `scribed reload`: makes the daemon and `scribed serve` read the configuration again. What they then do is in
 //! `cli/runtime/reload_signal.rs` and `cli/runtime/serve_reload.rs`.
 
 use crate::cli::runtime::entry::{Context, tell};
@@ -11,15 +11,15 @@ use crate::control::transport::protocol::{ControlAnswer, ControlRequest};
 use crate::domain::escape;
 use serde_json::json;
 
-/// Has `scribed serve` and the daemon take up the file as it is now. What goes wrong with one of them does not keep
-/// the other one from it.
+/// Makes `scribed serve` and the daemon apply the current file. If one of them fails, the other one still applies it.
 ///
 /// # Errors
-/// [`CommandError::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
-/// goes on with the old one then.
+/// [`CommandError::Config`] or [`CommandError::Report`] if the file is wrong or changes what cannot change: the daemon
+/// keeps the previous configuration. [`CommandError::Usage`] if neither the daemon nor `scribed serve` runs with this
+/// file.
 pub async fn run(context: &Context) -> Result<u8, CommandError> {
-    let served = ask_served(context).await;
-    let daemon = ask_daemon(context, !matches!(served, Ok(None))).await;
+    let served = reload_serve(context).await;
+    let daemon = reload_daemon(context, !matches!(served, Ok(None))).await;
     match (served, daemon) {
         (Ok(_), daemon) => daemon,
         (Err(failure), Ok(_)) => Err(failure),
@@ -30,10 +30,10 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     }
 }
 
-/// `is_served`: `scribed serve` works by this file, so that there need be no daemon.
-async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandError> {
+/// Makes the daemon reload. `is_served` says that `scribed serve` uses this file: then there need not be a daemon.
+async fn reload_daemon(context: &Context, is_served: bool) -> Result<u8, CommandError> {
     let config = match (context.config_without_secrets(), is_served) {
-        // A file of [serve] alone: no daemon works by it.
+        // The file has only [serve]: no daemon uses it.
         (Err(failure), true) => return is_without_sources(&context.common.config).then_some(0).ok_or(failure),
         (Err(failure), false) => {
             let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
@@ -52,17 +52,17 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
              `[state] store`, stop and start the daemon"
         ))
     };
-    let caller = match (DaemonClient::find(&config.state)?, is_served) {
+    let client = match (DaemonClient::find(&config.state)?, is_served) {
         (None, true) => return Ok(0),
-        (caller, _) => caller.ok_or_else(none)?,
+        (client, _) => client.ok_or_else(none)?,
     };
-    let queue = QueueAccess::Daemon(caller);
-    // What is wrong with the file, as its own report.
-    let told = |failure| match failure {
+    let queue = QueueAccess::Daemon(client);
+    // The daemon refuses a wrong file with a report of several lines.
+    let as_report = |failure| match failure {
         CommandError::Usage(report) => CommandError::Report(report),
         other => other,
     };
-    let ControlAnswer::Reloaded(words) = queue.request(ControlRequest::Reload).await.map_err(told)? else {
+    let ControlAnswer::Reloaded(words) = queue.request(ControlRequest::Reload).await.map_err(as_report)? else {
         return Err(protocol_mismatch());
     };
     context.print_json(&json!({ "reloaded": true, "words": words }))?;
@@ -70,8 +70,8 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, CommandErr
     Ok(0)
 }
 
-/// Has `scribed serve` take up its keys and certificate, where it runs by this file.
-async fn ask_served(context: &Context) -> Result<Option<()>, CommandError> {
+/// Makes `scribed serve` read its keys and certificate again. Returns `None` if it does not run with this file.
+async fn reload_serve(context: &Context) -> Result<Option<()>, CommandError> {
     let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Ok(None) };
     let Some(serve_reload::ReloadAnswer { done, words }) = serve_reload::request_reload(&serve.data).await? else {
         return Ok(None);

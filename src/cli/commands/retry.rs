@@ -1,4 +1,4 @@
-//! `scribed retry`: jobs that failed, were cancelled or wait go on now.
+//! `scribed retry`: continues jobs that failed, were cancelled or wait.
 
 use crate::cli::args::RetryArgs;
 use crate::cli::commands::pause::print_pauses;
@@ -15,31 +15,31 @@ use crate::domain::stage::StageKind;
 use std::io;
 use std::path::Path;
 
-/// Each of those that were named, or all that have failed, or that are done.
+/// Continues the jobs in `args`, or all jobs that failed, or all written jobs.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others go on.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &RetryArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;
     let (pay_again, fresh) = (args.pay_again, args.fresh);
     let request = |job| ControlRequest::Retry { job, pay_again, fresh };
-    let way = QueueAccess::find(&config).await?;
+    let queue = QueueAccess::find(&config).await?;
     let mut work = Work { context, sum: Sum::default() };
     if args.failed || args.written {
-        for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
+        for_each_selected(&queue, selection, request, |selector, answer| work.count(selector, answer)).await?;
     } else {
         for typed in &args.jobs {
-            let put = way.try_request(request(parse_job_selector(typed)?)).await?;
-            work.count(typed, put)?;
+            let answer = queue.try_request(request(parse_job_selector(typed)?)).await?;
+            work.count(typed, answer)?;
         }
     }
-    work.sum.tell(context)?;
-    let ControlAnswer::Status(status) = way.request(ControlRequest::Status).await? else {
+    work.sum.print(context)?;
+    let ControlAnswer::Status(status) = queue.request(ControlRequest::Status).await? else {
         return Err(protocol_mismatch());
     };
     print_pauses(context, &status.pauses)?;
-    Ok(work.sum.each.exit_code())
+    Ok(work.sum.batch.exit_code())
 }
 
 fn selection(config: &Config, args: &RetryArgs) -> Result<Selection, CommandError> {
@@ -54,54 +54,54 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn count(&mut self, asked: &Path, put: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
-        match put {
+    fn count(&mut self, selector: &Path, answer: Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError> {
+        match answer {
             Ok(ControlAnswer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),
             Ok(_) => Err(protocol_mismatch()),
-            Err(refusal) => self.sum.each.record_refusal(self.context, asked, refusal),
+            Err(refusal) => self.sum.batch.record_refusal(self.context, selector, refusal),
         }
     }
 }
 
-/// What came of it, and what it costs.
+/// Counts of jobs by result and by what the retry costs.
 #[derive(Default)]
 struct Sum {
-    each: BatchResult,
-    another: u64,
-    if_changed: u64,
-    perhaps_twice: u64,
+    batch: BatchResult,
+    buys_another: u64,
+    buys_if_changed: u64,
+    maybe_paid_twice: u64,
 }
 
 impl Sum {
     fn add(&mut self, context: &Context, retried: &Retried) -> io::Result<()> {
-        self.each.done += 1;
+        self.batch.done += 1;
         match retried.cost {
             RetryCost::Nothing => {}
-            RetryCost::Another => self.another += 1,
-            RetryCost::IfChanged => self.if_changed += 1,
-            RetryCost::PerhapsTwice => self.perhaps_twice += 1,
+            RetryCost::Another => self.buys_another += 1,
+            RetryCost::IfChanged => self.buys_if_changed += 1,
+            RetryCost::PerhapsTwice => self.maybe_paid_twice += 1,
         }
         let mut object = row(&retried.job);
         object["cost"] = serde_json::to_value(retried.cost)?;
         context.print_json(&object)
     }
 
-    fn tell(&self, context: &Context) -> io::Result<()> {
-        let BatchResult { done, declined, unknown } = self.each;
+    fn print(&self, context: &Context) -> io::Result<()> {
+        let BatchResult { done, declined, unknown } = self.batch;
         let jobs = if done == 1 { "1 job continues".to_owned() } else { format!("{done} jobs continue") };
         context.print_line(&jobs)?;
-        if self.another > 0 {
+        if self.buys_another > 0 {
             let why = "their transcriptions ended in an error, or you requested another one";
-            context.print_line(&format!("  {} of them buy another transcription: {why}", self.another))?;
+            context.print_line(&format!("  {} of them buy another transcription: {why}", self.buys_another))?;
         }
-        if self.if_changed > 0 {
+        if self.buys_if_changed > 0 {
             let words = "buy another transcription, unless the same request was already bought";
-            context.print_line(&format!("  {} of them {words}", self.if_changed))?;
+            context.print_line(&format!("  {} of them {words}", self.buys_if_changed))?;
         }
-        if self.perhaps_twice > 0 {
+        if self.maybe_paid_twice > 0 {
             context.print_line(&format!(
                 "  {} of them may be paid for twice: the earlier purchase may still succeed",
-                self.perhaps_twice
+                self.maybe_paid_twice
             ))?;
         }
         if declined + unknown > 0 {

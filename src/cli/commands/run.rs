@@ -23,21 +23,21 @@ use serde_json::json;
 use std::io;
 use tokio_util::sync::CancellationToken;
 
-/// Works until told to stop.
+/// Runs the daemon until a signal stops it.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> {
     let config = context.config_to_run()?;
     let stop = shutdown_token()?;
-    let house = open_daemon(&config, args.rebuild).await?;
+    let daemon = open_daemon(&config, args.rebuild).await?;
     LastPass::forget(&config.state);
     let worked = match ListeningSocket::at(&config.state) {
-        Ok(listening) => work(context, &config, &house, listening, &stop).await,
-        Err(error) => Err(deaf(&config, &error)),
+        Ok(listening) => work(context, &config, &daemon, listening, &stop).await,
+        Err(error) => Err(no_socket_error(&config, &error)),
     };
-    house.keep_lists();
-    let closed = house.close().await;
+    daemon.keep_lists();
+    let closed = daemon.close().await;
     worked?;
     closed?;
     tracing::info!(state = %config.state.display(), "stopped; all jobs continue at the next start");
@@ -47,53 +47,58 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<u8, CommandError> 
 async fn work(
     context: &Context,
     config: &Config,
-    house: &Daemon,
+    daemon: &Daemon,
     listening: ListeningSocket,
     stop: &CancellationToken,
 ) -> Result<(), CommandError> {
-    let (reloads, orders) = ReloadRequests::listen()?;
-    let latest = LatestHandler::new(house.handler(std::process::id(), Some(orders.clone())));
+    let (reloads, reload_orders) = ReloadRequests::listen()?;
+    let latest = LatestHandler::new(daemon.handler(std::process::id(), Some(reload_orders.clone())));
     let socket = listening.path().to_owned();
-    say_what_runs(config, house);
-    say_pauses(&house.store.pauses().await?);
+    log_start(config, daemon);
+    log_pauses(&daemon.store.pauses().await?);
     context.print_json(&json!({"pid": std::process::id(), "socket": socket}))?;
     let supervisor = Supervisor::from_environment();
-    // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
+    // The engine and the command server are separate tasks, so that a folder that blocks the thread of one does not
+    // block the other.
     let engine = {
-        let (engines, stop) = (house.engines.clone(), stop.clone());
-        tokio::spawn(async move { ends(&stop, engines.run(Until::Stopped, &stop)).await })
+        let (engines, stop) = (daemon.engines.clone(), stop.clone());
+        tokio::spawn(async move { stop_at_end(&stop, engines.run(Until::Stopped, &stop)).await })
     };
     let control = {
         let (stop, latest) = (stop.clone(), latest.clone());
         tokio::spawn(async move { serve(listening, latest, &stop).await })
     };
-    let watch = ends(stop, house.watch(stop));
-    let stands = ends(stop, house.wait_until_replaced(stop));
-    let told = async {
+    let watch = stop_at_end(stop, daemon.watch(stop));
+    let replaced = stop_at_end(stop, daemon.wait_until_replaced(stop));
+    let announcements = async {
         supervisor.ready();
         stop.cancelled().await;
         supervisor.stopping();
         tracing::info!(state = %config.state.display(), "stopping: short tasks end, interrupted uploads are sent again after the next start");
     };
-    let lives = supervisor.watch_over(house, stop);
-    let reloads = reloads.carry_out(context, house, || replace_handler(&latest, house, &orders), &supervisor, stop);
-    let (engine, watch, stands, (), (), (), ()) =
-        tokio::join!(joined(engine), watch, stands, joined(control), lives, told, reloads);
-    stands?;
+    let watchdog = supervisor.watch_over(daemon, stop);
+    let reloads =
+        reloads.carry_out(context, daemon, || replace_handler(&latest, daemon, &reload_orders), &supervisor, stop);
+    let (engine, watch, replaced, (), (), (), ()) =
+        tokio::join!(joined(engine), watch, replaced, joined(control), watchdog, announcements, reloads);
+    replaced?;
     engine?;
     watch?;
     Ok(())
 }
 
-/// Whatever ends this part of the daemon ends the others.
-async fn ends<T>(stop: &CancellationToken, part: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+/// Runs one part of the daemon, and stops all parts when it ends, whatever the reason.
+async fn stop_at_end<T>(
+    stop: &CancellationToken,
+    part: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let ended = part.await;
     stop.cancel();
     ended
 }
 
-fn say_what_runs(config: &Config, house: &Daemon) {
-    let clients = house.setup().clients();
+fn log_start(config: &Config, daemon: &Daemon) {
+    let clients = daemon.setup().clients();
     let services: Vec<&str> = clients.iter().map(|client| client.identity().origin.as_str()).collect();
     let services = services.join(", ");
     tracing::info!(
@@ -106,7 +111,7 @@ fn say_what_runs(config: &Config, house: &Daemon) {
     }
 }
 
-fn say_pauses(pauses: &Pauses) {
+fn log_pauses(pauses: &Pauses) {
     let now = SystemClock.now();
     if pauses.all(now).is_some() {
         tracing::warn!("the queue is paused: scribed uploads and submits nothing new until `scribed resume`");
@@ -116,7 +121,7 @@ fn say_pauses(pauses: &Pauses) {
     }
 }
 
-fn deaf(config: &Config, error: &io::Error) -> CommandError {
+fn no_socket_error(config: &Config, error: &io::Error) -> CommandError {
     let state = config.state.display();
     let words = match error.kind() {
         io::ErrorKind::AddrInUse => "another file or program uses this path; find out which, and remove it".to_owned(),

@@ -1,4 +1,4 @@
-//! `scribed schema`, `completions` and `man`: what this program says of itself to other programs.
+//! `scribed schema`, `completions` and `man`: descriptions of this program for other programs.
 
 use crate::cli::args::{Arguments, CompletionsArgs, ManArgs};
 use crate::cli::render::terminal;
@@ -7,31 +7,31 @@ use crate::config::load::schema::schema;
 use crate::permission_errors::at;
 use clap::CommandFactory;
 
-/// The JSON Schema of `jobs.toml`.
+/// Prints the JSON Schema of `jobs.toml`.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn config_schema() -> Result<u8, CommandError> {
     terminal::print_json(&schema(), true)?;
     Ok(0)
 }
 
-/// What a shell needs to complete command lines.
+/// Prints the completions for a shell.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn completions(args: &CompletionsArgs) -> Result<u8, CommandError> {
-    // Into memory: a reader that leaves early is no bug.
+    // The text is generated in memory, since the generator panics if stdout is closed early.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "scribed", &mut text);
     terminal::write_raw(&text)?;
     Ok(0)
 }
 
-/// The manual page, or one for each command into a folder.
+/// Prints the manual page, or writes one page for each command into a folder.
 ///
 /// # Errors
-/// Of stdout or the folder.
+/// Errors of stdout or of the folder.
 pub fn man(args: &ManArgs) -> Result<u8, CommandError> {
     match &args.to {
         Some(folder) => {

@@ -1,4 +1,4 @@
-//! `scribed serve`: the transcription service itself, for others on the site.
+//! `scribed serve`: runs the embedded transcription service for other machines.
 
 use crate::cli::args::{ImportLiveArgs, ServeArgs, ServeCommand};
 use crate::cli::runtime::entry::Context;
@@ -22,20 +22,20 @@ use std::fs::File;
 use std::io::BufReader;
 use std::sync::Arc;
 
-/// Serves until a signal comes, or carries out an order.
+/// Runs the service until a signal stops it, or carries out a subcommand.
 ///
 /// # Errors
 /// See [`CommandError`].
 pub async fn run(context: &Context, args: &ServeArgs) -> Result<u8, CommandError> {
-    let meant = load_to_serve(&context.common.config)?;
-    // Before anything is made below it: a key of its own is.
-    if let Some(words) = root_refusal(&meant.data, &typed_command()) {
+    let serve_config = load_to_serve(&context.common.config)?;
+    // This check comes before anything is created in the data directory: `keys` may create a key there.
+    if let Some(words) = root_refusal(&serve_config.data, &typed_command()) {
         return Err(CommandError::Store(StoreError::Unwritable(words)));
     }
-    let keys = keys(&meant)?;
+    let keys = keys(&serve_config)?;
     match &args.order {
-        None => serve(context, &meant, keys).await,
-        Some(ServeCommand::ImportLive(order)) => import_live(context, &meant, &keys, order),
+        None => serve(context, &serve_config, keys).await,
+        Some(ServeCommand::ImportLive(order)) => import_live(context, &serve_config, &keys, order),
     }
 }
 
@@ -72,8 +72,8 @@ async fn serve(context: &Context, serve: &model::ServeConfig, keys: Vec<ApiKey>)
     Ok(0)
 }
 
-/// A key by its name, or by its place in the configuration.
-fn place_of(keys: &[ApiKey], written: &str) -> Result<usize, CommandError> {
+/// Finds a key by its name or by its position in `keys` of the configuration, from 1. Returns its index.
+fn key_index(keys: &[ApiKey], written: &str) -> Result<usize, CommandError> {
     let number = written.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let place = keys.iter().position(|key| key.name() == Some(written));
     place.or(number.filter(|place| *place < keys.len())).ok_or_else(|| {
@@ -89,9 +89,9 @@ fn import_live(
     keys: &[ApiKey],
     order: &ImportLiveArgs,
 ) -> Result<u8, CommandError> {
-    let place = place_of(keys, &order.key)?;
-    // Beside a service that runs, which keeps who owns what.
-    let owner = Owners::open(&serve.data)?.preview_assign(keys, &serve.keys.names).owners[place];
+    let index = key_index(keys, &order.key)?;
+    // Only a preview: a service that runs beside this command writes the owners.
+    let owner = Owners::open(&serve.data)?.preview_assign(keys, &serve.keys.names).owners[index];
     let named =
         |error| CommandError::Usage(format!("{}: {}", order.file.display(), describe_error(&error, &order.file)));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);

@@ -1,4 +1,4 @@
-//! `scribed show`: one job.
+//! `scribed show`: shows one job.
 
 use crate::cli::args::ShowArgs;
 use crate::cli::render::job_json::row;
@@ -18,26 +18,26 @@ use crate::store::contract::HistoryEntry;
 use serde_json::{Value, json};
 use std::io;
 
-/// Where a job is, why, what happens next, and how it came there.
+/// Shows the stage of a job, the reason, what happens next, and its history.
 ///
 /// # Errors
-/// [`CommandError::Usage`] where there is no such job; see [`CommandError`].
+/// [`CommandError::Usage`] if there is no such job; see [`CommandError`].
 pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError> {
-    let way = QueueAccess::find(&context.config_without_secrets()?).await?;
+    let queue = QueueAccess::find(&context.config_without_secrets()?).await?;
     let request = ControlRequest::Show { job: parse_job_selector(&args.job)? };
-    let ControlAnswer::Shown(shown) = way.request(request).await? else { return Err(protocol_mismatch()) };
+    let ControlAnswer::Shown(shown) = queue.request(request).await? else { return Err(protocol_mismatch()) };
     let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
     let next = NextStep::for_job(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.text.clone().into();
     object["facts"] = facts.iter().map(fact).collect();
-    let notes = history.iter().map(|note| {
+    let entries = history.iter().map(|entry| {
         json!({
-            "at": crate::wire::timestamps::format(note.at), "stage": note.stage.name(), "round": note.round,
-            "words": note.words, "transcription_id": note.transcription,
+            "at": crate::wire::timestamps::format(entry.at), "stage": entry.stage.name(), "round": entry.round,
+            "words": entry.words, "transcription_id": entry.transcription,
         })
     });
-    object["history"] = notes.collect();
+    object["history"] = entries.collect();
     object["is_gone"] = is_gone.into();
     object["origin"] = origin.as_ref().map_or(serde_json::Value::Null, |origin| {
         json!({
@@ -47,22 +47,22 @@ pub async fn run(context: &Context, args: &ShowArgs) -> Result<u8, CommandError>
     object["moved_to"] = moved_to
         .as_ref()
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
-    object["charges"] = job.charges.iter().map(charge).collect();
+    object["charges"] = job.charges.iter().map(charge_json).collect();
     context.print_json(&object)?;
     let own = reason(&job);
     tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
     if let Some(unread) = job.unread() {
         context.print_line(&format!("  unread   part of the service's answer, which scribed keeps: {unread}"))?;
     }
-    tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
-    tell_history(context, &history)?;
+    print_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
+    print_history(context, &history)?;
     Ok(0)
 }
 
-/// Where a job is, why, and what happens next, for people.
+/// Prints a job's stage, the reason, what happens next, and the details, for people.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
     context.print_line(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
     context.print_line(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
@@ -71,10 +71,10 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
     print_details(context, job, service)
 }
 
-/// Who transcribes it, what was sent, what it cost, and what was written.
+/// Prints the service and transcription of a job, what its outputs lack, what was sent, what it cost, and its outputs.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
     let service = job.stage.purchase_key().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {
@@ -100,7 +100,7 @@ pub fn print_details(context: &Context, job: &Job, service: Option<&ServiceName>
     Ok(())
 }
 
-fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
+fn print_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
     if let Some(Origin { job, key, .. }) = moved_to {
         context.print_line(&format!(
             "  file     not at this path any more; {}/{}, job {job}, has the same content and uses its \
@@ -134,7 +134,7 @@ fn cost(charge: &Charge) -> String {
     }
 }
 
-fn charge(charge: &Charge) -> Value {
+fn charge_json(charge: &Charge) -> Value {
     let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
     let at = (charge.at != Charge::UNDATED).then(|| crate::wire::timestamps::format(charge.at));
     json!({
@@ -143,14 +143,14 @@ fn charge(charge: &Charge) -> Value {
     })
 }
 
-fn tell_history(context: &Context, history: &[HistoryEntry]) -> io::Result<()> {
+fn print_history(context: &Context, history: &[HistoryEntry]) -> io::Result<()> {
     context.print_line(&format!("history ({})", context.zone().name()))?;
-    for note in history {
-        let words = note.words.as_deref().unwrap_or_default();
+    for entry in history {
+        let words = entry.words.as_deref().unwrap_or_default();
         context.print_line(&format!(
             "  {}  {:<10}  {words}",
-            context.zone().format_without_zone(note.at),
-            note.stage.name()
+            context.zone().format_without_zone(entry.at),
+            entry.stage.name()
         ))?;
     }
     Ok(())

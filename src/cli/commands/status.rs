@@ -1,4 +1,4 @@
-//! `scribed status`: how it stands.
+//! `scribed status`: shows the state of the queue, the services and the daemon.
 
 use crate::cli::args::StatusArgs;
 use crate::cli::commands::once::length;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 
-/// Counts by stage, what waits for what, and how the daemon fares.
+/// Prints the number of jobs by stage, what they wait for, and the state of the daemon.
 ///
 /// # Errors
 /// See [`CommandError`].
@@ -31,8 +31,8 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
         return status_check::run(context, args.max_pass_age).await;
     }
     let config = context.config_without_secrets()?;
-    let way = QueueAccess::find(&config).await?;
-    let ControlAnswer::Status(mut status) = way.request(ControlRequest::Status).await? else {
+    let queue = QueueAccess::find(&config).await?;
+    let ControlAnswer::Status(mut status) = queue.request(ControlRequest::Status).await? else {
         return Err(protocol_mismatch());
     };
     if status.daemon.is_none() {
@@ -41,7 +41,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     }
     tell(context, &status)?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.display_zone, used))?;
-    let waiting = waiting(&way).await?;
+    let waiting = waiting(&queue).await?;
     for (what, count) in &waiting.waiting_for {
         context.print_line(&format!("{count} waiting for: {what}"))?;
         if let Some(reason) = waiting.reasons.get(what) {
@@ -52,19 +52,19 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, CommandErro
     Ok(0)
 }
 
-async fn waiting(way: &QueueAccess) -> Result<Waiting, CommandError> {
-    let (mut all, mut after) = (Waiting::default(), None);
+async fn waiting(queue: &QueueAccess) -> Result<Waiting, CommandError> {
+    let (mut total, mut after) = (Waiting::default(), None);
     loop {
-        let ControlAnswer::Waiting(piece) = way.request(ControlRequest::Waiting { after }).await? else {
+        let ControlAnswer::Waiting(piece) = queue.request(ControlRequest::Waiting { after }).await? else {
             return Err(protocol_mismatch());
         };
         for (what, count) in piece.waiting_for {
-            *all.waiting_for.entry(what).or_default() += count;
+            *total.waiting_for.entry(what).or_default() += count;
         }
-        all.reasons.extend(piece.reasons);
+        total.reasons.extend(piece.reasons);
         after = piece.next;
         if after.is_none() {
-            return Ok(all);
+            return Ok(total);
         }
     }
 }
@@ -132,7 +132,7 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
     status.removed.iter().try_for_each(|removed| context.print_line(&removed.describe()))?;
     for manifest in &status.manifests {
-        context.print_line(&told(manifest))?;
+        context.print_line(&manifest_line(manifest))?;
     }
     status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
     for scan in &status.scans {
@@ -144,15 +144,16 @@ fn tell(context: &Context, status: &QueueStatus) -> io::Result<()> {
     }
 }
 
-fn told(manifest: &ManifestStatus) -> String {
+fn manifest_line(manifest: &ManifestStatus) -> String {
     let ManifestStatus { source, manifest, problem, rows, wrong, repeated, awaited } = manifest;
     match (problem, rows) {
         (Some(problem), _) => format!("{source}, {manifest}: scribed cannot use it: {problem}"),
         (None, None) => format!("{source}, {manifest}: scribed reads it when it has not changed for `settle`"),
         (None, Some(rows)) => {
-            let more = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
-            let more = more.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
-            format!("{source}, {manifest}: {rows} rows{}", more.collect::<String>())
+            let counts = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
+            let counts =
+                counts.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
+            format!("{source}, {manifest}: {rows} rows{}", counts.collect::<String>())
         }
     }
 }
@@ -170,7 +171,7 @@ fn window(windowed: &WindowStatus) -> Value {
     })
 }
 
-/// When a source is scanned, as `--json` has it.
+/// Formats the scan times of a source for `--json`.
 pub fn scan(scan: &ScanStatus) -> Value {
     json!({
         "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(timestamps::format),
@@ -178,10 +179,10 @@ pub fn scan(scan: &ScanStatus) -> Value {
     })
 }
 
-/// What is used of a budget, and what is left: the same line in `status`, `cost` and `plan`.
+/// Prints what is used of a budget, and what is left. `status`, `cost` and `plan` print the same line.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
     let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
     let [used, allowed, spent, reserved, left] =
@@ -205,7 +206,7 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
     ))
 }
 
-/// As `--json` has it.
+/// Formats the use of a budget for `--json`.
 pub fn budget(budget: &BudgetUse) -> Value {
     let seconds = |millis: u64| millis as f64 / 1000.0;
     json!({
@@ -260,18 +261,18 @@ fn tell_service(context: &Context, served: &ServiceStatus) -> io::Result<()> {
     served.trouble.iter().try_for_each(|words| context.print_line(&format!("  {words}")))
 }
 
-/// What is lower than agreed, in words.
+/// Describes the learned limits that are lower than the configured ones; `None` if none is.
 fn lowered(learned_limits: &LearnedLimits) -> Option<String> {
-    let less =
+    let reduced =
         |what: &str, (agreed, found): (usize, usize)| (found < agreed).then(|| format!("{found} of {agreed} {what}"));
     let rate = learned_limits.requests_per_second.filter(|(agreed, found)| found < agreed);
     let rate = rate.map(|(agreed, found)| format!("{found:.1} of {agreed} requests a second"));
-    let all = [
-        less("transcriptions at a time", learned_limits.running),
-        less("uploads at a time", learned_limits.uploads),
+    let limits = [
+        reduced("transcriptions at a time", learned_limits.running),
+        reduced("uploads at a time", learned_limits.uploads),
         rate,
     ];
-    let words: Vec<String> = all.into_iter().flatten().collect();
+    let words: Vec<String> = limits.into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 

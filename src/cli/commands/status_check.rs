@@ -1,4 +1,4 @@
-//! `scribed status --check`: one line for monitoring, as plugins of Nagios, Icinga and Zabbix print it.
+//! `scribed status --check`: prints one line for monitoring, in the format of plugins for Nagios, Icinga and Zabbix.
 
 use crate::cli::commands::once::{format_reason, reason_object};
 use crate::cli::runtime::entry::Context;
@@ -17,54 +17,55 @@ use crate::domain::zone::Zone;
 use serde_json::json;
 use std::time::Duration;
 
-/// The exit code of a plugin that could not look.
+/// The exit code of a plugin that could not make its check.
 pub const UNKNOWN: u8 = 3;
 
-/// Who reads the line has a screen, and some systems cut it off.
+/// The longest reason in bytes: a person reads the line on a screen, and some monitoring systems cut it off.
 const LONGEST_REASON: usize = 240;
 
-/// Looks, and prints the line. The exit code is a plugin's: 0 ok, 1 warning, 2 critical, 3 unknown.
+/// Checks the queue and prints the line. Returns the exit code of a plugin: 0 ok, 1 warning, 2 critical, 3 unknown.
 ///
 /// # Errors
-/// Of stdout only: everything else is a result.
+/// Only errors of stdout: every other failure is a result.
 pub async fn run(context: &Context, max_pass_age: Option<Duration>) -> Result<u8, CommandError> {
-    match look(context, max_pass_age).await {
+    match collect_facts(context, max_pass_age).await {
         Ok(facts) => tell(context, &facts, &assess(&facts)),
         Err(CommandError::Io(error)) => Err(CommandError::Io(error)),
         Err(failure) => tell_failure(context, &failure),
     }
 }
 
-async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<QueueFacts, CommandError> {
+async fn collect_facts(context: &Context, max_pass_age: Option<Duration>) -> Result<QueueFacts, CommandError> {
     let config = context.config_without_secrets()?;
     if let Err(error) = DaemonClient::find(&config.state) {
-        return Err(CommandError::Usage(error.to_string())); // it is not this user's to ask
+        return Err(CommandError::Usage(error.to_string())); // this user may not ask the daemon
     }
-    let way = QueueAccess::find(&config).await?;
-    let ControlAnswer::Health(facts) = way.request(ControlRequest::Health).await? else {
+    let queue = QueueAccess::find(&config).await?;
+    let ControlAnswer::Health(facts) = queue.request(ControlRequest::Health).await? else {
         return Err(protocol_mismatch());
     };
     Ok(with_last_pass(*facts, &config, max_pass_age))
 }
 
-/// Where nobody moves the jobs, the last pass is what is known of the services and of the lists.
+/// Adds what the last pass found of the services and the manifests, if no process works on the jobs now.
 fn with_last_pass(facts: QueueFacts, config: &Config, max_pass_age: Option<Duration>) -> QueueFacts {
     let facts = QueueFacts { is_by_passes: max_pass_age.is_some(), ..facts };
     if facts.process != Process::Nobody {
         return facts;
     }
     let last = LastPass::load(&config.state);
-    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
-    let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
-    let outages =
-        met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
+    let late_pass = max_pass_age.and_then(|longest| late_pass_message(last.as_ref(), longest, SystemClock.now()));
+    let last_outages = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
+    let outages = last_outages
+        .into_iter()
+        .map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
     let away: Vec<SourceName> = facts.away.iter().map(|away| away.source.clone()).collect();
     let manifests = manifest_problems(&last_lists::load_unchanged(config, &away));
     QueueFacts { late_pass, manifests, outages: outages.collect(), ..facts }
 }
 
-/// Why a pass is missed, if so.
-fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
+/// Returns a message if the last pass ended longer than `longest` ago, or if no pass has ended yet.
+fn late_pass_message(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
     match last {
         None => Some("no pass of `scribed once` has ended yet".to_owned()),
         Some(last) if now.duration_since(last.ended) <= longest => None,
@@ -84,7 +85,7 @@ fn tell(context: &Context, facts: &QueueFacts, health: &Health) -> Result<u8, Co
         "failed": facts.failed, "incomplete": facts.incomplete, "waiting": waiting, "process": facts.process,
     });
     context.print_json(&object)?;
-    let reasons: Vec<String> = health.level_reasons().map(|reason| cut(&format_reason(reason))).collect();
+    let reasons: Vec<String> = health.level_reasons().map(|reason| shorten(&format_reason(reason))).collect();
     let words = if reasons.is_empty() { at_rest(facts, waiting) } else { reasons.join("; ") };
     let figures = format!("failed={};;0 incomplete={};0 waiting={waiting}", facts.failed, facts.incomplete);
     context.print_line(&format!("SCRIBED {} - {words} | {figures}", level.name()))?;
@@ -103,14 +104,14 @@ fn at_rest(facts: &QueueFacts, waiting: u64) -> String {
     }
 }
 
-/// A queue that cannot be read is critical; what this command lacks to look at it is unknown.
+/// Prints a failure of the check itself. A queue that cannot be read is critical; every other failure is unknown.
 fn tell_failure(context: &Context, failure: &CommandError) -> Result<u8, CommandError> {
     let (name, exit_code) = match failure {
         CommandError::Store(_) => ("critical", Level::Critical.exit_code()),
         _ => ("unknown", UNKNOWN),
     };
     let words = match failure {
-        // Its report has many lines.
+        // The report of a wrong configuration has many lines; only the first one is used.
         CommandError::Config(problems) => {
             let (file, problem) = (context.common.config.display(), first_line(&problems.to_string()));
             format!("{file}: {}; `scribed check` shows all problems", problem.trim_start_matches("error: "))
@@ -118,7 +119,7 @@ fn tell_failure(context: &Context, failure: &CommandError) -> Result<u8, Command
         other => other.to_string(),
     };
     context.print_json(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;
-    context.print_line(&format!("SCRIBED {} - {}", name.to_uppercase(), cut(&words)))?;
+    context.print_line(&format!("SCRIBED {} - {}", name.to_uppercase(), shorten(&words)))?;
     Ok(exit_code)
 }
 
@@ -126,8 +127,8 @@ fn first_line(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }
 
-/// In a plugin's line figures begin at a bar.
-fn cut(words: &str) -> String {
+/// Shortens a reason, and replaces bars: in the line of a plugin, performance data begins at a bar.
+fn shorten(words: &str) -> String {
     let mut words = words.replace('|', "/");
     if words.len() > LONGEST_REASON {
         words.truncate(words.floor_char_boundary(LONGEST_REASON));

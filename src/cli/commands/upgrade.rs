@@ -1,4 +1,4 @@
-//! `scribed upgrade`: first-version parameters and results into second-version ones.
+//! `scribed upgrade`: converts parameters and results of the interface's first version into the second.
 
 use crate::cli::args::UpgradeArgs;
 use crate::cli::render::terminal;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Prints what becomes of each file; names on stderr what the second version has no place for.
+/// Prints each converted file. Names on stderr the parameters that the second version does not have.
 ///
 /// # Errors
-/// A file that cannot be read, or that is no JSON object.
+/// [`CommandError::Usage`] for a file that cannot be read or is not a JSON object; errors of standard input and stdout.
 pub fn run(context: &Context, args: &UpgradeArgs) -> Result<u8, CommandError> {
     let stdin = [Path::new("-").to_owned()];
     let files = if args.files.is_empty() { &stdin[..] } else { &args.files };
     for path in files {
         let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-        let Upgraded { value, removed } = upgraded(&read(path)?, &name)?;
+        let Upgraded { value, removed } = upgrade(&read(path)?, &name)?;
         if context.common.json {
             context.print_json(&json!({ "file": name, "upgraded": value, "removed": removed }))?;
             continue;
@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     Ok(bytes)
 }
 
-fn upgraded(bytes: &[u8], name: &str) -> Result<Upgraded, CommandError> {
+fn upgrade(bytes: &[u8], name: &str) -> Result<Upgraded, CommandError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|error| CommandError::Usage(format!("{name} is not valid JSON: {error}")))?;
     match &value {

@@ -1,4 +1,4 @@
-//! `scribed verify`: whether the outputs of written jobs are as they were written.
+//! `scribed verify`: compares the outputs of written jobs with what was written.
 
 use crate::cli::args::VerifyArgs;
 use crate::cli::render::progress::Ticker;
@@ -16,64 +16,65 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 
-/// All of them, or some; page by page, so that memory stays the same for a million.
+/// Verifies the outputs of the jobs in `args`, or of all written jobs. The jobs are read in pieces, so that memory use
+/// does not grow with their number.
 ///
 /// # Errors
-/// See [`CommandError`]; what is refused is said, and the others are looked at.
+/// See [`CommandError`]. A refused job is reported, and the command goes on with the others.
 pub async fn run(context: &Context, args: &VerifyArgs) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
     if args.repair && DaemonClient::find(&config.state)?.is_none() {
-        // With the ways to the services: a result may have to be read there once more.
-        let visit = ServiceSession::connect(&context.config()?, None).await?;
-        let ran = match visit.queue_access(&config).await {
-            Ok(way) => verify(context, args, &way).await,
+        // With clients for the services: a result may have to be downloaded again.
+        let session = ServiceSession::connect(&context.config()?, None).await?;
+        let outcome = match session.queue_access(&config).await {
+            Ok(queue) => verify(context, args, &queue).await,
             Err(failure) => Err(failure),
         };
-        visit.close().await?;
-        return ran;
+        session.close().await?;
+        return outcome;
     }
     verify(context, args, &QueueAccess::find(&config).await?).await
 }
 
-async fn verify(context: &Context, args: &VerifyArgs, way: &QueueAccess) -> Result<u8, CommandError> {
+async fn verify(context: &Context, args: &VerifyArgs, queue: &QueueAccess) -> Result<u8, CommandError> {
     let config = context.config_without_secrets()?;
-    way.check_no_renames(&config).await?;
+    queue.check_no_renames(&config).await?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let is_one = !args.jobs.is_empty();
-    let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_one };
-    let mut each = BatchResult::default();
+    let is_selected = !args.jobs.is_empty();
+    let mut progress = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_selected };
+    let mut batch = BatchResult::default();
     let query = VerifyQuery { job: None, source: only, repair: args.repair, after: None };
     for typed in &args.jobs {
         let query = VerifyQuery { job: Some(parse_job_selector(typed)?), ..query.clone() };
-        match way.try_request(ControlRequest::Verify(query)).await? {
-            Ok(ControlAnswer::Verified(piece)) => told.piece(&piece)?,
+        match queue.try_request(ControlRequest::Verify(query)).await? {
+            Ok(ControlAnswer::Verified(piece)) => progress.add_piece(&piece)?,
             Ok(_) => return Err(protocol_mismatch()),
-            Err(refusal) => each.record_refusal(context, typed, refusal)?,
+            Err(refusal) => batch.record_refusal(context, typed, refusal)?,
         }
     }
     if args.jobs.is_empty() {
-        told.all(way, query).await?;
+        progress.verify_all(queue, query).await?;
     }
-    told.ticker.clear();
-    told.sum.tell(context, args.repair)?;
-    Ok(if told.sum.is_good() { each.exit_code() } else { each.exit_code().max(UNFINISHED) })
+    progress.ticker.clear();
+    progress.sum.print(context, args.repair)?;
+    Ok(if progress.sum.is_good() { batch.exit_code() } else { batch.exit_code().max(UNFINISHED) })
 }
 
 struct Told<'a> {
     context: &'a Context,
     ticker: Ticker,
     sum: Sum,
-    /// The jobs were named.
-    is_one: bool,
+    /// Whether the command names its jobs; otherwise it verifies all.
+    is_selected: bool,
 }
 
 impl Told<'_> {
-    async fn all(&mut self, way: &QueueAccess, mut query: VerifyQuery) -> Result<(), CommandError> {
+    async fn verify_all(&mut self, queue: &QueueAccess, mut query: VerifyQuery) -> Result<(), CommandError> {
         loop {
-            let ControlAnswer::Verified(piece) = way.request(ControlRequest::Verify(query.clone())).await? else {
+            let ControlAnswer::Verified(piece) = queue.request(ControlRequest::Verify(query.clone())).await? else {
                 return Err(protocol_mismatch());
             };
-            self.piece(&piece)?;
+            self.add_piece(&piece)?;
             query.after = piece.next;
             if query.after.is_none() {
                 return Ok(());
@@ -81,12 +82,12 @@ impl Told<'_> {
         }
     }
 
-    fn piece(&mut self, piece: &VerifyPiece) -> io::Result<()> {
+    fn add_piece(&mut self, piece: &VerifyPiece) -> io::Result<()> {
         for job in &piece.jobs {
             self.sum.add(job);
             if !is_all_well(job) {
-                let (context, is_one) = (self.context, self.is_one);
-                self.ticker.suspend(|| tell(context, job, is_one))?;
+                let (context, is_selected) = (self.context, self.is_selected);
+                self.ticker.suspend(|| print_job(context, job, is_selected))?;
             }
         }
         let (jobs, missing) = (self.sum.jobs, self.sum.of(OutputState::Missing));
@@ -95,13 +96,13 @@ impl Told<'_> {
     }
 }
 
-/// Nothing is to be said of it, but that it was looked at.
+/// Whether there is nothing to report about a job.
 fn is_all_well(job: &VerifiedJob) -> bool {
     let is_well = job.outputs.iter().all(|output| output.state == OutputState::Unchanged);
     is_well && job.problem.is_none() && !job.is_gone
 }
 
-fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<()> {
+fn print_job(context: &Context, verified: &VerifiedJob, is_selected: bool) -> io::Result<()> {
     let VerifiedJob { job, key, outputs, problem, is_gone } = verified;
     let object = |path: &crate::domain::path::RelPath, state: &str| {
         let mut object = json!({ "path": path.lossy(), "state": state });
@@ -110,15 +111,15 @@ fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<(
         }
         object
     };
-    let each: Vec<Value> = outputs.iter().map(|output| object(&output.path, output.state.name())).collect();
+    let states: Vec<Value> = outputs.iter().map(|output| object(&output.path, output.state.name())).collect();
     context.print_json(&json!({
-        "id": job, "source": key.source, "path": key.path.lossy(), "outputs": each, "problem": problem, "gone": is_gone,
+        "id": job, "source": key.source, "path": key.path.lossy(), "outputs": states, "problem": problem, "gone": is_gone,
     }))?;
     for output in outputs.iter().filter(|output| output.state != OutputState::Unchanged) {
         context.print_line(&format!("job {job}: {}: {}", output.path, words(output.state)))?;
     }
-    // Of a folder that was renamed there may be a hundred thousand.
-    if *is_gone && is_one {
+    // Only for jobs that the command names: a renamed folder may have a hundred thousand.
+    if *is_gone && is_selected {
         let words = "its recording and its outputs are gone: deleted or moved";
         context.print_line(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
     }
@@ -142,9 +143,9 @@ fn words(state: OutputState) -> &'static str {
 struct Sum {
     jobs: u64,
     outputs: BTreeMap<OutputState, u64>,
-    /// Jobs whose recordings are gone with their outputs.
+    /// Jobs whose recording and outputs are all gone.
     gone: u64,
-    /// Jobs that could not be looked at, or not be restored.
+    /// Jobs whose outputs could not be verified or restored.
     problems: u64,
 }
 
@@ -166,7 +167,7 @@ impl Sum {
         self.problems + self.of(OutputState::Missing) + self.of(OutputState::Unreadable) == 0
     }
 
-    fn tell(&self, context: &Context, repair: bool) -> io::Result<()> {
+    fn print(&self, context: &Context, repair: bool) -> io::Result<()> {
         use OutputState as S;
         let Self { jobs, gone, problems, .. } = self;
         let [unchanged, edited, restored, missing, unreadable] =

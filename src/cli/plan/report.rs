@@ -340,8 +340,10 @@ impl PlanReport {
 
     fn table(&self, context: &Context) -> io::Result<()> {
         let width = self.parts.keys().map(|part| part.name().chars().count()).max().unwrap_or(0).max(6);
-        context
-            .print_line(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  duplicates", "source", "files", "audio", "price"))?;
+        context.print_line(&format!(
+            "  {:<width$}  {:>8}  {:>10}  {:>10}  duplicates",
+            "source", "files", "audio", "price"
+        ))?;
         for (part, sent) in &self.parts {
             let price = sent.price.map_or_else(|| "-".to_owned(), |price| format!("{price:.2}"));
             let (name, files, audio, duplicates) = (part.name(), sent.files, length(sent.audio), sent.duplicates);

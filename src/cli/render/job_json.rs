@@ -1,4 +1,4 @@
-//! A job as `--json` and `--csv` show it (design, section 2).
+//! The representation of a job in `--json` and `--csv` (design, section 2).
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
@@ -10,7 +10,7 @@ use crate::wire::timestamps;
 use base64::Engine;
 use serde_json::{Value, json};
 
-/// One row. `path_b64` holds the exact bytes of a path that is not UTF-8.
+/// Returns a job as JSON. `path_b64` holds the exact bytes of a path that is not UTF-8.
 pub fn row(job: &Job) -> Value {
     let fault = fault(job);
     let mut row = json!({
@@ -65,8 +65,8 @@ pub const CSV_HEADER: [&str; 14] = [
     "missing",
 ];
 
-/// One row of a table. What is not known, or not true of it, is empty; a path that is not UTF-8 is
-/// shown lossily.
+/// Returns a job as a row of the table. Values that are unknown or do not apply are empty. In a path that is not UTF-8,
+/// invalid bytes are replaced.
 pub fn csv_row(job: &Job) -> [String; 14] {
     let fault = fault(job);
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
@@ -88,7 +88,7 @@ pub fn csv_row(job: &Job) -> [String; 14] {
     ]
 }
 
-/// What its outputs lack, once they are written.
+/// Returns what the outputs of a job lack; nothing before they are written.
 fn missing(job: &Job) -> &[MissingPart] {
     if job.is_incomplete() { &job.missing } else { &[] }
 }
@@ -100,7 +100,7 @@ fn fault(job: &Job) -> Option<&Fault> {
     }
 }
 
-/// Its name beside the recording, or its whole path elsewhere.
+/// Returns the name of an output beside its recording, or the whole path of one in another folder.
 fn output(output: &Output) -> String {
     match &output.at {
         Some(folder) => format!("{}/{}", folder.lossy(), output.name.lossy()),

@@ -1,4 +1,4 @@
-//! What people and programs read: the terminal, progress, a job as JSON.
+//! What commands print: the terminal, progress, and a job as JSON.
 
 pub(crate) mod job_json;
 pub(crate) mod progress;

@@ -1,4 +1,4 @@
-//! What is shown while work lasts: a line that moves on a terminal, plain lines elsewhere.
+//! The display of progress: an updated line on a terminal, plain lines elsewhere.
 
 use crate::cli::args::{Arguments, Command};
 use crate::cli::render::terminal;
@@ -10,28 +10,28 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Between two plain lines.
-const PLAIN_EVERY: Duration = Duration::from_secs(10);
+/// The time between two plain lines.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Between two looks at the queue.
+/// The time between two updates from the queue.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// How far a pass has come.
+/// The progress of a pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PassProgress {
     /// Jobs of this pass that have ended.
     pub ended: u64,
     /// Of these, how many failed.
     pub failed: u64,
-    /// Jobs on their way.
+    /// Jobs that have not ended.
     pub open: u64,
-    /// Bytes given to the service.
+    /// Bytes sent to the service.
     pub sent_bytes: u64,
     /// Seconds of audio whose outputs are written.
     pub audio_seconds: u64,
-    /// Why nothing moves, if so.
+    /// Why no job makes progress, if that is so.
     pub trouble: Option<String>,
-    /// Whether files are still being looked for.
+    /// Whether the scan of the sources still runs.
     pub scanning: bool,
 }
 
@@ -49,10 +49,11 @@ enum Mode {
 }
 
 impl ProgressDisplay {
-    /// A bar for `once` on a terminal; lines elsewhere; nothing for short commands or `--quiet`.
+    /// Returns the display for a command: for `once` a bar on a terminal and lines elsewhere; nothing for other
+    /// commands or with `--quiet`.
     pub fn new(arguments: &Arguments) -> Self {
-        let lasts = matches!(arguments.command, Command::Once(_));
-        let mode = match (lasts && !arguments.common.quiet, terminal::is_stderr_seen()) {
+        let is_pass = matches!(arguments.command, Command::Once(_));
+        let mode = match (is_pass && !arguments.common.quiet, terminal::is_stderr_seen()) {
             (false, _) => Mode::Silent,
             (true, true) => Mode::Bar,
             (true, false) => Mode::Lines,
@@ -63,13 +64,13 @@ impl ProgressDisplay {
         Self { bar, mode }
     }
 
-    /// A writer for log lines that does not tear the bar.
+    /// Returns a writer for log lines that does not break the bar.
     pub fn writer(&self, style: LogStyle) -> BarWriter {
         BarWriter { bar: self.bar.clone(), style }
     }
 
-    /// Shows how far it is, again and again, until `stop` comes.
-    pub async fn update_until<F>(&self, look: impl Fn() -> F, stop: impl Future<Output = ()>)
+    /// Updates the display regularly with what `read_progress` returns, until `stop` completes.
+    pub async fn update_until<F>(&self, read_progress: impl Fn() -> F, stop: impl Future<Output = ()>)
     where
         F: Future<Output = Option<PassProgress>>,
     {
@@ -78,72 +79,73 @@ impl ProgressDisplay {
             return stop.await;
         }
         let started = Instant::now();
-        let mut said = started;
+        let mut last_line = started;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            if let Some(standing) = look().await {
-                self.show(&standing, started.elapsed(), &mut said);
+            if let Some(progress) = read_progress().await {
+                self.show(&progress, started.elapsed(), &mut last_line);
             }
         }
         self.bar.finish_and_clear();
     }
 
-    fn show(&self, standing: &PassProgress, elapsed: Duration, said: &mut Instant) {
+    fn show(&self, progress: &PassProgress, elapsed: Duration, last_line: &mut Instant) {
         match self.mode {
             Mode::Bar => {
-                self.bar.set_length(standing.ended + standing.open);
-                self.bar.set_position(standing.ended);
+                self.bar.set_length(progress.ended + progress.open);
+                self.bar.set_position(progress.ended);
                 let columns = terminal::columns();
                 self.bar.set_style(bar_style(columns));
-                show_words(&self.bar, &message(standing, elapsed, columns.saturating_sub(beside_words(columns))));
+                show_words(&self.bar, &message(progress, elapsed, columns.saturating_sub(reserved_columns(columns))));
             }
-            Mode::Lines if said.elapsed() >= PLAIN_EVERY => {
-                *said = Instant::now();
-                terminal::print_error_line(&message(standing, elapsed, usize::MAX));
+            Mode::Lines if last_line.elapsed() >= PLAIN_INTERVAL => {
+                *last_line = Instant::now();
+                terminal::print_error_line(&message(progress, elapsed, usize::MAX));
             }
             Mode::Lines | Mode::Silent => {}
         }
     }
 }
 
-/// The bar takes so many columns …
-const BAR: usize = 12;
+/// The width of the bar in columns.
+const BAR_COLUMNS: usize = 12;
 
-/// … of a terminal that has as many as this.
-const ROOM_FOR_A_BAR: usize = 60;
+/// The minimum width of a terminal for a bar.
+const MIN_COLUMNS_FOR_BAR: usize = 60;
 
-/// Nothing wraps, however narrow it is: what is left of the line is the words'.
+/// Returns the style of the line. The text gets all columns that are left, so that no line wraps on a narrow terminal.
 fn bar_style(columns: usize) -> ProgressStyle {
-    let template = if columns < ROOM_FOR_A_BAR { "{spinner} {wide_msg}" } else { "{spinner} {bar:12} {wide_msg}" };
+    let template = if columns < MIN_COLUMNS_FOR_BAR { "{spinner} {wide_msg}" } else { "{spinner} {bar:12} {wide_msg}" };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// The columns of everything but the words; and one is left free, since a cursor at the end of a full line may wrap.
-fn beside_words(columns: usize) -> usize {
-    if columns < ROOM_FOR_A_BAR { 3 } else { 4 + BAR }
+/// Returns the number of columns that are not for the text. One of them stays free, since the cursor at the end of a
+/// full line may wrap.
+fn reserved_columns(columns: usize) -> usize {
+    if columns < MIN_COLUMNS_FOR_BAR { 3 } else { 4 + BAR_COLUMNS }
 }
 
-/// `3/9 files · 1 failed · 0.25 h of audio, 15× · 5.00 MiB sent · 2m left · the service …`, in no more columns than
-/// these: what matters least is left out.
-pub fn message(standing: &PassProgress, elapsed: Duration, columns: usize) -> String {
-    let PassProgress { ended, open, failed, .. } = standing;
-    let hours = standing.audio_seconds as f64 / 3600.0;
-    let rate = standing.audio_seconds as f64 / elapsed.as_secs_f64().max(0.001);
-    // Each with its rank: the higher goes first where there is no room.
-    let all = [
+/// Formats the progress, as `3/9 files · 1 failed · 0.25 h of audio, 15× · 5.00 MiB sent · 2m left · the service …`, in
+/// at most `columns` columns: the least important parts are left out.
+pub fn message(progress: &PassProgress, elapsed: Duration, columns: usize) -> String {
+    let PassProgress { ended, open, failed, .. } = progress;
+    let hours = progress.audio_seconds as f64 / 3600.0;
+    let rate = progress.audio_seconds as f64 / elapsed.as_secs_f64().max(0.001);
+    // Each part has a rank: those with the highest rank are left out first.
+    let parts = [
         Some((0, format!("{ended}/{} files", ended + open))),
-        standing.scanning.then(|| (2, "searching for files".to_owned())),
+        progress.scanning.then(|| (2, "searching for files".to_owned())),
         (*failed > 0).then(|| (1, format!("{failed} failed"))),
         Some((5, format!("{hours:.2} h of audio, {rate:.0}×"))),
-        Some((6, format!("{} sent", HumanBytes(standing.sent_bytes)))),
-        time_left(standing, elapsed).map(|left| (4, left)),
-        standing.trouble.clone().map(|trouble| (1, escape::line(&trouble).into_owned())),
+        Some((6, format!("{} sent", HumanBytes(progress.sent_bytes)))),
+        time_left(progress, elapsed).map(|left| (4, left)),
+        progress.trouble.clone().map(|trouble| (1, escape::line(&trouble).into_owned())),
     ];
-    let mut parts: Vec<(u8, String)> = all.into_iter().flatten().collect();
+    let mut parts: Vec<(u8, String)> = parts.into_iter().flatten().collect();
     loop {
         let words = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(" · ");
         let last = parts.iter().map(|(rank, _)| *rank).max().unwrap_or_default();
@@ -154,13 +156,13 @@ pub fn message(standing: &PassProgress, elapsed: Duration, columns: usize) -> St
     }
 }
 
-/// By files: the only measure known for what has not been sent yet.
-fn time_left(standing: &PassProgress, elapsed: Duration) -> Option<String> {
-    if standing.ended == 0 || standing.open == 0 || standing.scanning {
+/// Estimates the remaining time from the number of files, since nothing else is known of files that are not sent yet.
+fn time_left(progress: &PassProgress, elapsed: Duration) -> Option<String> {
+    if progress.ended == 0 || progress.open == 0 || progress.scanning {
         return None;
     }
-    let each = elapsed.as_secs_f64() / standing.ended as f64;
-    let left = Duration::try_from_secs_f64(each * standing.open as f64).ok()?;
+    let seconds_per_file = elapsed.as_secs_f64() / progress.ended as f64;
+    let left = Duration::try_from_secs_f64(seconds_per_file * progress.open as f64).ok()?;
     Some(format!("about {} left", HumanDuration(left)))
 }
 
@@ -172,7 +174,7 @@ pub struct BarWriter {
 }
 
 impl Write for BarWriter {
-    /// A whole line of the log: so its formatter hands them over.
+    /// Writes a whole line: the log's formatter writes each line with one call.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bar.suspend(|| terminal::log(bytes, self.style)).map(|()| bytes.len())
     }
@@ -191,12 +193,12 @@ impl<'a> MakeWriter<'a> for BarWriter {
     }
 }
 
-/// Shows words beside a bar, which draws itself past `cli/render/terminal.rs`.
+/// Shows a text beside a bar. The text is escaped here, since a bar does not draw through `cli/render/terminal.rs`.
 pub fn show_words(bar: &ProgressBar, words: &str) {
     bar.set_message(escape::line(words).into_owned());
 }
 
-/// For work without a known end; hidden where nobody looks.
+/// Returns a spinner for work of unknown length; it is hidden with `--quiet` or if stderr is not a terminal.
 pub fn spinner(context: &Context) -> ProgressBar {
     if context.common.quiet || !terminal::is_stderr_seen() {
         return ProgressBar::hidden();
@@ -207,38 +209,38 @@ pub fn spinner(context: &Context) -> ProgressBar {
     spinner
 }
 
-/// For work without a known end: a line that moves on a terminal, plain lines elsewhere, nothing where nobody
-/// looks.
+/// The display for work of unknown length: an updated line on a terminal, plain lines elsewhere, nothing with
+/// `--quiet`.
 pub struct Ticker {
     spinner: ProgressBar,
-    /// When the last plain line was written; `None` where none is.
-    said: Option<Instant>,
+    /// When the last plain line was written; `None` if no plain lines are written.
+    last_line: Option<Instant>,
 }
 
 impl Ticker {
-    /// Nothing is shown yet.
+    /// Creates a display that shows nothing yet.
     pub fn new(context: &Context) -> Self {
         let is_plain = !context.common.quiet && !terminal::is_stderr_seen();
-        Self { spinner: spinner(context), said: is_plain.then(Instant::now) }
+        Self { spinner: spinner(context), last_line: is_plain.then(Instant::now) }
     }
 
-    /// Shows how far it is, where it is time to.
+    /// Updates the line, or writes a plain line if the last one is long enough ago.
     pub fn tick(&mut self, words: impl Fn() -> String) {
         if !self.spinner.is_hidden() {
             show_words(&self.spinner, &words());
         }
-        if let Some(said) = self.said.filter(|said| said.elapsed() >= PLAIN_EVERY) {
-            self.said = Some(said + said.elapsed());
+        if let Some(last_line) = self.last_line.filter(|last_line| last_line.elapsed() >= PLAIN_INTERVAL) {
+            self.last_line = Some(last_line + last_line.elapsed());
             terminal::print_error_line(&words());
         }
     }
 
-    /// Writes something without tearing the line.
+    /// Calls `write`, which may print lines, without breaking the display.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.spinner.suspend(write)
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self) {
         self.spinner.finish_and_clear();
     }
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_message_says_what_people_ask() {
-        let standing = PassProgress {
+        let progress = PassProgress {
             ended: 3,
             failed: 1,
             open: 6,
@@ -259,7 +261,7 @@ mod tests {
             trouble: Some("the service is out".to_owned()),
             scanning: false,
         };
-        let told = |columns| message(&standing, Duration::from_secs(60), columns);
+        let told = |columns| message(&progress, Duration::from_secs(60), columns);
         let all: Vec<String> = [usize::MAX, 80, 64, 50, 30, 20, 7, 0].map(told).into();
         insta::assert_snapshot!(all.join("\n"), @r"
         3/9 files · 1 failed · 0.25 h of audio, 15× · 5.00 MiB sent · about 2 minutes left · the service is out
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_people_ask_most_fits_eighty_columns() {
-        let standing = PassProgress {
+        let progress = PassProgress {
             ended: 123_456,
             failed: 1_234,
             open: 654_321,
@@ -283,17 +285,17 @@ mod tests {
             trouble: None,
             scanning: false,
         };
-        let told = message(&standing, Duration::from_secs(90_000), 80 - beside_words(80));
-        assert!(terminal::width(&told) <= 80 - beside_words(80), "{told}");
+        let told = message(&progress, Duration::from_secs(90_000), 80 - reserved_columns(80));
+        assert!(terminal::width(&told) <= 80 - reserved_columns(80), "{told}");
         assert!(told.starts_with("123456/777777 files · 1234 failed · about "), "{told}");
     }
 
     #[test]
     fn words_of_others_take_the_columns_that_they_have() {
-        let standing =
+        let progress =
             PassProgress { trouble: Some("日本語の長い名前\u{1b}[2J".to_owned()), ..PassProgress::default() };
         for columns in 0..60 {
-            let told = message(&standing, Duration::from_secs(1), columns);
+            let told = message(&progress, Duration::from_secs(1), columns);
             assert!(terminal::width(&told) <= columns && !told.contains('\u{1b}'), "{columns}: {told}");
         }
     }

@@ -1,5 +1,5 @@
-//! Standard output and standard error. Only this file names them, so that nothing that others wrote gets out as it
-//! is: everything passes `domain/escape.rs` here.
+//! Standard output and standard error. Only this file writes to them, so that all text from outside is escaped by
+//! `domain/escape.rs` before it is printed.
 
 use crate::domain::escape;
 use serde_json::Value;
@@ -10,88 +10,89 @@ use std::panic::PanicHookInfo;
 use tracing::field::Field;
 use tracing_subscriber::fmt::format::Writer;
 
-/// A line for people on stdout.
+/// Prints a line for people on stdout.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn print_line(line: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", escape::line(line))
 }
 
-/// An object for machines on stdout, on one line; `indented` over several.
+/// Prints a JSON value for programs on stdout, on one line, or with `indented` on several.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn print_json(object: &Value, indented: bool) -> io::Result<()> {
     let text = if indented { format!("{object:#}") } else { object.to_string() };
     writeln!(io::stdout().lock(), "{}", escape::json(&text))
 }
 
-/// What this program says of itself for other programs, byte for byte: completions, the manual page.
+/// Writes scribed's own text for other programs to stdout, without escaping: completions, the manual page.
 ///
 /// # Errors
-/// Of stdout.
+/// Errors of stdout.
 pub fn write_raw(text: &[u8]) -> io::Result<()> {
     io::stdout().lock().write_all(text)
 }
 
-/// Text of our own on stdout, with lines and styles.
+/// Prints scribed's own text on stdout, with line breaks and styles.
 pub fn print_text(text: &str) {
-    // Nobody is left to be told that stdout is closed.
+    // An error is ignored: it cannot be reported.
     let _ = write!(io::stdout().lock(), "{}", escape::styled_lines(text));
 }
 
-/// A line on stderr.
+/// Prints a line on stderr.
 pub fn print_error_line(line: &str) {
-    // Nobody is left to be told that stderr is closed.
+    // An error is ignored: it cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{}", escape::line(line));
 }
 
-/// Text of our own on stderr, with lines and styles. What others wrote in it is escaped already.
+/// Prints scribed's own text on stderr, with line breaks and styles. The caller has escaped foreign text in it.
 pub fn print_error_text(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape::styled_lines(text.trim_end_matches('\n')));
 }
 
-/// Whether somebody looks at stdout.
+/// Whether stdout is a terminal.
 pub fn is_stdout_seen() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether somebody looks at stderr.
+/// Whether stderr is a terminal.
 pub fn is_stderr_seen() -> bool {
     io::stderr().is_terminal()
 }
 
-/// The columns of the terminal that stderr is; what most have where it is none.
+/// Returns the width of the terminal at stderr, or 80 if stderr is not a terminal.
 pub fn columns() -> usize {
     let known = console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
     known.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// The columns that a text takes on a terminal.
+/// Returns the number of columns that a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     console::measure_text_width(text)
 }
 
-/// A text that takes no more columns; what is left out stands as `…`.
+/// Shortens a text to at most `columns` columns; `…` replaces the end.
 pub fn truncate(text: &str, columns: usize) -> String {
     let tail = if columns == 0 { "" } else { "…" };
     console::truncate_str(text, columns, tail).into_owned()
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStyle {
     Plain,
-    /// For people, in colours: what is logged is escaped by [`write_field`] before the colours are added.
+    /// For people, in colours. [`write_field`] escapes the values before the colours are added.
     Styled,
     Json,
 }
 
-/// A field of a log line, escaped before colours are added: the library escapes only some fields.
+/// Writes a field of a log line. The value is escaped before colours are added, since the library escapes only some
+/// fields.
 ///
 /// # Errors
-/// Of the line in memory.
+/// Errors of `to`, the line in memory.
 pub fn write_field(to: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     let value = format!("{value:?}");
     let value = escape::line(&value);
@@ -102,10 +103,10 @@ pub fn write_field(to: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt
     }
 }
 
-/// One line of the log on stderr, whole.
+/// Writes one whole line of the log to stderr.
 ///
 /// # Errors
-/// Of stderr.
+/// Errors of stderr.
 pub fn log(bytes: &[u8], style: LogStyle) -> io::Result<()> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -117,14 +118,15 @@ pub fn log(bytes: &[u8], style: LogStyle) -> io::Result<()> {
     writeln!(io::stderr().lock(), "{escaped}")
 }
 
-/// A table on stdout, as RFC 4180 has it, the ends of lines included. No cell of it is a formula.
+/// Writes a CSV table to stdout, with CRLF at the ends of lines (RFC 4180). Cells are escaped so that a spreadsheet
+/// takes none of them as a formula.
 pub struct Table(csv::Writer<io::Stdout>);
 
 impl Table {
-    /// Begins with the header.
+    /// Begins a table with its header.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn new<S: AsRef<str>>(header: impl IntoIterator<Item = S>) -> io::Result<Self> {
         let to = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(io::stdout());
         let mut table = Self(to);
@@ -132,25 +134,25 @@ impl Table {
         Ok(table)
     }
 
-    /// One more row.
+    /// Adds a row.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) -> io::Result<()> {
         let cells: Vec<String> = cells.into_iter().map(|cell| escape::cell(cell.as_ref()).into_owned()).collect();
         self.0.write_record(cells).map_err(io_error)
     }
 
-    /// What there is so far appears.
+    /// Writes all buffered rows to stdout.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
 }
 
-/// So that a reader who leaves early is still known as one.
+/// Returns the inner I/O error, so that a closed stdout is still recognised by its kind.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -158,7 +160,7 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
-/// A bug is told in one line as well: its words may quote anything.
+/// Reports a panic in one escaped line: its message may quote anything.
 pub fn on_panic(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let at = info.location().map(ToString::to_string).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! One request for each thing that a person named, or for each job of a selection: what is refused is said, and the
-//! others are done.
+//! One request for each argument of a command, or for each job of a selection. A refusal is reported, and the other
+//! requests are still made.
 
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
@@ -9,30 +9,31 @@ use futures_util::StreamExt;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Requests under way at once: they share the queue's syncs.
-const AT_ONCE: usize = 16;
+/// The number of concurrent requests: they share the syncs of the queue's file.
+const CONCURRENCY: usize = 16;
 
-/// Makes a request for each job of a selection, page by page, and hands on what came of it, in the order of the jobs.
+/// Makes a request for each job of a selection, page by page, and passes each answer to `count`, in the order of the
+/// jobs.
 ///
 /// # Errors
-/// See [`CommandError`]; those of `count`.
+/// See [`CommandError`]; errors of `count`.
 pub async fn for_each_selected(
-    way: &QueueAccess,
+    queue: &QueueAccess,
     mut selection: Selection,
     request: impl Fn(JobSelector) -> ControlRequest,
     mut count: impl FnMut(&Path, Result<ControlAnswer, CommandRefusal>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     loop {
-        let ControlAnswer::Jobs(page) = way.request(ControlRequest::Jobs(selection.clone())).await? else {
+        let ControlAnswer::Jobs(page) = queue.request(ControlRequest::Jobs(selection.clone())).await? else {
             return Err(protocol_mismatch());
         };
         let requests = page.jobs.iter().map(|job| {
             let request = request(JobSelector::Number(job.id));
-            async move { (PathBuf::from(job.id.to_string()), way.try_request(request).await) }
+            async move { (PathBuf::from(job.id.to_string()), queue.try_request(request).await) }
         });
-        let answers: Vec<_> = futures_util::stream::iter(requests).buffered(AT_ONCE).collect().await;
-        for (asked, put) in answers {
-            count(&asked, put?)?;
+        let answers: Vec<_> = futures_util::stream::iter(requests).buffered(CONCURRENCY).collect().await;
+        for (selector, answer) in answers {
+            count(&selector, answer?)?;
         }
         selection.after = page.next;
         if selection.after.is_none() {
@@ -41,25 +42,25 @@ pub async fn for_each_selected(
     }
 }
 
-/// What came of them so far.
+/// Counts of results so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BatchResult {
     pub done: u64,
-    /// Refused: it makes no sense as things stand.
+    /// Refused: the request does not make sense in the present state.
     pub declined: u64,
-    /// Refused: there is no such thing.
+    /// Refused: the request names something that does not exist.
     pub unknown: u64,
 }
 
 impl BatchResult {
-    /// Counts a refusal and says it: on stdout for machines, on stderr for people.
+    /// Counts a refusal and reports it: on stdout with `--json`, otherwise on stderr.
     ///
     /// # Errors
-    /// [`CommandError::Store`] where the queue could not do it: then the rest is of no use. Of stdout.
+    /// [`CommandError::Store`] if the queue itself failed: then further requests would fail too. Errors of stdout.
     pub fn record_refusal(
         &mut self,
         context: &Context,
-        asked: &Path,
+        selector: &Path,
         refusal: CommandRefusal,
     ) -> Result<(), CommandError> {
         match &refusal {
@@ -68,14 +69,14 @@ impl BatchResult {
             CommandRefusal::Store(_) => return Err(refusal.into()),
         }
         let words = refusal.to_string();
-        context.print_json(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
+        context.print_json(&json!({"asked": selector.to_string_lossy(), "error": words}))?;
         if !context.common.json {
             context.print_error_line(&format!("scribed: {words}"));
         }
         Ok(())
     }
 
-    /// 2 where something is not there, 1 where something was declined, 0 where all was done.
+    /// Returns 2 if something does not exist, 1 if something was declined, and 0 if everything was done.
     pub fn exit_code(&self) -> u8 {
         match (self.unknown, self.declined) {
             (1.., _) => 2,

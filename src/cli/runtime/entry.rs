@@ -1,4 +1,4 @@
-//! Parse, run, print the error, exit code.
+//! The start of the program: parses the arguments, runs the command, prints its error, and returns the exit code.
 
 use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
@@ -26,37 +26,39 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use tracing_subscriber::filter::LevelFilter;
 
-/// What every command is handed.
+/// What every command gets.
 pub struct Context {
     /// Flags of every command.
     pub common: CommonArgs,
-    /// What is shown while work lasts.
+    /// The display of progress.
     pub progress: ProgressDisplay,
-    shown: OnceLock<Zone>,
+    display_zone: OnceLock<Zone>,
+    /// Whether the command ends when the reader of stdout has gone.
+    only_lists: bool,
 }
 
 impl Context {
-    /// The configuration as meant.
+    /// Reads the configuration, with its secrets.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the configuration.
     pub fn config(&self) -> Result<Config, CommandError> {
-        Ok(self.seen(load(&self.common.config)?))
+        Ok(self.with_display_zone(load(&self.common.config)?))
     }
 
-    /// The same without its secrets, for commands that ask no service: whoever types them need not have
-    /// the key.
+    /// Reads the configuration without its secrets, for commands that do not ask a service: their user need not have
+    /// the service's key.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the configuration.
     pub fn config_without_secrets(&self) -> Result<Config, CommandError> {
-        Ok(self.seen(load_without_secrets(&self.common.config)?))
+        Ok(self.with_display_zone(load_without_secrets(&self.common.config)?))
     }
 
-    /// As [`Context::config`], for those who work by it for long: what is hardly meant goes to the log.
+    /// Reads the configuration as [`Context::config`] does, for a daemon or a pass. Warnings go to the log.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the configuration.
     pub fn config_to_run(&self) -> Result<Config, CommandError> {
         let config = self.config()?;
         for warning in &config.warnings {
@@ -65,47 +67,62 @@ impl Context {
         Ok(config)
     }
 
-    fn seen(&self, config: Config) -> Config {
-        // A command reads one configuration; where it reads it twice, the first one counts.
-        let _ = self.shown.set(config.display_zone);
+    fn with_display_zone(&self, config: Config) -> Config {
+        // If a command reads the configuration twice, the time zone of the first one stays.
+        let _ = self.display_zone.set(config.display_zone);
         config
     }
 
-    /// The clock by which moments are told: that of the configuration for people, UTC for machines.
+    /// Returns the time zone of printed times: with `--json` UTC, otherwise that of the configuration.
     pub fn zone(&self) -> Zone {
-        if self.common.json { Zone::default() } else { self.shown.get().copied().unwrap_or_default() }
+        if self.common.json { Zone::default() } else { self.display_zone.get().copied().unwrap_or_default() }
     }
 
-    /// A moment with its zone: `2026-11-22 09:01:00 (Europe/Berlin)`.
+    /// Formats a time with its zone: `2026-11-22 09:01:00 (Europe/Berlin)`.
     pub fn moment(&self, at: Timestamp) -> String {
         self.zone().format_second(at)
     }
 
-    /// A line for people on stdout, its moments by the clock of the configuration; nothing with `--json`.
+    /// Prints a line for people on stdout, with its times in the zone of the configuration; nothing with `--json`.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn print_line(&self, line: &str) -> io::Result<()> {
-        if self.common.json { Ok(()) } else { terminal::print_line(&convert_times(line, self.zone())) }
+        if self.common.json {
+            return Ok(());
+        }
+        self.unless_closed(terminal::print_line(&convert_times(line, self.zone())))
     }
 
-    /// A line for people on stderr, as [`Context::print_line`].
+    /// Prints a line for people on stderr, with its times in the zone of [`Context::zone`], also with `--json`.
     pub fn print_error_line(&self, line: &str) {
         terminal::print_error_line(&convert_times(line, self.zone()));
     }
 
-    /// An object on one line for machines, with `--json`; its sentences have UTC.
+    /// With `--json`, prints an object on one line, with the times in its texts in UTC; otherwise nothing.
     ///
     /// # Errors
-    /// Of stdout.
+    /// Errors of stdout.
     pub fn print_json(&self, object: &Value) -> io::Result<()> {
-        if self.common.json { terminal::print_json(&in_utc(object), false) } else { Ok(()) }
+        if !self.common.json {
+            return Ok(());
+        }
+        self.unless_closed(terminal::print_json(&in_utc(object), false))
+    }
+
+    /// A command that acts ends its work, and with its own exit code, also after the reader of stdout has gone, as in
+    /// `scribed retry --failed --json | head -1`. A command that only lists ends there.
+    fn unless_closed(&self, printed: io::Result<()>) -> io::Result<()> {
+        match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.only_lists => Ok(()),
+            printed => printed,
+        }
     }
 }
 
-/// What an earlier release stored by another clock is told by UTC.
+/// Converts the times in the texts of a value to UTC: an earlier release stored them in other zones.
 fn in_utc(value: &Value) -> Cow<'_, Value> {
-    if is_in_utc(value) { Cow::Borrowed(value) } else { Cow::Owned(rewritten(value)) }
+    if is_in_utc(value) { Cow::Borrowed(value) } else { Cow::Owned(to_utc(value)) }
 }
 
 fn is_in_utc(value: &Value) -> bool {
@@ -117,28 +134,29 @@ fn is_in_utc(value: &Value) -> bool {
     }
 }
 
-fn rewritten(value: &Value) -> Value {
+fn to_utc(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(convert_times(text, Zone::UTC).into_owned()),
-        Value::Array(list) => list.iter().map(rewritten).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), rewritten(value))).collect(),
+        Value::Array(list) => list.iter().map(to_utc).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), to_utc(value))).collect(),
         other => other.clone(),
     }
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(terminal::on_panic));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return not_understood(&error),
+        Err(error) => return print_parse_error(&error),
     };
     let progress = ProgressDisplay::new(&arguments);
     start_log(&arguments, &progress);
-    allow_files();
-    let context = Context { common: arguments.common, progress, shown: OnceLock::new() };
-    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&context, &arguments.command)));
-    let code = match ran {
+    raise_file_limit();
+    let only_lists = arguments.command.only_lists();
+    let context = Context { common: arguments.common, progress, display_zone: OnceLock::new(), only_lists };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_command(&context, &arguments.command)));
+    let code = match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(CommandError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Ok(Err(failure)) => {
@@ -150,9 +168,9 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Many systems allow 1,024 open files at first and far more on request: the embedded service's connections, each
-/// with a file of its own, would use them up.
-fn allow_files() {
+/// Raises the limit of open files. Many systems start a process with a limit of 1,024 and allow far more on request;
+/// the connections of the embedded service, each with a file of its own, could use up 1,024.
+fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const ENOUGH: u64 = 16_384;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -163,9 +181,9 @@ fn allow_files() {
     }
 }
 
-fn carry_out(context: &Context, command: &Command) -> Result<u8, CommandError> {
+fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ran = runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         match command {
             Command::Run(args) => run::run(context, args).await,
             Command::Once(args) => once::run(context, args).await,
@@ -198,12 +216,12 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, CommandError> {
             Command::Upgrade(args) => upgrade::run(context, args),
         }
     });
-    // A read that hangs on a dead mount must not keep the process.
+    // A read that hangs on a dead mount must not keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-    ran
+    outcome
 }
 
-/// Why a command could not do its work, on stderr.
+/// Prints the error of a command on stderr.
 pub fn tell(context: &Context, failure: &CommandError) {
     match failure {
         CommandError::Config(problems) => terminal::print_error_text(&problems.report(styled(&context.common))),
@@ -212,9 +230,9 @@ pub fn tell(context: &Context, failure: &CommandError) {
     }
 }
 
-/// Help and the version, or what is wrong with the arguments. These are quoted: they are parsed once more without
-/// what would harm a terminal, so that what is quoted is that.
-fn not_understood(error: &clap::Error) -> ExitCode {
+/// Prints the help, the version, or what is wrong with the arguments. An error quotes the arguments, so they are
+/// escaped and parsed once more: the error then quotes the escaped ones, which are safe for a terminal.
+fn print_parse_error(error: &clap::Error) -> ExitCode {
     let typed = std::env::args_os().map(|argument| OsString::from(escape::line(&argument.to_string_lossy()).as_ref()));
     let harmless = Arguments::try_parse_from(typed).err();
     let shown = harmless.as_ref().unwrap_or(error);
@@ -229,7 +247,7 @@ fn not_understood(error: &clap::Error) -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     let is_plugin = ["status", "--check"].iter().all(|word| typed.iter().any(|typed| typed == word));
     match shown.use_stderr() && is_plugin {
-        // To monitoring 2 is critical.
+        // For monitoring, exit code 2 would mean critical.
         true => ExitCode::from(status_check::UNKNOWN),
         false => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
     }
@@ -245,7 +263,7 @@ fn styled(common: &CommonArgs) -> bool {
 
 fn start_log(arguments: &Arguments, progress: &ProgressDisplay) {
     let common = &arguments.common;
-    // Nobody sits before a daemon: its log is all that it says.
+    // A daemon prints nothing but its log.
     let is_daemon = matches!(arguments.command, Command::Run(_));
     let level = match (common.quiet, common.verbose) {
         (true, _) => LevelFilter::ERROR,
@@ -255,7 +273,7 @@ fn start_log(arguments: &Arguments, progress: &ProgressDisplay) {
         (false, 1) => LevelFilter::INFO,
         (false, _) => LevelFilter::DEBUG,
     };
-    // Whoever looks in the morning finds a line for each file, without all the rest.
+    // The log of a pass has a line for each finished file, though not the other lines of that level.
     let is_pass = matches!(arguments.command, Command::Once(_)) && !common.quiet;
     let finished = if is_pass { level.max(LevelFilter::INFO) } else { level };
     let filter =

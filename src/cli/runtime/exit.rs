@@ -1,16 +1,16 @@
-//! How a command ends badly, and with which exit code (design, section 2).
+//! The errors of commands and their exit codes (design, section 2).
 
 use crate::config::load::diagnostics::Problems;
 use crate::daemon::DaemonError;
 use crate::store::contract::StoreError;
 
-/// Some failed, or still wait.
+/// The exit code if some jobs failed or still wait, or a check failed.
 pub const UNFINISHED: u8 = 1;
 
-/// The service refused us or could not be reached in time.
+/// The exit code if a service refused scribed or could not be reached in time.
 pub const SERVICE_OUT: u8 = 3;
 
-/// A bug of ours.
+/// The exit code of a panic.
 pub const BUG: u8 = 70;
 
 /// Why a command could not do its work.
@@ -20,23 +20,23 @@ pub enum CommandError {
     Config(#[from] Problems),
     #[error("{0}")]
     Usage(String),
-    /// The same, in more than one line: what others wrote in it is escaped already.
+    /// As `Usage`, with several lines. Foreign text in it is already escaped.
     #[error("{0}")]
     Report(String),
-    /// What was asked for makes no sense as things stand.
+    /// The request does not make sense in the present state.
     #[error("{0}")]
     Declined(String),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{0}")]
     Service(String),
-    /// Standard output, a file.
+    /// An error of standard output or of a file.
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
 
 impl CommandError {
-    /// 2 usage or configuration · 3 the service · 4 the store · 1 everything else of the world.
+    /// Returns 2 for usage or configuration, 3 for a service, 4 for the store, and 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage(_) | Self::Report(_) => 2,

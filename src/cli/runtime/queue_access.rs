@@ -1,4 +1,4 @@
-//! The way of a command to the queue: through the daemon where one runs, else by its own hands.
+//! Access of a command to the queue: through the daemon if one runs, otherwise the command opens the queue itself.
 
 use crate::cli::runtime::exit::CommandError;
 use crate::config::model::Config;
@@ -15,33 +15,33 @@ use crate::store::contract::StoreError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A command has the queue for a moment only, and a daemon that starts listens soon: so often a queue
-/// that somebody has is asked for, each time for the second that the store itself waits.
+/// How often a command tries to open a queue that another process holds. Each attempt takes the second that the store
+/// itself waits. Another command holds the queue only for a moment, and a daemon that starts soon listens.
 const ATTEMPTS: u32 = 10;
 
-/// Who carries requests out.
+/// What carries out requests: the daemon, or a handler in this process.
 pub enum QueueAccess {
     Daemon(DaemonClient),
     Here(Box<CommandHandler>),
 }
 
 impl QueueAccess {
-    /// The daemon where one listens; else the store is opened here.
+    /// Connects to the daemon if one listens, else opens the store in this process.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another command has it; see [`CommandError`].
+    /// [`StoreError::Locked`] if another process holds the store; see [`CommandError`].
     pub async fn find(config: &Config) -> Result<Self, CommandError> {
         Ok(match daemon_or(config, async || daemon::handler(config)).await? {
-            QueueHolder::Daemon(caller) => Self::Daemon(caller),
+            QueueHolder::Daemon(client) => Self::Daemon(client),
             QueueHolder::Here(handler) => Self::Here(Box::new(handler)),
         })
     }
 
-    /// Before files are judged by the jobs of their source: that no source has another one's name. A daemon has looked
-    /// at it when it took up its configuration.
+    /// Checks that no source has the name that another one has in the queue. Call this before files are looked for by
+    /// the jobs of their source. A daemon makes this check when it applies its configuration.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] where one has.
+    /// [`CommandError::Usage`] if a source has such a name.
     pub async fn check_no_renames(&self, config: &Config) -> Result<(), CommandError> {
         match self {
             Self::Daemon(_) => Ok(()),
@@ -51,7 +51,7 @@ impl QueueAccess {
         }
     }
 
-    /// Whether a daemon moves the jobs by itself.
+    /// Whether a daemon or a pass answers, which works on the jobs by itself.
     pub fn has_daemon(&self) -> bool {
         matches!(self, Self::Daemon(_))
     }
@@ -59,32 +59,32 @@ impl QueueAccess {
     /// Has a request carried out.
     ///
     /// # Errors
-    /// See [`CommandError`]; a refusal is one, too.
+    /// See [`CommandError`]; a refusal is an error, too.
     pub async fn request(&self, request: ControlRequest) -> Result<ControlAnswer, CommandError> {
         Ok(self.try_request(request).await??)
     }
 
-    /// As [`QueueAccess::request`], for those who go on after a refusal.
+    /// As [`QueueAccess::request`], for commands that go on after a refusal.
     ///
     /// # Errors
-    /// Where nobody could be asked; within, what is refused.
+    /// The outer error if the daemon could not be asked; the inner one is a refusal.
     pub async fn try_request(
         &self,
         request: ControlRequest,
     ) -> Result<Result<ControlAnswer, CommandRefusal>, CommandError> {
         match self {
-            Self::Daemon(caller) => Ok(caller.ask(&request).await?),
+            Self::Daemon(client) => Ok(client.ask(&request).await?),
             Self::Here(handler) => Ok(handler.carry_out(request).await),
         }
     }
 }
 
-/// An answer to another request than the one that was made.
+/// Returns the error for an answer that does not belong to the request.
 pub fn protocol_mismatch() -> CommandError {
     CommandError::Service("the daemon gave an unexpected answer; restart it with this release".to_owned())
 }
 
-/// A number, the path of a recording, or what `scribed jobs` calls it.
+/// Parses a job number, the path of a recording, or a name as `scribed jobs` shows it.
 ///
 /// # Errors
 /// [`CommandError::Usage`] for an empty path.
@@ -98,7 +98,7 @@ pub fn parse_job_selector(typed: &Path) -> Result<JobSelector, CommandError> {
     }
 }
 
-/// The path of a recording.
+/// Parses the path or address of a recording.
 ///
 /// # Errors
 /// [`CommandError::Usage`] for an empty path.
@@ -106,10 +106,10 @@ pub fn parse_media_address(typed: &Path) -> Result<MediaAddress, CommandError> {
     MediaAddress::typed(typed).map_err(|error| CommandError::Usage(format!("{typed:?} is not a path: {error}")))
 }
 
-/// A source that the configuration has.
+/// Returns the source of this name.
 ///
 /// # Errors
-/// [`CommandError::Usage`] where it has none of this name.
+/// [`CommandError::Usage`] if the configuration has no source of this name.
 pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
     let named = config.sources.iter().find(|source| source.name.as_str() == name);
     named.map(|source| source.name.clone()).ok_or_else(|| {
@@ -118,11 +118,11 @@ pub fn source(config: &Config, name: &str) -> Result<SourceName, CommandError> {
     })
 }
 
-/// Opens what the queue is needed for; while another command has that, waits for it, and says so. A
-/// daemon that answers keeps it: nobody waits for that.
+/// Calls `open` until the queue is free or the attempts are used up, and logs that it waits. If a daemon or a pass
+/// listens, it keeps the queue: then there is no further attempt.
 ///
 /// # Errors
-/// Those of `open`.
+/// Errors of `open`.
 pub async fn retry_while_locked<T, E: Into<CommandError>>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, E>,
@@ -140,14 +140,14 @@ pub async fn retry_while_locked<T, E: Into<CommandError>>(
     open().await.map_err(Into::into)
 }
 
-/// Who answers for the queue.
+/// What holds the queue: the daemon, or what this process opened.
 pub enum QueueHolder<T> {
     Daemon(DaemonClient),
-    /// What was opened here.
+    /// What `open` returned.
     Here(T),
 }
 
-/// The daemon where one listens; else what `open` opens.
+/// Returns the daemon if one listens, else what `open` returns.
 ///
 /// # Errors
 /// As [`QueueAccess::find`].
@@ -155,12 +155,12 @@ pub async fn daemon_or<T>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, StoreError>,
 ) -> Result<QueueHolder<T>, CommandError> {
-    if let Some(caller) = DaemonClient::find(&config.state)? {
-        return Ok(QueueHolder::Daemon(caller));
+    if let Some(client) = DaemonClient::find(&config.state)? {
+        return Ok(QueueHolder::Daemon(client));
     }
     match retry_while_locked(config, open).await {
         Ok(here) => Ok(QueueHolder::Here(here)),
-        // One that was just being started listens by now.
+        // A daemon that was just starting may listen by now.
         Err(failure @ CommandError::Store(StoreError::Locked(_))) => {
             DaemonClient::find(&config.state)?.map(QueueHolder::Daemon).ok_or(failure)
         }
@@ -168,28 +168,28 @@ pub async fn daemon_or<T>(
     }
 }
 
-/// Opens everything, for who does the work: nobody else may be doing it.
+/// Opens the daemon and claims the sources' folders, for a command that works on the jobs itself.
 ///
 /// # Errors
-/// See [`CommandError`]; where a daemon or a pass has the queue, which.
+/// See [`CommandError`]. If a daemon or a pass holds the queue, the error names it.
 pub async fn open_daemon(config: &Config, rebuild: bool) -> Result<Daemon, CommandError> {
     match retry_while_locked(config, async || Daemon::open(config, rebuild).await?.claim_folders().await).await {
-        Ok(house) => Ok(house),
-        Err(failure) => Err(taken(config, failure).await),
+        Ok(daemon) => Ok(daemon),
+        Err(failure) => Err(name_holder(config, failure).await),
     }
 }
 
-/// The daemon that runs on this state, if one answers.
+/// Returns the status of the daemon or pass that runs with this state directory, if one answers.
 pub async fn daemon_of(state: &Path) -> Option<DaemonStatus> {
-    let caller = DaemonClient::find(state).ok()??;
-    match caller.ask(&ControlRequest::Status).await {
+    let client = DaemonClient::find(state).ok()??;
+    match client.ask(&ControlRequest::Status).await {
         Ok(Ok(ControlAnswer::Status(status))) => status.daemon,
         _ => None,
     }
 }
 
-/// A queue that a daemon has: says which, and that the work is in good hands.
-async fn taken(config: &Config, failure: CommandError) -> CommandError {
+/// Adds to the error of a locked queue which process holds it, and that this process does the work.
+async fn name_holder(config: &Config, failure: CommandError) -> CommandError {
     let CommandError::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let (who, since, state) = (daemon.describe(), Zone::UTC.format_second(daemon.since), config.state.display());

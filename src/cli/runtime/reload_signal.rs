@@ -1,5 +1,5 @@
-//! SIGHUP of the daemon: the configuration is read again, and checked whole before it counts. `scribed reload` has
-//! the same effect. SIGHUP of `scribed serve` is handled in `serve_reload.rs`.
+//! SIGHUP to the daemon: it reads the configuration again, and checks all of it before it applies it. `scribed reload`
+//! has the same effect. SIGHUP to `scribed serve` is handled in `serve_reload.rs`.
 
 use crate::blocking::blocking;
 use crate::cli::runtime::entry::Context;
@@ -12,8 +12,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Requests that may wait while another one is handled.
-const WAITING: usize = 4;
+/// The number of requests that may wait while another one is handled.
+const MAX_WAITING: usize = 4;
 
 /// The requests to read the configuration again: SIGHUP, and `scribed reload`.
 pub struct ReloadRequests {
@@ -22,21 +22,22 @@ pub struct ReloadRequests {
 }
 
 impl ReloadRequests {
-    /// Listens from now on.
+    /// Starts to listen for SIGHUP. The sender is for the handler of `scribed reload`.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system if the signal handler cannot be installed.
     pub fn listen() -> io::Result<(Self, ReloadOrders)> {
-        let (sender, orders) = mpsc::channel(WAITING);
+        let (sender, orders) = mpsc::channel(MAX_WAITING);
         Ok((Self { hangup: signal(SignalKind::hangup())?, orders }, sender))
     }
 
-    /// Handles the requests, one after the other, until `stop` is cancelled.
+    /// Handles the requests one after the other until `stop` is cancelled. Calls `on_applied` after each configuration
+    /// that was applied.
     pub async fn carry_out(
         mut self,
         context: &Context,
         daemon: &Daemon,
-        renewed: impl Fn(),
+        on_applied: impl Fn(),
         supervisor: &Supervisor,
         stop: &CancellationToken,
     ) {
@@ -49,12 +50,12 @@ impl ReloadRequests {
             supervisor.reloading();
             let done = reload(context, daemon).await;
             if done.is_ok() {
-                renewed();
+                on_applied();
             }
             supervisor.ready();
             log_outcome(&done);
             if let Some(order) = order {
-                // Whoever asked may have gone.
+                // The command that asked may have ended.
                 let _ = order.send(done);
             }
         }
@@ -63,7 +64,7 @@ impl ReloadRequests {
 
 async fn reload(context: &Context, daemon: &Daemon) -> Result<Vec<String>, String> {
     let path = context.common.config.clone();
-    // Secrets may lie in files, and files on shares.
+    // Reading blocks: secrets may be in files, and files on network shares.
     let config = blocking(move || load(&path)).await.map_err(|problems| problems.report(false))?;
     daemon.apply_config(&config).await.map_err(|refused| refused.to_string())
 }
@@ -78,7 +79,7 @@ fn log_outcome(done: &Result<Vec<String>, String>) {
     }
 }
 
-/// Commands of other processes meet the new configuration from now on.
+/// Has requests of other processes handled with the new configuration from now on.
 pub fn replace_handler(latest: &LatestHandler, daemon: &Daemon, orders: &ReloadOrders) {
     latest.replace(daemon.handler(std::process::id(), Some(orders.clone())));
 }

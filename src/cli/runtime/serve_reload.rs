@@ -1,5 +1,5 @@
-//! What changes while `scribed serve` runs: the keys that are accepted, and the certificate. Files are looked at every few seconds;
-//! SIGHUP and `scribed reload` have the configuration's keys read anew too.
+//! What can change while `scribed serve` runs: the accepted keys and the certificate. Their files are checked every few
+//! seconds. SIGHUP and `scribed reload` also read the keys of the configuration again.
 
 use crate::blocking::blocking;
 use crate::cli::runtime::exit::CommandError;
@@ -21,10 +21,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The keys that are accepted when the service starts. Without configured keys one is made and kept with the data.
+/// Returns the keys that are accepted when the service starts. If none is configured, a key is created and kept in the
+/// data directory.
 ///
 /// # Errors
-/// The data directory cannot be reached.
+/// The error of the system if the data directory cannot be read or written.
 pub fn keys(serve: &model::ServeConfig) -> Result<Vec<ApiKey>, CommandError> {
     match serve.keys.is_empty() {
         true => Ok(vec![own_key(&serve.data)?]),
@@ -40,38 +41,39 @@ fn keys_of(found: &[FoundKey]) -> Vec<ApiKey> {
     found.iter().map(key).collect()
 }
 
-/// What a running service was told of its keys.
+/// Reads the keys again while the service runs, and passes changes to the service.
 pub struct KeyReload {
     config: PathBuf,
     places: KeyLocations,
     known: LastKnown,
     /// The keys that are accepted.
     accepted: Accepted,
-    /// What was seen last and does not count yet: files that are being written are looked at twice.
+    /// What the last check found. A change is applied only if two checks find the same, since a file may just be
+    /// written.
     seen: Option<Vec<LocatedKeys>>,
     hangup: Signal,
     orders: Option<ListeningSocket>,
 }
 
-/// What `scribed reload` hears.
+/// The answer to `scribed reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ReloadAnswer {
-    /// Whether all of it was taken up.
+    /// Whether everything was applied.
     pub done: bool,
-    /// What became of it, one thing each.
+    /// The results, one per line.
     pub words: Vec<String>,
 }
 
 impl KeyReload {
-    /// Listens for orders from now on.
+    /// Starts to listen for SIGHUP and `scribed reload`.
     ///
     /// # Errors
-    /// The system's: signals.
+    /// The error of the system if the signal handler cannot be installed.
     pub fn listen(config: &Path, serve: &model::ServeConfig) -> io::Result<Self> {
         let places = serve.keys.places.clone();
         let mut known = LastKnown::from_accepted(&serve.keys.found);
         known.update(places.load(&environment));
-        // What the service was started with: a file that has changed since counts as a change.
+        // These are the keys with which the service was started: if a file has changed since then, that is a change.
         let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
         let accepted = Accepted { keys: found, remarks, duplicates: Vec::new(), names };
         let orders = ListeningSocket::at(&serve.data).map_err(|error| {
@@ -88,60 +90,63 @@ impl KeyReload {
         })
     }
 
-    /// Takes up what changes, until told to stop.
+    /// Applies changes until `stop` is cancelled.
     pub async fn run(mut self, running: &RunningService, stop: &CancellationToken) {
         let (listener, removal) = self.orders.take().map(ListeningSocket::split).unzip();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = SystemClock.sleep(check_interval()), if self.places.has_files() => self.look(running).await,
+                () = SystemClock.sleep(check_interval()), if self.places.has_files() => self.check_files(running).await,
                 _ = self.hangup.recv() => {
                     self.reload(running).await;
                 }
-                caller = caller(listener.as_ref()) => {
+                caller = next_caller(listener.as_ref()) => {
                     let answer = self.reload(running).await;
-                    tell(caller, &answer).await;
+                    send_answer(caller, &answer).await;
                 }
             }
         }
         drop(removal);
     }
 
-    /// Looks at the files of the keys. What is there in two looks counts.
-    async fn look(&mut self, running: &RunningService) {
+    /// Reads the files of the keys, and applies them if the previous check found the same.
+    async fn check_files(&mut self, running: &RunningService) {
         let places = self.places.clone();
         let slots = blocking(move || places.load(&environment)).await;
         let before = self.seen.replace(slots.clone());
         if before.as_ref() == Some(&slots) {
-            // It is in the log, and the next look tries again.
-            let _ = self.accepted(slots, running).await;
+            // An error is in the log, and the next check tries again.
+            let _ = self.apply_keys(slots, running).await;
         }
     }
 
-    /// Why nothing new is accepted, where it is not.
-    async fn accepted(&mut self, slots: Vec<LocatedKeys>, running: &RunningService) -> Result<(), String> {
+    /// Makes the service accept the keys in `slots`.
+    ///
+    /// # Errors
+    /// A message if the service cannot accept new keys, since their owners cannot be written.
+    async fn apply_keys(&mut self, slots: Vec<LocatedKeys>, running: &RunningService) -> Result<(), String> {
         let new = self.known.update(slots);
         if new == self.accepted {
             return Ok(());
         }
-        let told = [new.remarks.clone(), new.duplicates.iter().map(|(_, words)| words.clone()).collect()].concat();
-        let before =
+        let warnings = [new.remarks.clone(), new.duplicates.iter().map(|(_, words)| words.clone()).collect()].concat();
+        let previous_warnings =
             [self.accepted.remarks.clone(), self.accepted.duplicates.iter().map(|(_, words)| words.clone()).collect()]
                 .concat();
-        told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
+        warnings.iter().filter(|words| !previous_warnings.contains(words)).for_each(|words| tracing::warn!("{words}"));
         if let Err(error) = running.accept_keys(keys_of(&new.keys), new.names.clone()).await {
             let words = "the service accepts no new keys: it cannot write their owners to `owners.json`. It \
                          already refuses keys that were removed or renamed. The service tries again";
             tracing::error!(%error, "{words}");
             return Err(format!("{words}: {error}"));
         }
-        say_changes(&self.accepted.keys, &new.keys);
+        log_key_changes(&self.accepted.keys, &new.keys);
         self.accepted = new;
         Ok(())
     }
 
-    /// The configuration's keys and the certificate, as they are now. Where the configuration is wrong, its files are
-    /// looked at all the same: a key that was taken away is no longer accepted.
+    /// Reads the keys of the configuration and the certificate again, and applies them. If the configuration is wrong,
+    /// the files of the previous one are still read: a key that was removed is no longer accepted.
     async fn reload(&mut self, running: &RunningService) -> ReloadAnswer {
         let path = self.config.clone();
         let mut answer = ReloadAnswer { done: true, words: Vec::new() };
@@ -159,7 +164,7 @@ impl KeyReload {
         if !self.places.is_empty() {
             let places = self.places.clone();
             let slots = blocking(move || places.load(&environment)).await;
-            match self.accepted(slots, running).await {
+            match self.apply_keys(slots, running).await {
                 Ok(()) => {
                     answer.words.push(match self.accepted.keys.len() {
                         1 => "the service accepts 1 key".to_owned(),
@@ -197,11 +202,11 @@ fn environment(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
 }
 
-/// Names whose keys came or went; never a key.
-fn say_changes(before: &[FoundKey], now: &[FoundKey]) {
-    let only = |some: &[FoundKey], others: &[FoundKey]| -> Vec<String> {
-        let gone = some.iter().filter(|key| !others.contains(key));
-        gone.map(|key| key.name.clone().unwrap_or_else(|| "without a name".to_owned())).collect()
+/// Logs the names of added and removed keys, never a key itself.
+fn log_key_changes(before: &[FoundKey], now: &[FoundKey]) {
+    let only = |keys: &[FoundKey], others: &[FoundKey]| -> Vec<String> {
+        let differing = keys.iter().filter(|key| !others.contains(key));
+        differing.map(|key| key.name.clone().unwrap_or_else(|| "without a name".to_owned())).collect()
     };
     for key in only(now, before) {
         tracing::warn!(%key, "the service accepts a new key");
@@ -211,7 +216,7 @@ fn say_changes(before: &[FoundKey], now: &[FoundKey]) {
     }
 }
 
-async fn caller(listener: Option<&UnixListener>) -> UnixStream {
+async fn next_caller(listener: Option<&UnixListener>) -> UnixStream {
     loop {
         match listener {
             None => std::future::pending().await,
@@ -223,26 +228,27 @@ async fn caller(listener: Option<&UnixListener>) -> UnixStream {
     }
 }
 
-/// How long a caller may take to hear, and a service to answer.
+/// How long `scribed reload` waits for the answer of the service.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn tell(mut caller: UnixStream, answer: &ReloadAnswer) {
+async fn send_answer(mut caller: UnixStream, answer: &ReloadAnswer) {
     let bytes = serde_json::to_vec(answer).unwrap_or_default();
-    // Whoever asked may have gone.
+    // The command that asked may have ended.
     let _ = tokio::time::timeout(Duration::from_secs(2), caller.write_all(&bytes)).await;
 }
 
-/// Has the service in this data directory take up its keys and certificate; `None` where none runs there.
+/// Asks the service that runs with this data directory to reload its keys and certificate. Returns `None` if no service
+/// runs there.
 ///
 /// # Errors
-/// It does not answer, or this user may not ask it.
+/// [`CommandError::Declined`] if the service does not answer, or this user may not connect to it.
 pub async fn request_reload(data: &Path) -> Result<Option<ReloadAnswer>, CommandError> {
     if !data.join(NAME).try_exists().unwrap_or(false) {
         return Ok(None);
     }
     let failed = |words: String| CommandError::Declined(format!("the service in {}: {words}", data.display()));
-    let reach = SocketPath::open(data, NAME)?;
-    let mut stream = match UnixStream::connect(reach.path()).await {
+    let socket = SocketPath::open(data, NAME)?;
+    let mut stream = match UnixStream::connect(socket.path()).await {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
             return Ok(None);

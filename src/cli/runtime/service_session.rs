@@ -1,4 +1,5 @@
-//! A visit to services: beside a daemon where they are elsewhere; the embedded one where none runs.
+//! A command's own clients for services. Hosted services can be used beside a daemon; the embedded service only if no
+//! daemon runs.
 
 use crate::cli::runtime::exit::CommandError;
 use crate::cli::runtime::queue_access::{QueueAccess, daemon_of, retry_while_locked};
@@ -10,47 +11,48 @@ use crate::domain::names::ServiceName;
 use crate::store::contract::StoreError;
 use std::sync::Arc;
 
-/// The ways to the services that are visited.
+/// The clients of a command, for one service or all.
 pub struct ServiceSession {
-    /// To each of them.
+    /// One client for each service.
     pub clients: Vec<Arc<dyn Client>>,
-    /// Opened for the embedded one.
+    /// The daemon that was opened for the embedded service, if that is one of them.
     pub daemon: Option<Daemon>,
 }
 
 impl ServiceSession {
-    /// To the service of this name; without one, to all there are.
+    /// Creates a client for the service of this name, or for all services without a name.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] where there is none of this name; [`CommandError::Store`] where the embedded one is in
-    /// the hands of a daemon.
+    /// [`CommandError::Usage`] if no service has this name; [`CommandError::Store`] if another process uses the
+    /// embedded service.
     pub async fn connect(config: &Config, name: Option<&str>) -> Result<Self, CommandError> {
         let wanted: Vec<ServiceName> = match name {
             Some(name) => vec![named(config, name)?],
             None => config.services.keys().cloned().collect(),
         };
         let own: Vec<&ServiceName> = config.own_services().filter(|own| wanted.contains(own)).collect();
-        let (mut clients, house) = match own.first() {
+        let (mut clients, opened) = match own.first() {
             None => (daemon::hosted_clients(config)?, None),
             Some(own) => {
-                let house = match retry_while_locked(config, async || Daemon::open(config, false).await).await {
-                    Ok(house) => house,
+                let opened = match retry_while_locked(config, async || Daemon::open(config, false).await).await {
+                    Ok(opened) => opened,
                     Err(failure) => return Err(occupied(config, own, failure).await),
                 };
-                (house.setup().clients(), Some(house))
+                (opened.setup().clients(), Some(opened))
             }
         };
         clients.retain(|client| wanted.contains(&client.identity().service));
-        Ok(Self { clients, daemon: house })
+        Ok(Self { clients, daemon: opened })
     }
 
-    /// To the queue while the visit lasts: the house's own where one was opened for it.
+    /// Returns access to the queue during the session: through the daemon that the session opened, if it did, else as
+    /// [`QueueAccess::find`].
     ///
     /// # Errors
     /// As [`QueueAccess::find`].
     pub async fn queue_access(&self, config: &Config) -> Result<QueueAccess, CommandError> {
         match &self.daemon {
-            Some(house) => Ok(QueueAccess::Here(Box::new(house.handler(std::process::id(), None)))),
+            Some(opened) => Ok(QueueAccess::Here(Box::new(opened.handler(std::process::id(), None)))),
             None => Ok(match QueueAccess::find(config).await? {
                 QueueAccess::Here(handler) => {
                     QueueAccess::Here(Box::new(CommandHandler { clients: self.clients.clone(), ..*handler }))
@@ -60,14 +62,14 @@ impl ServiceSession {
         }
     }
 
-    /// Nothing is left running when it returns.
+    /// Closes the session. Nothing of it is left running when this returns.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn close(self) -> Result<(), StoreError> {
         drop(self.clients);
         match self.daemon {
-            Some(house) => house.close().await,
+            Some(opened) => opened.close().await,
             None => Ok(()),
         }
     }

@@ -4,11 +4,11 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Cancelled by the first signal. A second one ends the process at once, with the code that shells
-/// expect; everything acknowledged is durable by then.
+/// Returns a token that the first signal cancels. The second signal ends the process at once with exit code 130, which
+/// shells expect. Everything that was reported as done is durable by then.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system if the signal handlers cannot be installed.
 pub fn shutdown_token() -> io::Result<CancellationToken> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

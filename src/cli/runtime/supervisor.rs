@@ -1,4 +1,4 @@
-//! What systemd is told: that the daemon is ready, lives, stops, and how it fares. Nothing where no
+//! Notifications to systemd: that the daemon is ready, reloads, works, stops, and its status. Nothing is sent if no
 //! supervisor asked for it.
 
 use crate::clock::{Clock, SystemClock};
@@ -10,76 +10,76 @@ use sd_notify::NotifyState;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between two lines about how it fares, where no watchdog asks more often.
-const TELL_EVERY: Duration = Duration::from_secs(30);
+/// The interval of status lines without a watchdog.
+const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whoever started the daemon.
+/// The service manager that started the daemon, if one did.
 pub struct Supervisor {
-    /// So often it wants a sign of life.
+    /// The longest time between two watchdog notifications, if the service manager wants them.
     watchdog: Option<Duration>,
 }
 
 impl Supervisor {
-    /// As `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say.
+    /// Reads `WATCHDOG_USEC` and `WATCHDOG_PID`. Notifications go to `NOTIFY_SOCKET`.
     pub fn from_environment() -> Self {
         Self { watchdog: sd_notify::watchdog_enabled() }
     }
 
-    /// The store is open, the service started, the socket listens; or a changed configuration is taken up, or not.
+    /// Reports that the daemon is ready after its start, or that a reload has ended, also with an error.
     pub fn ready(&self) {
-        self.tell(&[NotifyState::Ready]);
+        self.notify(&[NotifyState::Ready]);
     }
 
-    /// The configuration is read anew; [`Supervisor::ready`] ends it.
+    /// Reports that a reload begins. [`Supervisor::ready`] reports its end.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
-            Ok(now) => self.tell(&[NotifyState::Reloading, now]),
+            Ok(now) => self.notify(&[NotifyState::Reloading, now]),
             Err(error) => tracing::debug!(%error, "cannot notify systemd"),
         }
     }
 
-    /// It was told to stop.
+    /// Reports that the daemon stops.
     pub fn stopping(&self) {
-        self.tell(&[NotifyState::Stopping]);
+        self.notify(&[NotifyState::Stopping]);
     }
 
-    /// Gives signs of life until told to stop, and only while the engine really turns and the store
-    /// answers: a daemon that hangs is to be started anew.
-    pub async fn watch_over(&self, house: &Daemon, stop: &CancellationToken) {
-        let every = self.watchdog.map_or(TELL_EVERY, |longest| longest / 2);
-        let mut times = tokio::time::interval(every);
-        times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let lives = async {
+    /// Sends watchdog notifications and status lines until `stop` is cancelled, but only while the engine's loop runs
+    /// and the store answers: systemd restarts a daemon that hangs.
+    pub async fn watch_over(&self, daemon: &Daemon, stop: &CancellationToken) {
+        let interval = self.watchdog.map_or(STATUS_INTERVAL, |longest| longest / 2);
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let notifications = async {
             loop {
-                times.tick().await;
-                match tokio::time::timeout(every / 2, signs_of_life(house)).await {
-                    Ok(Ok(status)) => self.tell(&[NotifyState::Status(&status), NotifyState::Watchdog]),
+                ticks.tick().await;
+                match tokio::time::timeout(interval / 2, check_alive(daemon)).await {
+                    Ok(Ok(status)) => self.notify(&[NotifyState::Status(&status), NotifyState::Watchdog]),
                     Ok(Err(error)) => tracing::error!(%error, "the queue does not answer"),
-                    Err(_) => tracing::error!(waited = ?(every / 2), "the engine does not respond"),
+                    Err(_) => tracing::error!(waited = ?(interval / 2), "the engine does not respond"),
                 }
             }
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = lives => {}
+            () = notifications => {}
         }
     }
 
-    fn tell(&self, states: &[NotifyState<'_>]) {
+    fn notify(&self, states: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
             tracing::debug!(%error, "cannot notify systemd");
         }
     }
 }
 
-async fn signs_of_life(house: &Daemon) -> Result<String, StoreError> {
-    let counts = house.store.counts().await?;
-    house.engines.turned().await;
-    let paused = house.store.pauses().await?.all(SystemClock.now()).is_some();
-    Ok(line(&counts, paused, house.engines.trouble()))
+async fn check_alive(daemon: &Daemon) -> Result<String, StoreError> {
+    let counts = daemon.store.counts().await?;
+    daemon.engines.turned().await;
+    let paused = daemon.store.pauses().await?.all(SystemClock.now()).is_some();
+    Ok(line(&counts, paused, daemon.engines.trouble()))
 }
 
-/// How it fares, in a line.
+/// Formats the status in one line.
 fn line(counts: &JobCounts, paused: bool, trouble: Option<String>) -> String {
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
     let (done, failed, moving) = (counts.of(StageKind::Written), counts.of(StageKind::Failed), counts.on_their_way());

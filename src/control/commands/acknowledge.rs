@@ -1,13 +1,13 @@
-//! A person takes note of how a job ended: it counts as handled until it changes.
+//! Acknowledging a job: it counts as handled until it changes.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobSelector};
 use crate::domain::job::Job;
 
-/// Acknowledges a job that failed, or was written without something. Another time it changes nothing.
+/// Acknowledges a job that failed or is incomplete. A second time changes nothing.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where it did not end so.
+/// [`CommandRefusal::Declined`] if the job has not failed and is not incomplete.
 pub async fn acknowledge(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
     if !handler.store.acknowledge(job.id, handler.clock.now()).await?.is_done() {

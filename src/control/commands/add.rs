@@ -1,4 +1,4 @@
-//! A person's order to take a file.
+//! Adding a file by command.
 
 use crate::blocking::blocking;
 use crate::clock::Moment;
@@ -21,10 +21,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
+/// Adds a file below a source's folder, whatever the source's patterns say. The file settles as any other.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where it lies in no source, or is no regular file.
+/// [`CommandRefusal::Usage`] if the file is below no source's folder, is not a regular file, or may not be added;
+/// [`CommandRefusal::Declined`] if the source's folder is not available.
 pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added, CommandRefusal> {
     let Some((mount, key)) = handler.key(place.path()).await else {
         return Err(CommandRefusal::Usage(handler.outside_message(place)));
@@ -50,19 +51,20 @@ pub async fn add(handler: &CommandHandler, place: &MediaAddress) -> Result<Added
             blocking(move || first_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await
         }
     };
-    let looked = medium.look().await;
+    let file_look = medium.look().await;
     if let Some(link) = link {
         let words = format!("{place} is behind the link {}: scribed does not follow links", link.display());
         return Err(CommandRefusal::Usage(words));
     }
-    let stamp = regular(place, looked)?;
+    let stamp = regular(place, file_look)?;
     let at = handler.clock.moment();
     let admission = handler.store.admit(&key, stamp, at.now, due(mount, &key, &stamp, at)).await?;
     handler.wake_engines();
     answer(handler, &key, admission).await
 }
 
-/// Patterns are a person's to overrule; that only recordings are sent, and nothing of scribed's own, is not.
+/// Checks the rules that a person cannot overrule, unlike patterns: only recordings are sent, and none of scribed's own
+/// files.
 async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Result<(), CommandRefusal> {
     let (source, path) = (Arc::clone(mount.source()), full_path(&mount.source().folder, &key.path));
     let is_here = mount.source().is_local();
@@ -73,15 +75,15 @@ async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &MediaAddress) -> Resu
     });
     match judged.await {
         Err(Denied::Refused(words)) => Err(CommandRefusal::Usage(format!("{place} {words}"))),
-        // What lies behind a link is told below, and what stays here before anything is sent.
+        // `add` reports a file behind a link itself, and a file that must stay local is held before it is sent.
         Err(Denied::Held(_)) | Ok(()) => Ok(()),
     }
 }
 
-/// What came of an order.
+/// Returns the answer for an admitted file or address.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn answer(handler: &CommandHandler, key: &JobKey, admission: Admission) -> Result<Added, CommandRefusal> {
     let (id, known) = (admission.id(), !admission.begins());
     let job = handler.job(&JobSelector::Number(id)).await?;
@@ -99,8 +101,8 @@ fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
         .map_or(at.now.saturating_add(settle), |quiet_at| quiet_at.max(at.now))
 }
 
-fn regular(place: &MediaAddress, looked: io::Result<FileLook>) -> Result<Stamp, CommandRefusal> {
-    let words = match looked {
+fn regular(place: &MediaAddress, file_look: io::Result<FileLook>) -> Result<Stamp, CommandRefusal> {
+    let words = match file_look {
         Ok(FileLook::File(stamp)) => return Ok(stamp),
         Ok(FileLook::Nothing) => format!("{place} does not exist"),
         Ok(FileLook::Other) => {

@@ -1,5 +1,5 @@
-//! A person's order to take what lies elsewhere, and what the service can fetch: a job under a folder's source,
-//! as one of a list's rows is under its own.
+//! Adding an address that the service can fetch. Its job belongs to a source with a folder, as the job of a manifest's
+//! row belongs to the source of the manifest.
 
 use super::add::answer;
 use crate::blocking::blocking;
@@ -18,52 +18,54 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Takes the audio at an address. Nothing of it is read here: the service says what it is.
+/// Adds the recording at an address. scribed does not read it: the service says what it is.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where no source can have it, or its outputs have no place.
+/// [`CommandRefusal::Usage`] if no source can have it, or its outputs cannot be written where they should go;
+/// [`CommandRefusal::Declined`] if the source's folder is not available.
 pub async fn add_url(handler: &CommandHandler, order: &UrlOrder) -> Result<Added, CommandRefusal> {
     let mount = mount_for(handler, order)?;
     let source = mount.source();
     mount.check_now().await.map_err(|away| CommandRefusal::Declined(away.to_string()))?;
     let key = JobKey { source: source.name.clone(), path: RelPath::new(order.url.name()) };
     let known = handler.store.find(&key).await?;
-    let said = known.as_ref().and_then(|job| job.row.as_deref());
-    // What is not said again holds as it was said.
-    let output = match (&order.outputs, said.and_then(|row| row.output.clone())) {
+    let previous = known.as_ref().and_then(|job| job.row.as_deref());
+    // Options that are not repeated keep their previous values.
+    let output = match (&order.outputs, previous.and_then(|row| row.output.clone())) {
         (None, Some(output)) => output,
-        (None, None) => OutputPlace { folder: own_place(source), stem: None },
+        (None, None) => OutputPlace { folder: default_output_folder(source), stem: None },
         (Some(place), _) => OutputPlace { folder: below(source, place.path()), stem: None },
     };
     if let Some(place) = &order.outputs {
-        let (theirs, folder) = (Arc::clone(source), place.path().to_owned());
-        let judged = blocking(move || PathPolicy::new(&theirs).check_not_own(&folder)).await;
+        let (owned, folder) = (Arc::clone(source), place.path().to_owned());
+        let judged = blocking(move || PathPolicy::new(&owned).check_not_own(&folder)).await;
         judged.map_err(|denied| CommandRefusal::Usage(format!("{place} {}", denied.describe(source))))?;
-        usable(source, place.path()).await?;
+        check_output_folder(source, place.path()).await?;
     }
-    let billed = order.billed.or(said.and_then(|row| row.billed));
+    let billed = order.billed.or(previous.and_then(|row| row.billed));
     let row = ManifestRow { output: Some(output), billed, ..ManifestRow::from_command(order.url.clone()) };
     if let Some(job) = known.filter(|job| is_answered_by(job, &row)) {
         return Ok(Added { job: handler.for_display(job).await?, known: true });
     }
     let now = handler.clock.now();
-    // Outputs go into a folder that is known. One with nothing in it might be any share's mount point: that it is
-    // the right one is a person's word.
-    let marked = Arc::clone(mount);
-    blocking(move || marked.mark()).await;
+    // scribed writes outputs only into a folder that it recognises. An empty folder may be the bare mount point of a
+    // share; the command vouches that it is the right folder.
+    let marked_mount = Arc::clone(mount);
+    blocking(move || marked_mount.mark()).await;
     let admission = handler.store.admit_row(&key, &row, RowSight::Unknown, now, now).await?;
     handler.wake_engines();
     answer(handler, &key, admission).await
 }
 
-/// The same address under another signature is the same recording: what is bought of it needs no other one.
+/// Whether a job makes this row unnecessary: it was bought, has not ended badly, and differs at most in the signature
+/// of its address.
 fn is_answered_by(job: &Job, row: &ManifestRow) -> bool {
     let (kind, ended_badly) = (job.stage.kind(), [StageKind::Failed, StageKind::Cancelled, StageKind::Skipped]);
-    let said = job.row.as_deref().filter(|_| is_bought(kind) && !ended_badly.contains(&kind));
-    said.is_some_and(|said| ManifestRow { media: row.media.clone(), ..said.clone() }.requests_same_as(row))
+    let previous = job.row.as_deref().filter(|_| is_bought(kind) && !ended_badly.contains(&kind));
+    previous.is_some_and(|previous| ManifestRow { media: row.media.clone(), ..previous.clone() }.requests_same_as(row))
 }
 
-/// The source that it is taken under: the one that is named, or the only one there is.
+/// Returns the source for the address: the one that the command names, or the only one with a folder.
 fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Arc<Mount>, CommandRefusal> {
     let is_folder = |mount: &&Arc<Mount>| mount.source().takes_addresses();
     let folders: Vec<&Arc<Mount>> = handler.mounts.values().filter(is_folder).collect();
@@ -89,19 +91,20 @@ fn mount_for<'h>(handler: &'h CommandHandler, order: &UrlOrder) -> Result<&'h Ar
     Ok(mount)
 }
 
-/// Where the outputs of a source go that lie beside no recording.
-fn own_place(source: &Source) -> RelPath {
+/// Returns the folder for outputs of a source that have no recording to be beside.
+fn default_output_folder(source: &Source) -> RelPath {
     source.output_folder.as_deref().map_or_else(|| RelPath::new(""), |place| below(source, place))
 }
 
-/// Below its folder where it is that, else whole.
+/// Returns a path relative to the source's folder if it is below it, else the whole path.
 fn below(source: &Source, folder: &Path) -> RelPath {
     let folder: PathBuf = folder.components().collect();
     RelPath::new(folder.strip_prefix(&source.folder).unwrap_or(&folder).as_os_str().as_bytes())
 }
 
-/// One that is made here may be no share's mount point.
-async fn usable(source: &Source, folder: &Path) -> Result<(), CommandRefusal> {
+/// Checks that a folder for outputs exists, or is below a folder of the source: elsewhere scribed creates no folders,
+/// since a missing one may be a share that is not mounted.
+async fn check_output_folder(source: &Source, folder: &Path) -> Result<(), CommandRefusal> {
     let is_ours = folder.starts_with(&source.folder)
         || source.output_folder.as_ref().is_some_and(|place| folder.starts_with(place));
     let is_odd = folder.components().any(|part| part == std::path::Component::ParentDir);

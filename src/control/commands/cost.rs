@@ -1,4 +1,4 @@
-//! What was spent, by what it was spent on: a piece of the queue at a time.
+//! Sums of costs, computed over one part of the queue at a time.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{By, CommandRefusal, CostLine, CostPiece, CostQuery, CostSum};
@@ -9,16 +9,16 @@ use crate::domain::zone::Zone;
 use crate::store::contract::JobSubset;
 use std::collections::BTreeMap;
 
-/// Jobs looked at for one piece.
+/// The number of jobs for one piece of the answer.
 const PIECE: usize = 10_000;
 
-/// The same where each job has a line of its own.
+/// The number of jobs for one piece if each job has a line of its own.
 const LINES: usize = 1_000;
 
-/// The next piece of the answer: its lines are sums over the jobs of this piece only.
+/// Returns the next piece of the answer. Its lines are sums over the jobs of this piece only.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] for a time zone that this build does not have; the store's.
+/// [`CommandRefusal::Usage`] for an unknown time zone; errors of the store.
 pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPiece, CommandRefusal> {
     let unknown = |_| CommandRefusal::Usage(format!("there is no time zone {:?} on this machine", query.timezone));
     let zone = Zone::parse(&query.timezone).map_err(unknown)?;
@@ -38,7 +38,7 @@ pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPie
             sums.entry((key.clone(), service.clone())).or_insert_with(line).sum.add(&sum);
         }
     }
-    // Nobody knows whose it is: with the first piece, once.
+    // These costs belong to no known job, so they are added once, to the first piece.
     if query.after.is_none() {
         for (at, amount) in handler.store.unclaimed_costs().await? {
             if !is_asked_for(query, at) {
@@ -58,7 +58,8 @@ pub async fn cost(handler: &CommandHandler, query: &CostQuery) -> Result<CostPie
     Ok(CostPiece { lines, next })
 }
 
-/// What a service's list shows as bought by this queue, and no job of it has: counted in the budgets all the same.
+/// The name for purchases that a service's list shows as made by this queue, and that no job has. They count against
+/// the budgets, too.
 const UNCLAIMED: &str = "(unclaimed)";
 
 fn unclaimed_key(by: By, zone: &Zone, at: Timestamp) -> String {
@@ -75,7 +76,7 @@ fn is_asked_for(query: &CostQuery, at: Timestamp) -> bool {
 
 type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, CostSum);
 
-/// What a job cost, each purchase by itself.
+/// Returns the cost of each purchase of a job.
 fn parts(job: &Job) -> Vec<Part<'_>> {
     if let (true, Some(order)) = (job.has_unknown_cost(), job.stage.purchase_key()) {
         let sum = CostSum { purchases: 1, unknown: 1, ..CostSum::default() };

@@ -1,4 +1,4 @@
-//! A person's order that the service deletes what was bought for a job, as when the wrong recording was sent.
+//! Cancelling a job and deleting its transcription at the service, for example if the wrong recording was sent.
 
 use super::steer;
 use crate::blocking::blocking;
@@ -11,17 +11,18 @@ use crate::domain::stage::{Stage, StageKind};
 use crate::store::contract::Filter;
 use std::sync::Arc;
 
-/// Jobs looked at in one go.
+/// The number of jobs that are read at once.
 const PAGE: usize = 1_000;
 
-/// Gives the job up unless it is given up already, and deletes its transcription, if it has ended and no
-/// other job has it.
+/// Cancels the job, unless it is cancelled or failed already, and deletes its transcription, if that has ended and no
+/// other job uses it.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where it is written, or a create of it may be on its way; the service's.
+/// [`CommandRefusal::Declined`] if the job is written, if its create may just be accepted, or if the service cannot
+/// delete the transcription.
 pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<Deleted, CommandRefusal> {
-    let job = given_up(handler, handler.job(wanted).await?).await?;
-    let told = |job: Job, is_gone, words: String| {
+    let job = cancelled(handler, handler.job(wanted).await?).await?;
+    let answer = |job: Job, is_gone, words: String| {
         let words = format!("{}; {words}", job.stage.kind().name());
         Ok(Deleted { job, is_gone, words })
     };
@@ -33,14 +34,14 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
             }
             _ => "nothing was bought for it",
         };
-        return told(job, true, words.to_owned());
+        return answer(job, true, words.to_owned());
     };
     if let Some(other) = sharer(handler, &job, &transcription).await? {
         let words = format!(
             "its transcription {transcription} stays at the service, since the duplicate job {other} uses it: \
              cancel that one with --delete first"
         );
-        return told(job, false, words);
+        return answer(job, false, words);
     }
     let client = client(handler, &job)?;
     if let Some(place) = job.bought_at.as_ref().filter(|place| **place != client.identity().origin) {
@@ -61,25 +62,25 @@ pub async fn delete(handler: &CommandHandler, wanted: &JobSelector) -> Result<De
     let mut here = "";
     if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.purchase_key()) {
         handler.store.forget_purchase(order, &transcription).await?;
-        here = forget_here(handler, &job, order.service.clone(), &transcription).await?;
+        here = remove_kept_result(handler, &job, order.service.clone(), &transcription).await?;
     }
     match deletion {
-        Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted{here}")),
+        Deletion::Gone => answer(job, true, format!("its transcription {transcription} is deleted{here}")),
         Deletion::GoneBefore => {
-            told(job, true, format!("its transcription {transcription} was already gone from the service{here}"))
+            answer(job, true, format!("its transcription {transcription} was already gone from the service{here}"))
         }
         Deletion::NotEnded => {
             let words = format!(
                 "its transcription {transcription} has not ended, and the service deletes only what has ended: \
                  repeat the command later"
             );
-            told(job, false, words)
+            answer(job, false, words)
         }
     }
 }
 
-/// The kept result goes with what it was made from.
-async fn forget_here(
+/// Removes the kept result of a deleted transcription. Returns the words that are added to the answer.
+async fn remove_kept_result(
     handler: &CommandHandler,
     job: &Job,
     service: ServiceName,
@@ -96,7 +97,7 @@ async fn forget_here(
     }
 }
 
-async fn given_up(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefusal> {
+async fn cancelled(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefusal> {
     match &job.stage {
         Stage::Cancelled { .. } | Stage::Failed { .. } => Ok(job),
         Stage::Written { transcription, .. } => Err(CommandRefusal::Declined(format!(
@@ -109,8 +110,8 @@ async fn given_up(handler: &CommandHandler, job: Job) -> Result<Job, CommandRefu
 }
 
 fn client<'h>(handler: &'h CommandHandler, job: &Job) -> Result<&'h Arc<dyn Client>, CommandRefusal> {
-    let group = job.route_key();
-    let service = handler.routing.service_of(&group);
+    let route_key = job.route_key();
+    let service = handler.routing.service_of(&route_key);
     handler.clients.iter().find(|client| client.identity().service == *service).ok_or_else(|| {
         CommandRefusal::Declined(format!(
             "job {} is cancelled, but its transcription is not deleted: jobs.toml has no service `{service}`",
@@ -119,7 +120,7 @@ fn client<'h>(handler: &'h CommandHandler, job: &Job) -> Result<&'h Arc<dyn Clie
     })
 }
 
-/// Another job that has this transcription, or waits for it.
+/// Returns another job that uses this transcription, or waits for it as a duplicate.
 async fn sharer(
     handler: &CommandHandler,
     job: &Job,

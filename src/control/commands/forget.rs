@@ -1,5 +1,5 @@
-//! Jobs of files that are gone are forgotten: they are listed and counted no more. Their rows stay and know what was
-//! bought, so that content that comes back costs nothing.
+//! Forgetting jobs of files that are gone: they are no longer listed and counted. Their rows stay in the store with
+//! what was bought, so that content that comes back costs nothing.
 
 use crate::blocking::within;
 use crate::control::transport::handler::CommandHandler;
@@ -20,31 +20,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs that are looked at in one go.
-const PAGE: usize = 500;
+/// The number of jobs that are read at once.
+const PAGE_SIZE: usize = 500;
 
-/// So many wait for the queue's syncs together.
-const AT_ONCE: usize = 32;
+/// The number of jobs that are changed concurrently: they share the syncs of the queue's file.
+const CONCURRENCY: usize = 32;
 
-/// Files of one page are looked at for so long: a dead server hangs for ever.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+/// The time limit for looking at the files of one page: a dead file server never answers.
+const TIME_OUT: Duration = Duration::from_secs(60);
 
-/// Forgets what is asked for, or tells what that would be.
+/// Forgets one job, or the next piece of all jobs whose files are gone. With `dry_run`, only reports them.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where there is no such job, [`CommandRefusal::Declined`] where it cannot be forgotten; the store's.
+/// [`CommandRefusal::Usage`] if there is no such job; [`CommandRefusal::Declined`] if it cannot be forgotten; errors
+/// of the store.
 pub async fn forget(handler: &CommandHandler, query: &ForgetQuery) -> Result<ForgetPiece, CommandRefusal> {
     match &query.which {
-        Forgettable::One(wanted) => one(handler, wanted, query.dry_run).await,
+        Forgettable::One(wanted) => forget_one(handler, wanted, query.dry_run).await,
         Forgettable::Vanished { source, older_than, after } => {
             let age = Duration::from_millis(*older_than);
-            vanished(handler, source.as_ref(), age, *after, query.dry_run).await
+            forget_vanished(handler, source.as_ref(), age, *after, query.dry_run).await
         }
     }
 }
 
-/// A person's word counts where nobody can tell whether a file is gone.
-async fn one(handler: &CommandHandler, wanted: &JobSelector, dry_run: bool) -> Result<ForgetPiece, CommandRefusal> {
+/// Forgets one job. If scribed cannot tell whether the file is gone, the command decides.
+async fn forget_one(
+    handler: &CommandHandler,
+    wanted: &JobSelector,
+    dry_run: bool,
+) -> Result<ForgetPiece, CommandRefusal> {
     let job = handler.job(wanted).await?;
     let id = job.id;
     if job.stage.is_forgotten() {
@@ -70,7 +75,7 @@ async fn one(handler: &CommandHandler, wanted: &JobSelector, dry_run: bool) -> R
     Ok(piece)
 }
 
-async fn vanished(
+async fn forget_vanished(
     handler: &CommandHandler,
     source: Option<&SourceName>,
     age: Duration,
@@ -78,19 +83,21 @@ async fn vanished(
     dry_run: bool,
 ) -> Result<ForgetPiece, CommandRefusal> {
     let stages = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).collect();
-    let jobs = handler.store.page(&Filter { stages, after, limit: PAGE }).await?;
-    let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
+    let jobs = handler.store.page(&Filter { stages, after, limit: PAGE_SIZE }).await?;
+    let next = jobs.last().filter(|_| jobs.len() == PAGE_SIZE).map(|job| job.id);
     let mut piece = ForgetPiece { next, ..ForgetPiece::default() };
     let now = handler.clock.now();
-    let is_meant = |job: &Job| {
-        source.is_none_or(|source| *source == job.key.source) && now.duration_since(job.since) >= age && is_file(job)
+    let is_selected = |job: &Job| {
+        source.is_none_or(|source| *source == job.key.source)
+            && now.duration_since(job.since) >= age
+            && is_observable(job)
     };
     let mut by_source: BTreeMap<SourceName, Vec<Job>> = BTreeMap::new();
-    for job in jobs.into_iter().filter(is_meant) {
+    for job in jobs.into_iter().filter(is_selected) {
         by_source.entry(job.key.source.clone()).or_default().push(job);
     }
     for (source, jobs) in by_source {
-        // Of a source that jobs.toml does not have nobody knows where its folder is.
+        // If jobs.toml does not have the source, the place of its folder is unknown.
         let Some(mount) = handler.mounts.get(&source) else { continue };
         piece.looked += jobs.len() as u64;
         match gone(handler, mount, jobs, &mut piece).await {
@@ -101,12 +108,13 @@ async fn vanished(
     Ok(piece)
 }
 
-/// Whether its recording is something that can be seen to be gone.
-fn is_file(job: &Job) -> bool {
+/// Whether scribed can see that the recording of a job is gone, unlike one that the service fetches.
+fn is_observable(job: &Job) -> bool {
     !job.is_remote()
 }
 
-/// Those of a source whose files are gone. Its folder is there before and after they were looked for.
+/// Returns the jobs of a source whose files are gone. The folder is checked before and after: if it went away
+/// meanwhile, files that were not found prove nothing.
 async fn gone(
     handler: &CommandHandler,
     mount: &Arc<Mount>,
@@ -135,17 +143,18 @@ async fn gone(
     Ok(gone)
 }
 
-/// Whether the manifest that names it is there: then its row makes it anew. In place: it is one look.
+/// Whether the manifest of a row still exists: then the row would add the job again. This blocks, but only for one
+/// file system call.
 fn is_listed(mount: &Mount, row: &ManifestRow) -> bool {
     !mount.source().is_local() || resolve_below(&mount.source().folder, &row.manifest).exists()
 }
 
-/// What can be told of each of their files; `None` where the folder does not answer.
+/// Returns for each job whether its file is there; `None` if the folder does not answer in time.
 async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Option<Vec<Presence>> {
     if !mount.source().is_local() {
         let mut looked = Vec::with_capacity(jobs.len());
-        for some in jobs.chunks(AT_ONCE) {
-            looked.extend(join_all(some.iter().map(|job| presence_of(mount, job))).await);
+        for chunk in jobs.chunks(CONCURRENCY) {
+            looked.extend(join_all(chunk.iter().map(|job| presence_of(mount, job))).await);
         }
         return Some(looked);
     }
@@ -157,14 +166,14 @@ async fn look(handler: &CommandHandler, mount: &Arc<Mount>, jobs: &[Job]) -> Opt
     let known = mount.source().folder.clone();
     let of = move |path: &Option<RootedPath>| path.as_ref().map_or(Presence::There, |path| presence(path, &known));
     let look = move || paths.iter().map(of).collect();
-    within(&*handler.clock, ANSWERS_WITHIN, look).await
+    within(&*handler.clock, TIME_OUT, look).await
 }
 
 async fn presence_of(mount: &Mount, job: &Job) -> Presence {
     MediaFile::of(mount, job).presence(&mount.source().folder).await
 }
 
-/// They are forgotten, unless it is only asked what would be.
+/// Forgets the jobs, unless `dry_run`, and adds them to the piece.
 async fn finish(
     handler: &CommandHandler,
     jobs: Vec<Job>,
@@ -176,9 +185,9 @@ async fn finish(
         return Ok(());
     }
     let now = handler.clock.now();
-    for some in jobs.chunks(AT_ONCE) {
-        let done = join_all(some.iter().map(|job| handler.store.overrule(job, JobEvent::Forgotten, now))).await;
-        for (job, done) in some.iter().zip(done) {
+    for chunk in jobs.chunks(CONCURRENCY) {
+        let done = join_all(chunk.iter().map(|job| handler.store.overrule(job, JobEvent::Forgotten, now))).await;
+        for (job, done) in chunk.iter().zip(done) {
             if done?.is_done() {
                 tracing::info!(job = %job.id, path = %job.key.path, "a person removed an ended job (`scribed forget`)");
                 piece.forgotten.push(job.clone());

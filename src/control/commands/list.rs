@@ -1,4 +1,4 @@
-//! Jobs, page by page, and one job whole.
+//! Pages of jobs, and one job with its history.
 
 use crate::blocking::within;
 use crate::control::explain::facts::facts;
@@ -13,34 +13,35 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs of a page at most: memory stays the same for a million, on both sides.
-const PAGE: usize = 1_000;
+/// The maximum number of jobs per page, so that memory use does not grow with the number of jobs on either side.
+const PAGE_SIZE: usize = 1_000;
 
-/// A dead server hangs for ever, and a person waits.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// The time limit for looking at a file: a dead file server never answers, and a person waits.
+const TIME_OUT: Duration = Duration::from_secs(2);
 
-/// The next page of those that are wanted. It may hold fewer than there are, so that no request lasts.
+/// Returns the next page of the selected jobs. The page may be short or empty though more jobs follow, so that no
+/// request takes long.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn page(handler: &CommandHandler, selection: &Selection) -> Result<JobPage, CommandRefusal> {
-    let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE };
-    let those = match (selection.forgotten, selection.incomplete) {
+    let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE_SIZE };
+    let subset = match (selection.forgotten, selection.incomplete) {
         (true, _) => Some(JobSubset::Forgotten),
         (false, true) => Some(JobSubset::Incomplete),
         (false, false) => None,
     };
-    let mut jobs = match those {
-        Some(those) => handler.store.jobs_in(those, selection.after, PAGE).await?,
+    let mut jobs = match subset {
+        Some(subset) => handler.store.jobs_in(subset, selection.after, PAGE_SIZE).await?,
         None => handler.store.page(&filter).await?,
     };
-    let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
+    let next = jobs.last().filter(|_| jobs.len() == PAGE_SIZE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
-    let mut told = Vec::with_capacity(jobs.len());
+    let mut shown = Vec::with_capacity(jobs.len());
     for job in jobs {
-        told.push(handler.for_display(job).await?);
+        shown.push(handler.for_display(job).await?);
     }
-    Ok(JobPage { jobs: told, next })
+    Ok(JobPage { jobs: shown, next })
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {
@@ -54,10 +55,10 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
         && selection.kind.as_ref().is_none_or(|kind| fault.is_some_and(|fault| fault.kind.name() == kind))
 }
 
-/// One job and its history.
+/// Returns one job with its history.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where there is none; the store's.
+/// [`CommandRefusal::Usage`] if there is no such job; errors of the store.
 pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Shown, CommandRefusal> {
     let job = handler.job(wanted).await?;
     let history = handler.store.history(job.id).await?;
@@ -71,8 +72,8 @@ pub async fn show(handler: &CommandHandler, wanted: &JobSelector) -> Result<Show
     Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
 }
 
-/// The job of a file that is there and has the transcription of one that is gone. Every row is looked at: a
-/// person waits for that once in a while.
+/// Finds a job with the same transcription whose file exists, for a job whose file is gone. It reads all jobs, which is
+/// slow but rare.
 async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
     let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
         return Ok(None);
@@ -81,7 +82,7 @@ async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>,
         let has = other.stage.transcription() == Some(transcription) && other.stage.purchase_key() == Some(order);
         has && other.id != job.id
     };
-    let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
+    let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE_SIZE };
     loop {
         let jobs = handler.store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(None) };
@@ -94,7 +95,7 @@ async fn moved_to(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>,
     }
 }
 
-/// The job that its transcription was bought for, where that is another one.
+/// Returns the job for which the transcription was bought, if that is another one.
 async fn origin(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, CommandRefusal> {
     let (Some(order), Some(transcription)) = (job.stage.purchase_key(), job.stage.transcription()) else {
         return Ok(None);
@@ -105,7 +106,7 @@ async fn origin(handler: &CommandHandler, job: &Job) -> Result<Option<Origin>, C
     Ok(Some(Origin { job: first.id, is_gone: is_gone(handler, &first).await, key: first.key }))
 }
 
-/// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
+/// Whether a recording is known to be gone. `false` if its folder is not available or does not answer in time.
 async fn is_gone(handler: &CommandHandler, job: &Job) -> bool {
     let Some(mount) = handler.mounts.get(&job.key.source).map(Arc::clone) else { return false };
     let path = match MediaFile::of(&mount, job) {
@@ -115,12 +116,12 @@ async fn is_gone(handler: &CommandHandler, job: &Job) -> bool {
             return tokio::select! {
                 biased;
                 looked = medium.look() => matches!(looked, Ok(FileLook::Nothing)) && mount.there().await.is_ok(),
-                () = handler.clock.sleep(ANSWERS_WITHIN) => false,
+                () = handler.clock.sleep(TIME_OUT) => false,
             };
         }
     };
     let look = move || {
         path.stat().is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.check_writable_blocking().is_ok()
     };
-    within(&*handler.clock, ANSWERS_WITHIN, look).await.unwrap_or(false)
+    within(&*handler.clock, TIME_OUT, look).await.unwrap_or(false)
 }

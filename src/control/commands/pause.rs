@@ -1,24 +1,24 @@
-//! Orders that nothing new is uploaded or submitted.
+//! Pausing and resuming new uploads and submissions.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::CommandRefusal;
 use crate::domain::pause::{Pause, PauseScope, Pauses};
 use std::time::Duration;
 
-/// Everything, or a source, rests; for so many milliseconds, or until it is taken back. Returns what holds now.
+/// Pauses all sources or one, for `millis` milliseconds or until a resume. Returns all pauses.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where there is no such source; the store's.
+/// [`CommandRefusal::Usage`] if there is no such source; errors of the store.
 pub async fn pause(
     handler: &CommandHandler,
-    whose: &PauseScope,
+    scope: &PauseScope,
     millis: Option<u64>,
 ) -> Result<Pauses, CommandRefusal> {
-    check(handler, whose)?;
+    check_source(handler, scope)?;
     let since = handler.clock.now();
     let until = millis.map(|millis| since.saturating_add(Duration::from_millis(millis)));
-    let pauses = handler.store.set_pause(whose, Some(Pause { since, until })).await?;
-    match whose {
+    let pauses = handler.store.set_pause(scope, Some(Pause { since, until })).await?;
+    match scope {
         PauseScope::All => tracing::info!("a person paused the queue: scribed uploads and submits nothing new"),
         PauseScope::Source(source) => {
             tracing::info!(%source, "a person paused a source: scribed uploads and submits nothing new of it");
@@ -28,19 +28,19 @@ pub async fn pause(
     Ok(pauses)
 }
 
-/// Everything, or a source, goes on. Returns what holds now.
+/// Ends the pause of all sources or of one. A pause of a removed source can be ended, too. Returns all pauses.
 ///
 /// # Errors
-/// The store's.
-pub async fn resume(handler: &CommandHandler, whose: &PauseScope) -> Result<Pauses, CommandRefusal> {
+/// [`CommandRefusal::Usage`] if there is no such source and no pause of it; errors of the store.
+pub async fn resume(handler: &CommandHandler, scope: &PauseScope) -> Result<Pauses, CommandRefusal> {
     let before = handler.store.pauses().await?;
-    let is_given = matches!(whose, PauseScope::Source(name) if before.active_sources(handler.clock.now()).any(|(source, _)| source == name));
-    if !is_given {
-        check(handler, whose)?;
+    let is_paused = matches!(scope, PauseScope::Source(name) if before.active_sources(handler.clock.now()).any(|(source, _)| source == name));
+    if !is_paused {
+        check_source(handler, scope)?;
     }
-    let pauses = handler.store.set_pause(whose, None).await?;
+    let pauses = handler.store.set_pause(scope, None).await?;
     if before != pauses {
-        match whose {
+        match scope {
             PauseScope::All => tracing::info!("a person resumed the queue"),
             PauseScope::Source(source) => tracing::info!(%source, "a person resumed a source"),
         }
@@ -49,8 +49,8 @@ pub async fn resume(handler: &CommandHandler, whose: &PauseScope) -> Result<Paus
     Ok(pauses)
 }
 
-fn check(handler: &CommandHandler, whose: &PauseScope) -> Result<(), CommandRefusal> {
-    let PauseScope::Source(source) = whose else { return Ok(()) };
+fn check_source(handler: &CommandHandler, scope: &PauseScope) -> Result<(), CommandRefusal> {
+    let PauseScope::Source(source) = scope else { return Ok(()) };
     if handler.mounts.contains_key(source) {
         return Ok(());
     }

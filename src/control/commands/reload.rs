@@ -1,24 +1,26 @@
-//! The order to read the configuration anew: handed to whoever runs the daemon, who answers when it is done.
+//! The request to read the configuration again. It is passed to the daemon's main task, which answers when it is done.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::CommandRefusal;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
-/// One order: where its answer goes. In words what became of it, or why everything stays as it was.
+/// One request: the sender for its answer. The answer is a list of messages about what was applied, or the reason why
+/// the previous configuration stays.
 pub type ReloadOrder = oneshot::Sender<Result<Vec<String>, String>>;
 
-/// Where orders are taken.
+/// The sender for requests.
 pub type ReloadOrders = mpsc::Sender<ReloadOrder>;
 
-/// Has the daemon read its configuration anew.
+/// Makes the daemon read its configuration again.
 ///
 /// # Errors
-/// [`CommandRefusal::Usage`] where the configuration is wrong or cannot be taken up, and where no daemon runs.
+/// [`CommandRefusal::Usage`] if the configuration is wrong or cannot be applied, or if no daemon runs;
+/// [`CommandRefusal::Declined`] if the daemon is stopping.
 pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefusal> {
     let orders = handler.running.as_ref().and_then(|running| running.orders.as_ref());
-    let none = "no daemon runs here that could read the configuration again";
-    let orders = orders.ok_or_else(|| CommandRefusal::Usage(none.to_owned()))?;
+    let not_running = "no daemon runs here that could read the configuration again";
+    let orders = orders.ok_or_else(|| CommandRefusal::Usage(not_running.to_owned()))?;
     let (answer, answered) = oneshot::channel();
     let stopping =
         || CommandRefusal::Declined("the daemon is stopping; it reads the configuration when it starts".to_owned());
@@ -26,12 +28,12 @@ pub async fn reload(handler: &CommandHandler) -> Result<Vec<String>, CommandRefu
     answered.await.map_err(|_| stopping())?.map_err(CommandRefusal::Usage)
 }
 
-/// The hands as of the last configuration.
+/// The handler of the current configuration. A reload replaces it.
 #[derive(Clone)]
 pub struct LatestHandler(Arc<Mutex<Arc<CommandHandler>>>);
 
 impl LatestHandler {
-    /// These, at first.
+    /// Starts with this handler.
     pub fn new(handler: CommandHandler) -> Self {
         Self(Arc::new(Mutex::new(Arc::new(handler))))
     }
@@ -40,7 +42,7 @@ impl LatestHandler {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on these.
+    /// Replaces the handler for all later requests.
     pub fn replace(&self, handler: CommandHandler) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(handler);
     }

@@ -1,4 +1,4 @@
-//! A person's order to make a job anew: with what jobs.toml and the files beside it say now, in a new round.
+//! Retrying a job as a new purchase, with the current jobs.toml and sidecars (`scribed retry --fresh`).
 
 use super::steer::{Step, compare_retry, decide_and_apply, gone, may_be_paid_twice, unresolved};
 use crate::control::transport::handler::CommandHandler;
@@ -6,27 +6,27 @@ use crate::control::transport::protocol::{CommandRefusal, JobSelector, Retried, 
 use crate::domain::job::Job;
 use crate::domain::stage::{JobEvent, Stage};
 
-/// A job is rendered anew. What comes out as it was bought before is not bought again, but where the person says
-/// so.
+/// Starts a new purchase of a job, whose request is rendered again. If the request is the one that was bought before,
+/// it is not bought again, unless `pay_again`.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where it might be paid for twice, or what is paid for is about to come.
+/// [`CommandRefusal::Declined`] if the job might be paid for twice, or if its present purchase has not ended.
 pub async fn retry_fresh(
     handler: &CommandHandler,
     wanted: &JobSelector,
     pay_again: bool,
 ) -> Result<Retried, CommandRefusal> {
     if pay_again {
-        forget(handler, &handler.job(wanted).await?).await?;
+        forget_purchase_of(handler, &handler.job(wanted).await?).await?;
     }
-    let (job, cost) = decide_and_apply(handler, wanted, &|job| weigh_fresh(job, pay_again)).await?;
+    let (job, cost) = decide_and_apply(handler, wanted, &|job| decide_fresh(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
-/// Else what was bought would be found, and serve once more.
-async fn forget(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusal> {
+/// Removes the record of the job's purchase: otherwise scribed would find it and use it again.
+async fn forget_purchase_of(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusal> {
     let bought = job.stage.purchase_key().zip(job.stage.transcription());
-    match (weigh_fresh(job, true), bought) {
+    match (decide_fresh(job, true), bought) {
         (Step::Take(..), Some((order, transcription))) => {
             Ok(handler.store.forget_purchase(order, transcription).await?)
         }
@@ -34,7 +34,7 @@ async fn forget(handler: &CommandHandler, job: &Job) -> Result<(), CommandRefusa
     }
 }
 
-fn weigh_fresh(job: &Job, pay_again: bool) -> Step {
+fn decide_fresh(job: &Job, pay_again: bool) -> Step {
     if may_be_paid_twice(job) {
         return match (&job.stage, pay_again) {
             (_, true) => Step::Take(JobEvent::Fresh, RetryCost::PerhapsTwice),
@@ -45,7 +45,7 @@ fn weigh_fresh(job: &Job, pay_again: bool) -> Step {
     }
     match &job.stage {
         Stage::Submitting { .. } | Stage::Submitted { .. } | Stage::Fetched { .. } => Step::Decline(paid(job)),
-        // Nothing is made of it yet: whatever is said of it now counts.
+        // The request is not rendered yet, so an ordinary retry already uses the current settings.
         Stage::Found | Stage::Settled | Stage::Skipped { .. } => compare_retry(job, false),
         Stage::Probed { .. } | Stage::Uploaded { .. } | Stage::Following { .. } => {
             Step::Take(JobEvent::Fresh, RetryCost::Nothing)

@@ -1,4 +1,4 @@
-//! How it stands: counts, rates, and what waits for what.
+//! The status of the queue: counts, rates, and what jobs wait for.
 
 use crate::clock::Clock;
 use crate::control::scan_times::scans;
@@ -19,10 +19,10 @@ use crate::manifests::passes::ManifestSummary;
 use crate::store::contract::{StoreError, WaitingGroup};
 use std::sync::atomic::Ordering;
 
-/// Counts, and whether and how a daemon runs.
+/// Returns the status of the queue, of the sources and services, and of the daemon if one runs.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefusal> {
     let counts = handler.store.counts().await?;
     Ok(QueueStatus {
@@ -46,17 +46,17 @@ pub async fn status(handler: &CommandHandler) -> Result<QueueStatus, CommandRefu
     })
 }
 
-/// Sources that are not configured, of which something is not over.
+/// Returns the sources that the configuration does not have and that have jobs that have not ended.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn removed(handler: &CommandHandler) -> Result<Vec<RemovedSource>, StoreError> {
     let sources = handler.store.counts_by_source().await?;
     let gone = sources.into_iter().filter(|(source, _)| !handler.mounts.contains_key(source));
     Ok(gone.filter_map(|(source, counts)| RemovedSource::of(source, &counts)).collect())
 }
 
-/// A run is a process: where none runs, none of it is used.
+/// Returns the use of the budgets. The budget of a run is left out if no daemon or pass runs.
 async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> {
     let mut limits = handler.budget_gate.limits(handler.clock.now());
     limits.retain(|limit| limit.period != Period::Run || handler.running.is_some());
@@ -64,17 +64,17 @@ async fn budget(handler: &CommandHandler) -> Result<Vec<BudgetUse>, StoreError> 
     Ok(accounts.into_iter().map(BudgetUse::from).collect())
 }
 
-/// What is live and what has time, where there is a difference. Of a source that is gone jobs are live.
+/// Counts jobs by lane; empty if all sources are live. Jobs of a removed source count as live.
 async fn lanes(handler: &CommandHandler) -> Result<Vec<LaneCounts>, StoreError> {
-    let of = |source: &SourceName| {
+    let lane_of = |source: &SourceName| {
         handler.mounts.get(source).map(|mount| mount.source().scheduling.lane).unwrap_or_default()
     };
-    if handler.mounts.keys().all(|source| of(source) == Lane::Live) {
+    if handler.mounts.keys().all(|source| lane_of(source) == Lane::Live) {
         return Ok(Vec::new());
     }
     let mut lanes = Vec::new();
     for lane in [Lane::Live, Lane::Backlog] {
-        let counts = handler.store.counts_of(&|group| of(&group.source) == lane).await?;
+        let counts = handler.store.counts_of(&|group| lane_of(&group.source) == lane).await?;
         let open = || StageKind::ALL.into_iter().filter(|kind| !kind.is_end());
         let waiting = open().filter(|kind| !is_bought(*kind)).map(|kind| counts.of(kind)).sum();
         let in_flight = open().filter(|kind| is_bought(*kind)).map(|kind| counts.of(kind)).sum();
@@ -83,10 +83,10 @@ async fn lanes(handler: &CommandHandler) -> Result<Vec<LaneCounts>, StoreError> 
     Ok(lanes)
 }
 
-/// Each source that has windows.
+/// Returns the state of the windows of each source that has some.
 fn windows(handler: &CommandHandler) -> Vec<WindowStatus> {
     let wall = handler.clock.wall();
-    let each = handler.mounts.values().filter_map(|mount| {
+    let statuses = handler.mounts.values().filter_map(|mount| {
         let windows = mount.source().submit.as_ref()?;
         let opening = windows.at(wall);
         let until = Some(opening.changes_at()).filter(|until| *until != NEVER);
@@ -94,10 +94,10 @@ fn windows(handler: &CommandHandler) -> Vec<WindowStatus> {
         let source = mount.source().name.clone();
         Some(WindowStatus { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
     });
-    each.collect()
+    statuses.collect()
 }
 
-/// Each service that the configuration has.
+/// Returns the status of each service of the configuration.
 async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreError> {
     let mut services = Vec::new();
     for name in handler.routing.services() {
@@ -122,23 +122,23 @@ async fn services(handler: &CommandHandler) -> Result<Vec<ServiceStatus>, StoreE
     Ok(services)
 }
 
-/// The lists of the sources that are made of them.
+/// Returns the status of each manifest that the daemon knows.
 pub(crate) fn manifests(running: &RunningDaemon) -> Vec<ManifestStatus> {
-    let each = running.lists.iter().flat_map(|lists| {
+    let statuses = running.lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
-        lists.summaries().into_iter().map(move |told| (source.clone(), told))
+        lists.summaries().into_iter().map(move |summary| (source.clone(), summary))
     });
-    each.map(|(source, told)| ManifestStatus::of(source, told)).collect()
+    statuses.map(|(source, summary)| ManifestStatus::of(source, summary)).collect()
 }
 
 impl ManifestStatus {
-    pub(crate) fn of(source: SourceName, told: ManifestSummary) -> Self {
-        let sum = told.sum.unwrap_or_default();
+    pub(crate) fn of(source: SourceName, summary: ManifestSummary) -> Self {
+        let sum = summary.sum.unwrap_or_default();
         Self {
             source,
-            manifest: told.manifest,
-            problem: told.problem,
-            rows: told.sum.map(|sum| sum.rows),
+            manifest: summary.manifest,
+            problem: summary.problem,
+            rows: summary.sum.map(|sum| sum.rows),
             wrong: sum.wrong,
             repeated: sum.repeated,
             awaited: sum.awaited,
@@ -146,13 +146,13 @@ impl ManifestStatus {
     }
 }
 
-/// A daemon knows which folders are away; a command looks.
+/// Returns the sources whose folders are not available. A daemon knows them; a command without a daemon checks them.
 async fn frozen(handler: &CommandHandler) -> Vec<AwaySourceStatus> {
-    let each = handler.mounts.values().map(|mount| async move {
+    let checks = handler.mounts.values().map(|mount| async move {
         let away = if handler.running.is_some() { mount.away() } else { mount.check_now().await.err() };
         away.map(|away| AwaySourceStatus { source: mount.source().name.clone(), reason: away.to_string() })
     });
-    futures_util::future::join_all(each).await.into_iter().flatten().collect()
+    futures_util::future::join_all(checks).await.into_iter().flatten().collect()
 }
 
 fn daemon(running: &RunningDaemon, clock: &dyn Clock) -> DaemonStatus {
@@ -179,10 +179,10 @@ fn daemon(running: &RunningDaemon, clock: &dyn Clock) -> DaemonStatus {
     }
 }
 
-/// Jobs that have not ended, by what they wait for. All of it is in the first piece, however many there are.
+/// Counts the jobs that have not ended, by what they wait for. The first piece has all of them, whatever their number.
 ///
 /// # Errors
-/// The store's.
+/// Errors of the store.
 pub async fn waiting(handler: &CommandHandler, after: Option<JobId>) -> Result<Waiting, CommandRefusal> {
     let mut waiting = Waiting::default();
     if after.is_some() {

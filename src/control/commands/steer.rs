@@ -1,4 +1,4 @@
-//! Orders to single jobs, and to the queue as a whole.
+//! Commands that change single jobs: retry, cancel, bump.
 
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, JobSelector, Retried, RetryCost};
@@ -9,42 +9,43 @@ use crate::domain::reason::reason;
 use crate::domain::stage::{JobEvent, Skip, Stage, StageKind};
 use crate::domain::zone::Zone;
 
-/// What a person's order comes to for a job as it stands.
+/// What a command does with a job in its present state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// This happens to it.
+    /// The event is applied to the job.
     Take(JobEvent, RetryCost),
-    /// It is looked at now.
+    /// The job is processed now instead of when it is due.
     Look,
-    /// Nothing; why, in words.
+    /// The command is refused; the message says why.
     Decline(String),
 }
 
-/// A job that moves so often between being looked at and being told is not waited for any longer.
+/// How often a command is tried on a job that changes between the decision and the change.
 const TRIES: u32 = 100;
 
-/// A job goes on now.
+/// Continues a job now.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
+/// [`CommandRefusal::Declined`] if there is nothing to retry, or if the job might be paid for twice.
 pub async fn retry(handler: &CommandHandler, wanted: &JobSelector, pay_again: bool) -> Result<Retried, CommandRefusal> {
     let (job, cost) = decide_and_apply(handler, wanted, &|job| compare_retry(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
-/// A job is given up.
+/// Cancels a job.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where it has ended, or a create of it may be on its way.
+/// [`CommandRefusal::Declined`] if the job has ended, or if the service may just be accepting its create.
 pub async fn cancel(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
-    let (job, _) = decide_and_apply(handler, wanted, &|job| weigh_cancel(job)).await?;
+    let (job, _) = decide_and_apply(handler, wanted, &|job| decide_cancel(job)).await?;
     Ok(job)
 }
 
-/// A job comes before all others, also over restarts. What it waits for beside its turn it goes on to wait for.
+/// Moves a job to the front of the queue, also after restarts. If the job waits for anything but its turn, it still
+/// waits for that.
 ///
 /// # Errors
-/// [`CommandRefusal::Declined`] where it has ended.
+/// [`CommandRefusal::Declined`] if the job has ended.
 pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
     let job = handler.job(wanted).await?;
     if !handler.store.bump(job.id, handler.clock.now()).await?.is_done() {
@@ -56,29 +57,32 @@ pub async fn bump(handler: &CommandHandler, wanted: &JobSelector) -> Result<Job,
     Ok(handler.for_display(handler.job(&JobSelector::Number(job.id)).await?).await?)
 }
 
-/// Weighs and tells, again where the job has moved in between.
+/// Decides with `decide` what to do with a job, and does it. If the job changes in between, starts again.
+///
+/// # Errors
+/// [`CommandRefusal::Declined`] if `decide` declines, or if the job keeps changing; errors of the store.
 pub(crate) async fn decide_and_apply(
     handler: &CommandHandler,
     wanted: &JobSelector,
-    compare: &(dyn Fn(&Job) -> Step + Sync),
+    decide: &(dyn Fn(&Job) -> Step + Sync),
 ) -> Result<(Job, RetryCost), CommandRefusal> {
     for _ in 0..TRIES {
         let job = handler.job(wanted).await?;
         let now = handler.clock.now();
-        let cost = match compare(&job) {
+        let cost = match decide(&job) {
             Step::Decline(words) => return Err(CommandRefusal::Declined(words)),
             Step::Look => handler.store.wake(job.id, now).await?.is_done().then_some(RetryCost::Nothing),
-            Step::Take(event, cost) => take(handler, &job, event, now).await?.then_some(cost),
+            Step::Take(event, cost) => apply(handler, &job, event, now).await?.then_some(cost),
         };
         let Some(cost) = cost else { continue };
         handler.wake_engines();
         return Ok((handler.job(&JobSelector::Number(job.id)).await?, cost));
     }
-    let words = format!("{} keeps changing; nothing was done, try again", named(wanted));
+    let words = format!("{} keeps changing; nothing was done, try again", describe(wanted));
     Err(CommandRefusal::Declined(words))
 }
 
-async fn take(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timestamp) -> Result<bool, CommandRefusal> {
+async fn apply(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timestamp) -> Result<bool, CommandRefusal> {
     let name = event.name();
     let taken = handler.store.overrule(job, event, now).await?.is_done();
     if taken {
@@ -88,7 +92,7 @@ async fn take(handler: &CommandHandler, job: &Job, event: JobEvent, now: Timesta
     Ok(taken)
 }
 
-fn named(wanted: &JobSelector) -> String {
+fn describe(wanted: &JobSelector) -> String {
     match wanted {
         JobSelector::Number(id) => format!("job {id}"),
         JobSelector::Path(place) | JobSelector::Typed { place, .. } => place.to_string(),
@@ -100,7 +104,7 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
         return Step::Take(JobEvent::PaidAgain, RetryCost::PerhapsTwice);
     }
     match &job.stage {
-        // The list is asked once more: it may tell now what it could not tell then. Nothing is bought by that.
+        // The service's list is read once more: it may have the transcription now. This buys nothing.
         Stage::Submitting { .. } if job.due.is_none() => Step::Look,
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
@@ -108,9 +112,9 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
             let cost = if job.stage.retry_buys() { RetryCost::Another } else { RetryCost::Nothing };
             Step::Take(JobEvent::Revived, cost)
         }
-        // It is looked at anew; the subtitle may be gone, or the setting another.
+        // The job starts from the beginning: the subtitle may be gone, or the setting may have changed.
         Stage::Skipped { why: Skip::Subtitled } => Step::Take(JobEvent::Grew { stamp: job.seen }, RetryCost::Nothing),
-        // The answer is kept: it is read again, by a later release perhaps. Nothing is bought by that.
+        // The kept result is read again: a later release may be able to read all of it. This buys nothing.
         Stage::Written { .. } if job.unread().is_some() => Step::Take(JobEvent::Revived, RetryCost::Nothing),
         Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
         Stage::Written { .. } | Stage::Skipped { .. } => {
@@ -124,7 +128,7 @@ pub(crate) fn compare_retry(job: &Job, pay_again: bool) -> Step {
     }
 }
 
-/// Of what lacks something: how it is bought again. What it was bought with would only bring the same result again.
+/// Says how to buy an incomplete job again: an ordinary retry would only bring the same result.
 fn incomplete(job: &Job) -> String {
     format!(
         "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says \
@@ -135,15 +139,15 @@ fn incomplete(job: &Job) -> String {
     )
 }
 
-/// Of what is done: how it is done otherwise.
+/// Says how to request a written job again with other settings.
 fn again(job: &Job) -> Option<String> {
     let words =
         |id| format!(". To request it again with the current jobs.toml and sidecars: scribed retry --fresh {id}");
     matches!(job.stage, Stage::Written { .. }).then(|| words(job.id))
 }
 
-/// Something was, or may have been, bought for it that may be worth its money after all: an unknown
-/// create, a transcription that is stuck or gone.
+/// Whether another purchase might pay twice for a job: its create is unknown, or its transcription is stuck or lost and
+/// may still come.
 pub(crate) fn may_be_paid_twice(job: &Job) -> bool {
     match &job.stage {
         Stage::Submitting { .. } => true,
@@ -153,7 +157,7 @@ pub(crate) fn may_be_paid_twice(job: &Job) -> bool {
     }
 }
 
-fn weigh_cancel(job: &Job) -> Step {
+fn decide_cancel(job: &Job) -> Step {
     match &job.stage {
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } => Step::Decline(format!(
@@ -167,7 +171,7 @@ fn weigh_cancel(job: &Job) -> Step {
     }
 }
 
-/// What is awaited, and until when.
+/// Says what a job with an unknown create waits for, and until when.
 pub(crate) fn unresolved(job: &Job) -> String {
     let until = match job.due {
         Some(due) => {

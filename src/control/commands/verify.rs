@@ -1,5 +1,5 @@
-//! Whether the outputs of written jobs are as they were written; those that are missing are written again from the
-//! kept result, or from what the service still has. Nothing is bought by it.
+//! Comparing the outputs of written jobs with what was written. Missing ones can be written again, from the kept result
+//! or from the service's. This buys nothing.
 
 use crate::blocking::{blocking, within};
 use crate::client::contract::RecordState;
@@ -29,34 +29,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs that are looked at in one go …
-const PAGE: usize = 100;
+/// The number of jobs of one piece.
+const PAGE_SIZE: usize = 100;
 
-/// … and those of which results may be read at a service meanwhile: the command waits for the answer.
-const PAGE_TO_REPAIR: usize = 10;
+/// The number of jobs of one piece if missing outputs are restored: results may have to be downloaded, and the command
+/// waits for the answer.
+const PAGE_SIZE_TO_REPAIR: usize = 10;
 
-/// The outputs of one job are read for so long: a dead server hangs for ever.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// The time limit for reading the outputs of one job: a dead file server never answers.
+const TIME_OUT: Duration = Duration::from_secs(30);
 
-/// Looks at the outputs of the next jobs, and restores what is missing if that is asked for.
+/// Verifies the outputs of the next jobs, and with `repair` restores missing ones.
 ///
 /// # Errors
-/// [`CommandRefusal`] where the one job that is asked for is none, or is not written; the store's.
+/// [`CommandRefusal`] if the query names a job that does not exist or is not written; errors of the store.
 pub async fn verify(handler: &CommandHandler, query: &VerifyQuery) -> Result<VerifyPiece, CommandRefusal> {
     let mut piece = VerifyPiece::default();
     let jobs = match &query.job {
         Some(wanted) => vec![written(handler.job(wanted).await?)?],
         None => {
-            let limit = if query.repair { PAGE_TO_REPAIR } else { PAGE };
+            let limit = if query.repair { PAGE_SIZE_TO_REPAIR } else { PAGE_SIZE };
             let filter = Filter { stages: vec![StageKind::Written], after: query.after, limit };
             let jobs = handler.store.page(&filter).await?;
             piece.next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
             jobs
         }
     };
-    let is_meant = |job: &Job| query.source.as_ref().is_none_or(|source| *source == job.key.source);
-    for job in jobs.into_iter().filter(is_meant) {
-        piece.jobs.push(of_job(handler, job, query.repair).await?);
+    let is_selected = |job: &Job| query.source.as_ref().is_none_or(|source| *source == job.key.source);
+    for job in jobs.into_iter().filter(is_selected) {
+        piece.jobs.push(verify_job(handler, job, query.repair).await?);
     }
     Ok(piece)
 }
@@ -68,25 +69,25 @@ fn written(job: Job) -> Result<Job, CommandRefusal> {
     is_written.then_some(job).ok_or_else(|| CommandRefusal::Declined(words()))
 }
 
-async fn of_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<VerifiedJob, CommandRefusal> {
+async fn verify_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<VerifiedJob, CommandRefusal> {
     let mut verified =
         VerifiedJob { job: job.id, key: job.key.clone(), outputs: Vec::new(), problem: None, is_gone: false };
     let Some(mount) = handler.mounts.get(&job.key.source) else {
         let words = format!("jobs.toml has no source named {:?} any more", job.key.source.as_str());
         return Ok(VerifiedJob { problem: Some(words), ..verified });
     };
-    let looked = match look(handler, mount, &job).await {
-        Ok(looked) => looked,
+    let states = match look(handler, mount, &job).await {
+        Ok(states) => states,
         Err(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
     };
     let missing: Vec<Output> = job
         .outputs
         .iter()
-        .zip(&looked.outputs)
+        .zip(&states.outputs)
         .filter(|(_, found)| found.state == OutputState::Missing)
         .map(|(output, _)| output.clone())
         .collect();
-    match looked.recording {
+    match states.recording {
         _ if missing.is_empty() => {}
         Presence::Gone if missing.len() == job.outputs.len() => return Ok(VerifiedJob { is_gone: true, ..verified }),
         Presence::Unknown(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
@@ -96,41 +97,42 @@ async fn of_job(handler: &CommandHandler, job: Job, repair: bool) -> Result<Veri
         Presence::There | Presence::Gone => {}
     }
     let is_restored = repair && verified.problem.is_none();
-    verified.outputs = looked.outputs;
+    verified.outputs = states.outputs;
     for output in verified.outputs.iter_mut().filter(|output| is_restored && output.state == OutputState::Missing) {
         output.state = OutputState::Restored;
     }
     Ok(verified)
 }
 
-/// What was found of a job's outputs, and of its recording where one of them is missing.
-struct Looked {
+/// The states of a job's outputs, and of its recording. In a folder, the recording is only looked at if an output is
+/// missing, and otherwise counts as there.
+struct OutputStates {
     outputs: Vec<VerifiedOutput>,
     recording: Presence,
 }
 
-/// In the order of the job's outputs.
+/// Returns the states of a job's outputs, in the order of the job.
 ///
 /// # Errors
-/// Why nothing can be told, in words.
-async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result<Looked, String> {
+/// A message if the outputs cannot be verified now.
+async fn look(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job) -> Result<OutputStates, String> {
     mount.there().await.map_err(|away| away.to_string())?;
-    let looked = match mount.storage() {
-        Storage::Bucket(_) => in_bucket(mount, job).await,
+    let states = match mount.storage() {
+        Storage::Bucket(_) => states_in_bucket(mount, job).await,
         Storage::Folder(_) => {
-            let (theirs, of) = (Arc::clone(mount), job.clone());
-            let looked = within(&*handler.clock, ANSWERS_WITHIN, move || here(&theirs, &of)).await;
-            looked.ok_or_else(|| format!("the folder {} did not answer", mount.source().folder.display()))?
+            let (owned_mount, owned_job) = (Arc::clone(mount), job.clone());
+            let states = within(&*handler.clock, TIME_OUT, move || states_in_folder(&owned_mount, &owned_job)).await;
+            states.ok_or_else(|| format!("the folder {} did not answer", mount.source().folder.display()))?
         }
     };
-    // What is missing in a folder that went meanwhile is not missing.
-    if looked.outputs.iter().any(|output| output.state == OutputState::Missing) {
+    // If the folder went away meanwhile, outputs that were not found are not missing.
+    if states.outputs.iter().any(|output| output.state == OutputState::Missing) {
         mount.check_not_bare().await.map_err(|away| away.to_string())?;
     }
-    Ok(looked)
+    Ok(states)
 }
 
-fn here(mount: &Mount, job: &Job) -> Looked {
+fn states_in_folder(mount: &Mount, job: &Job) -> OutputStates {
     let found = |output: &Output| {
         let path = path_of(mount, job, output);
         let state = state(output, hash(&path));
@@ -142,19 +144,19 @@ fn here(mount: &Mount, job: &Job) -> Looked {
         MediaFile::File { path, .. } if is_missing => presence(&path, &mount.source().folder),
         _ => Presence::There,
     };
-    Looked { outputs, recording }
+    OutputStates { outputs, recording }
 }
 
-async fn in_bucket(mount: &Mount, job: &Job) -> Looked {
-    let beside = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
+async fn states_in_bucket(mount: &Mount, job: &Job) -> OutputStates {
+    let folder = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
     let mut outputs = Vec::new();
     for output in &job.outputs {
-        let path = RelPath::new(beside.join(OsStr::from_bytes(output.name.as_bytes())).as_os_str().as_bytes());
+        let path = RelPath::new(folder.join(OsStr::from_bytes(output.name.as_bytes())).as_os_str().as_bytes());
         let state = state(output, MediaFile::below(mount, &path).hash().await);
         outputs.push(VerifiedOutput { path, state });
     }
     let recording = MediaFile::of(mount, job).presence(&mount.source().folder).await;
-    Looked { outputs, recording }
+    OutputStates { outputs, recording }
 }
 
 fn path_of(mount: &Mount, job: &Job, output: &Output) -> RootedPath {
@@ -176,8 +178,10 @@ fn state(output: &Output, read: io::Result<Hash>) -> OutputState {
     }
 }
 
+/// Writes the missing outputs of a job again. Existing files are not changed.
+///
 /// # Errors
-/// Why not, in words; what is there stays.
+/// A message with the reason.
 async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), String> {
     let Stage::Written { order, transcription, .. } = &job.stage else { return Ok(()) };
     let results = Arc::new((handler.results)(&order.service));
@@ -192,15 +196,18 @@ async fn restored(handler: &CommandHandler, mount: &Arc<Mount>, job: &Job, missi
     };
     match write::restore::restore(&context, mount, job, missing).await {
         Err(NotRestored::NoResult) => {
-            fetched_again(handler, job, order, transcription).await?;
+            download_again(handler, job, order, transcription).await?;
             write::restore::restore(&context, mount, job, missing).await.map_err(|error| error.to_string())
         }
         restored => restored.map_err(|error| error.to_string()),
     }
 }
 
-/// The result is read at the service once more: a read costs nothing.
-async fn fetched_again(
+/// Downloads the result from the service again, which costs nothing, and keeps it.
+///
+/// # Errors
+/// A message with the reason.
+async fn download_again(
     handler: &CommandHandler,
     job: &Job,
     order: &PurchaseKey,

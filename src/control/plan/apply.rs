@@ -1,4 +1,4 @@
-//! A plan is carried out: its files and rows are admitted, each as it was planned, and nothing else is.
+//! Carrying out a plan: its files and rows are admitted if they are as they were planned, and nothing else is.
 
 use super::format::{PlanError, PlanReader, PlanRow};
 use crate::blocking::blocking;
@@ -19,19 +19,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// So many are named.
+/// The maximum number of left-out files that are named.
 pub const NAMED: usize = 1_000;
 
-/// Files that are admitted together: before them their folder is asked whether it is there.
+/// The number of rows that are read together. Before the files of a source among them are admitted, its folder is
+/// checked.
 const PORTION: usize = 256;
 
-/// What is left out of a plan.
+/// What is left out when a plan is carried out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Which, and why; at most [`NAMED`].
+    /// The left-out files, each with the reason; at most [`NAMED`].
     pub files: Vec<(JobKey, String)>,
     pub count: u64,
-    /// Sources whose folders are away, in words.
+    /// The sources whose folders are not available, each with the reason.
     pub away: BTreeMap<SourceName, String>,
 }
 
@@ -44,7 +45,7 @@ impl LeftOut {
     }
 }
 
-/// Why a plan is not carried out to its end.
+/// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]
@@ -53,14 +54,15 @@ pub enum RunError {
     Store(#[from] StoreError),
 }
 
-/// The sources that are lists, and what works with them while a plan is carried out.
+/// The sources with manifests, and the context in which their manifests are read while a plan is carried out.
 pub struct PlanManifests<'l> {
     pub lists: &'l [Arc<SourceManifests>],
-    /// With what the plan chose.
+    /// The context; it has the allowlist of the plan.
     pub context: PassContext<'l>,
 }
 
-/// Admits every file and row of a plan that is as it was. `scan`: how a folder is looked at.
+/// Admits every file and row of a plan that is as it was planned. `scan` creates the scan of a source, which admits its
+/// files.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -75,7 +77,7 @@ pub async fn admit<'s>(
     while let Some(rows) = portions.next().await? {
         for (source, rows) in by_source(rows.into_iter().filter(|row| row.row.is_none())) {
             match mounts.get(&source) {
-                Some(mount) => some(mount, &scan(mount), rows, &mut left_out).await?,
+                Some(mount) => admit_files(mount, &scan(mount), rows, &mut left_out).await?,
                 None => rows.into_iter().for_each(|row| left_out.add(row.key, GONE.to_owned())),
             }
         }
@@ -86,7 +88,7 @@ pub async fn admit<'s>(
         lists.once(listed.context).await?;
     }
     if !wanted.is_empty() {
-        ordered(file, &listed, &mut left_out).await?;
+        check_rows(file, &listed, &mut left_out).await?;
     }
     Ok(left_out)
 }
@@ -94,7 +96,7 @@ pub async fn admit<'s>(
 const GONE: &str = "jobs.toml has no such source any more";
 const AWAY: &str = "the folder of its source is not available";
 
-/// A plan, so many rows at a time.
+/// Reads a plan in portions of [`PORTION`] rows.
 struct Portions(Option<PlanReader>);
 
 impl Portions {
@@ -103,7 +105,7 @@ impl Portions {
         blocking(move || PlanReader::open(&opened)).await.map(|reader| Self(Some(reader)))
     }
 
-    /// `None` at its end.
+    /// Returns the next rows; `None` at the end of the plan.
     async fn next(&mut self) -> Result<Option<Vec<PlanRow>>, PlanError> {
         let Some(mut reader) = self.0.take() else { return Ok(None) };
         let portion = blocking(move || {
@@ -122,15 +124,15 @@ fn by_source(rows: impl Iterator<Item = PlanRow>) -> BTreeMap<SourceName, Vec<Pl
     by_source
 }
 
-/// Which rows of manifests were not taken, and why: they were gone through before this.
-async fn ordered(file: &Path, listed: &PlanManifests<'_>, left_out: &mut LeftOut) -> Result<(), RunError> {
+/// Finds the planned rows of manifests that are not in the queue as planned, after the manifests were read.
+async fn check_rows(file: &Path, listed: &PlanManifests<'_>, left_out: &mut LeftOut) -> Result<(), RunError> {
     let mut portions = Portions::open(file).await?;
     while let Some(rows) = portions.next().await? {
         for (row, mark) in rows.into_iter().filter_map(|mut row| row.row.take().map(|mark| (row, mark))) {
             let source = &row.key.source;
             let lists = listed.lists.iter().find(|lists| lists.mount().source().name == *source);
             let Some(lists) = lists else {
-                // What a command ordered under a folder's source is in the queue already.
+                // A row that `scribed add` created for an address is in the queue already.
                 if !is_in_the_queue(listed.context.store, &row, &mark).await? {
                     left_out.add(row.key, GONE.to_owned());
                 }
@@ -152,7 +154,7 @@ async fn is_in_the_queue(store: &dyn Queries, row: &PlanRow, mark: &RowMark) -> 
     Ok(ordered.is_some_and(|ordered| RowMark { number: mark.number, ..RowMark::of(&ordered) } == *mark))
 }
 
-/// Why a row is not in the queue as it was planned; `None` where it is.
+/// Returns why a row is not in the queue as it was planned; `None` if it is.
 async fn not_taken(
     store: &dyn Queries,
     lists: &SourceManifests,
@@ -160,15 +162,15 @@ async fn not_taken(
     mark: &RowMark,
 ) -> Result<Option<String>, StoreError> {
     let (number, manifest) = (mark.number, &mark.manifest);
-    let own = |ordered: &Ordered| RowMark { number, ..RowMark::of(ordered) } == *mark;
+    let is_planned = |ordered: &Ordered| RowMark { number, ..RowMark::of(ordered) } == *mark;
     let ordered = store.find(&row.key).await?.and_then(|job| job.row);
-    if let Some(ordered) = ordered.as_deref().filter(|ordered| own(ordered)) {
+    if let Some(ordered) = ordered.as_deref().filter(|ordered| is_planned(ordered)) {
         return Ok(changed(lists.mount(), ordered, row).await);
     }
-    let told = lists.summaries().into_iter().find(|told| told.manifest == *manifest);
-    Ok(Some(match told {
+    let summary = lists.summaries().into_iter().find(|summary| summary.manifest == *manifest);
+    Ok(Some(match summary {
         None => format!("its manifest {manifest} does not exist any more"),
-        Some(told) => match (told.problem, is_as_planned(lists.mount(), row).await) {
+        Some(summary) => match (summary.problem, how_changed(lists.mount(), row).await) {
             (Some(problem), _) => format!("scribed cannot use its manifest {manifest}: {problem}"),
             (None, Some(changed)) => changed,
             (None, None) => format!(
@@ -179,27 +181,27 @@ async fn not_taken(
 }
 
 async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &PlanRow) -> Option<String> {
-    let (theirs, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
-    // What is elsewhere nobody here looks at.
-    match blocking(move || look_for_file(&theirs, &ordered)).await {
+    let (owned_mount, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
+    // `look_for_file` returns `None` for a recording that only the service can reach.
+    match blocking(move || look_for_file(&owned_mount, &ordered)).await {
         Ok(looked) => not_as_it_was(&looked?, &planned),
         Err(denied) => Some(format!("its row {}", denied.describe(mount.source()))),
     }
 }
 
-/// The same for a row of which nothing is known but its name.
-async fn is_as_planned(mount: &Arc<Mount>, row: &PlanRow) -> Option<String> {
+/// Returns how the file of a row has changed, if the row is not in the queue and only its name is known.
+async fn how_changed(mount: &Arc<Mount>, row: &PlanRow) -> Option<String> {
     let is_file = row.stamp != Stamp::default();
-    let (theirs, path) = (Arc::clone(mount), row.key.path.clone());
-    if let Err(denied) = blocking(move || PathPolicy::new(theirs.source()).check_media_name(&path)).await {
+    let (owned_mount, path) = (Arc::clone(mount), row.key.path.clone());
+    if let Err(denied) = blocking(move || PathPolicy::new(owned_mount.source()).check_media_name(&path)).await {
         return Some(format!("its row {}", denied.describe(mount.source()))).filter(|_| is_file);
     }
     let looked = MediaFile::below(mount, &row.key.path).look().await;
-    // Its name may be longer than its path.
+    // A name with `#` may be longer than the path of its file.
     not_as_it_was(&looked, &row.stamp).filter(|_| is_file && !row.key.path.as_bytes().contains(&b'#'))
 }
 
-async fn some(
+async fn admit_files(
     mount: &Arc<Mount>,
     scan: &FolderScan<'_>,
     rows: Vec<PlanRow>,
@@ -220,7 +222,7 @@ async fn some(
     Ok(())
 }
 
-/// How what stands there is another thing than what was planned.
+/// Returns how a file differs from the planned one; `None` if it does not.
 fn not_as_it_was(looked: &io::Result<FileLook>, planned: &Stamp) -> Option<String> {
     Some(match looked {
         Ok(FileLook::File(stamp)) if stamp == planned => return None,

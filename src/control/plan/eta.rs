@@ -1,4 +1,5 @@
-//! When a backlog would be through: what is known of services, budgets and sources, put before the pure reckoning.
+//! The estimated end of a backlog: collects what is known of services, budgets and sources for the calculation in
+//! `domain/eta.rs`.
 
 use crate::config::model::{Config, ServiceConfig, Source};
 use crate::control::transport::protocol::{QueueStatus, ServiceStatus};
@@ -12,30 +13,30 @@ use crate::domain::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What a service elsewhere is taken to need for one, before anything is learned of it: so much …
+/// The time that a hosted service is assumed to need for each transcription, until scribed has learned it …
 const BASE: Duration = Duration::from_secs(10);
 
-/// … and this part of the length of its audio.
+/// … and the additional seconds for each second of audio.
 const EACH_SECOND: f64 = 0.1;
 
-/// The embedded one is taken to be as fast as people speak.
+/// The embedded service is assumed to need as long as the audio is.
 const OWN_EACH_SECOND: f64 = 1.0;
 
-/// When a backlog is through, and what was taken to be so.
+/// The estimated end of a backlog, and the assumptions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reckoned {
-    /// When, and what it is kept by.
+    /// When the backlog ends, and what limits it.
     pub finish: Finish,
-    /// The same for people.
+    /// The time of the end, for people.
     pub shown: Option<String>,
-    /// What nobody knows and was assumed, in words.
+    /// The values that were assumed, in words.
     pub assumed: Vec<String>,
     /// For each source whose window is closed now: when it opens, in words.
     pub closed_windows: Vec<String>,
 }
 
 impl Reckoned {
-    /// What takes most of the time, in words.
+    /// Describes what limits the throughput most.
     pub fn constraint(&self) -> Option<String> {
         Some(match self.finish.constraint.as_ref()? {
             Constraint::Service(service) => format!("how many transcriptions service {service} runs at once"),
@@ -47,10 +48,11 @@ impl Reckoned {
     }
 }
 
-/// Reckons when these are through. `status`: how the queue stands, where there is one.
+/// Estimates when `batches` are done. `status` is the status of the queue, if there is one.
 pub fn estimate(config: &Config, status: Option<&QueueStatus>, batches: &[FileBatch], now: Timestamp) -> Reckoned {
     let mut assumed = Vec::new();
-    let wanted: BTreeSet<&ServiceName> = batches.iter().filter(|p| p.files > 0).map(|pile| &pile.service).collect();
+    let wanted: BTreeSet<&ServiceName> =
+        batches.iter().filter(|batch| batch.files > 0).map(|batch| &batch.service).collect();
     let mut paces = BTreeMap::new();
     for name in wanted {
         let Some(service) = config.services.get(name) else { continue };
@@ -109,14 +111,16 @@ fn pace(service: &ServiceConfig, name: &ServiceName, served: Option<&ServiceStat
     (Throughput { running, requests_per_second, base, each_second }, Some(words))
 }
 
-/// Where no daemon runs, a run would begin with the next pass.
+/// Returns how much of a budget is used. A budget that the queue does not report is unused: if no daemon runs, the
+/// budget of a run begins with the next pass.
 fn used(status: Option<&QueueStatus>, limit: &BudgetLimit) -> u64 {
-    let is_it = |source: &Option<SourceName>, period: Period| *source == limit.source && period == limit.period;
-    let found = status.and_then(|status| status.budget.iter().find(|used| is_it(&used.source, used.period)));
+    let matches = |source: &Option<SourceName>, period: Period| *source == limit.source && period == limit.period;
+    let found = status.and_then(|status| status.budget.iter().find(|used| matches(&used.source, used.period)));
     found.map_or(0, |found| found.used)
 }
 
-/// A pause and a folder that is away are orders and the world; windows are looked at by the clock.
+/// Returns whether a source may submit at a time. A folder that is not available stays so in the estimate; pauses and
+/// windows depend on the time.
 fn opening(config: &Config, status: Option<&QueueStatus>, source: &SourceName, at: Timestamp) -> SubmitOpening {
     let frozen = status.is_some_and(|status| status.frozen.iter().any(|frozen| frozen.source == *source));
     if frozen {

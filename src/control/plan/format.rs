@@ -1,5 +1,6 @@
-//! A plan as a file: one JSON object a line. The first says for which configuration it was made, the last that
-//! it is whole; between them stands a line for each file that would be sent. Written and read as a stream.
+//! The file format of plans: one JSON object per line. The first line says for which configuration the plan was made,
+//! the last line shows that it is complete, and between them is a line for each file that would be sent. Plans are
+//! written and read as a stream.
 
 use crate::clock::Clock;
 use crate::config::model::Config;
@@ -15,12 +16,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The form that this release writes, and the newest that it reads. 2: with rows of manifests, which an older
-/// release would take for files of a folder.
-const FORM: u32 = 2;
+/// The version of the format that this release writes, and the newest that it reads. Version 2 has rows of manifests,
+/// which an older release would take for files of a folder.
+const VERSION: u32 = 2;
 
-/// A line longer than this is none of ours: a path has 4,095 bytes at most, an address 8,000.
-const LONGEST_LINE: u64 = 64 << 10;
+/// The maximum length of a line in bytes. scribed writes no longer ones: a path has at most 4,095 bytes, an address
+/// 8,000.
+const MAX_LINE: u64 = 64 << 10;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +41,10 @@ pub struct PlanRow {
     pub stamp: Stamp,
     /// Why it would be sent: `new`, `changed`, `on its way`, `copy`.
     pub what: String,
-    /// How long it is, where that is known.
+    /// The length of the audio, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_seconds: Option<f64>,
-    /// The row of a manifest that orders it, where one does.
+    /// The row of a manifest that orders it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<RowMark>,
 }
@@ -51,9 +53,9 @@ pub struct PlanRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Tail {
     rows: u64,
-    /// Of all rows, one after the other.
+    /// The BLAKE3 hash of the lines of all rows.
     hash: Hash,
-    /// What the plan came to, for people.
+    /// The totals of the plan, for people.
     #[serde(default)]
     sum: Value,
 }
@@ -63,23 +65,24 @@ struct Tail {
 pub enum PlanError {
     #[error("the plan {} cannot be {what}: {}", file.display(), describe_error(error, file))]
     Io { file: PathBuf, what: &'static str, error: io::Error },
-    /// It is no plan, or not all of one.
+    /// The file is not a plan, or not a complete one.
     #[error("{} {what}: save the plan again with `scribed plan --save`; nothing was started", file.display())]
     Broken {
         file: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         what: String,
     },
-    /// It was made for something else.
+    /// The plan was made for another queue or configuration.
     #[error("the plan {} {what}; nothing was started", file.display())]
     Foreign {
         file: PathBuf,
-        /// How it is another's, and what to do.
+        /// What differs, and what to do.
         what: String,
     },
 }
 
-/// What a configuration says, whatever its comments and blanks. `None` for a file that is gone meanwhile.
+/// Returns a hash of the configuration's content, which does not depend on comments and blanks. `None` if the file is
+/// gone or cannot be parsed any more.
 pub fn config_hash(config: &Config) -> Option<Hash> {
     let text = std::fs::read_to_string(&config.file).ok()?;
     let table: toml::Table = toml::from_str(&text).ok()?;
@@ -91,10 +94,10 @@ fn state_of(config: &Config) -> String {
     state.to_string_lossy().into_owned()
 }
 
-/// The beginning of the name of a plan that is being written.
+/// The prefix of the name of a plan while it is written.
 const TEMPORARY: &str = ".scribed-plan-";
 
-/// A plan that is being written. It appears under its name when it is whole.
+/// Writes a plan. The file appears under its name when it is complete.
 pub struct PlanWriter {
     file: PathBuf,
     to: BufWriter<StagedFile>,
@@ -103,10 +106,10 @@ pub struct PlanWriter {
 }
 
 impl PlanWriter {
-    /// Begins one. Blocks.
+    /// Begins a plan. Blocks.
     ///
     /// # Errors
-    /// Where its folder cannot be written.
+    /// [`PlanError::Io`] if the folder cannot be written or the configuration cannot be read again.
     pub fn begin(file: &Path, config: &Config, clock: &dyn Clock) -> Result<Self, PlanError> {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "written", error };
         let gone = || failed(io::Error::other("cannot read the configuration again"));
@@ -114,12 +117,12 @@ impl PlanWriter {
         let staged = folder_of(file).and_then(|folder| StagedFile::with_prefix(folder, TEMPORARY));
         let to = BufWriter::new(staged.map_err(failed)?);
         let mut writer = Self { file: file.to_owned(), to, rows: 0, hash: blake3::Hasher::new() };
-        let head = Head { scribed_plan: FORM, made: clock.wall(), configuration, state: state_of(config) };
-        writer.line(&head)?;
+        let head = Head { scribed_plan: VERSION, made: clock.wall(), configuration, state: state_of(config) };
+        writer.write_line(&head)?;
         Ok(writer)
     }
 
-    fn line(&mut self, object: &impl Serialize) -> Result<String, PlanError> {
+    fn write_line(&mut self, object: &impl Serialize) -> Result<String, PlanError> {
         let failed = |error| PlanError::Io { file: self.file.clone(), what: "written", error };
         let line = serde_json::to_string(object).map_err(|error| failed(error.into()))? + "\n";
         self.to.write_all(line.as_bytes()).map_err(failed)?;
@@ -129,31 +132,32 @@ impl PlanWriter {
     /// Adds a file.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`PlanError::Io`] if the disk fails.
     pub fn add(&mut self, row: &PlanRow) -> Result<(), PlanError> {
-        let line = self.line(row)?;
+        let line = self.write_line(row)?;
         self.hash.update(line.as_bytes());
         self.rows += 1;
         Ok(())
     }
 
-    /// It is whole: it stands under its name when this returns. Blocks.
+    /// Completes the plan, which has its name when this returns. Blocks.
     ///
     /// # Errors
-    /// The disk's.
+    /// [`PlanError::Io`] if the disk fails.
     pub fn end(mut self, sum: Value) -> Result<(), PlanError> {
         let (rows, hash) = (self.rows, Hash(*self.hash.finalize().as_bytes()));
-        self.line(&Tail { rows, hash, sum })?;
+        self.write_line(&Tail { rows, hash, sum })?;
         let file = self.file.clone();
         let failed = |error| PlanError::Io { file: file.clone(), what: "written", error };
         let staged = self.to.into_inner().map_err(|error| failed(error.into_error()))?;
-        // A folder of the user's may be one that cannot be synced.
+        // Only the content is synced: the user may have chosen a folder that cannot be synced.
         let finished = staged.finish(Durability::ContentSynced).map_err(failed)?;
         finished.rename(&file).and_then(RenamedFile::sync).map_err(failed)
     }
 }
 
-/// Reads a plan to its end: that it is whole, and for this configuration. Returns what it chose. Blocks.
+/// Reads a whole plan, and checks that it is complete and was made for this configuration. Returns the files that it
+/// allows. Blocks.
 ///
 /// # Errors
 /// See [`PlanError`].
@@ -168,7 +172,7 @@ pub fn read(file: &Path, config: &Config) -> Result<PlanAllowlist, PlanError> {
     Ok(chosen)
 }
 
-/// Of a plan for another configuration: those of its sources that this one does not have.
+/// Adds to the error of a plan for another configuration which of its sources jobs.toml no longer has.
 fn with_gone_sources(error: PlanError, reader: &mut PlanReader, config: &Config) -> PlanError {
     let PlanError::Foreign { file, what } = error else { return error };
     let is_gone = |name: &SourceName| config.sources.iter().all(|source| source.name != *name);
@@ -185,32 +189,32 @@ fn with_gone_sources(error: PlanError, reader: &mut PlanReader, config: &Config)
     PlanError::Foreign { file, what }
 }
 
-/// The rows of a plan, one after the other.
+/// Iterates over the rows of a plan.
 pub struct PlanReader {
     file: PathBuf,
     from: BufReader<File>,
     head: Head,
     rows: u64,
     hash: blake3::Hasher,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl PlanReader {
-    /// Opens one. Blocks.
+    /// Opens a plan and reads its first line. Blocks.
     ///
     /// # Errors
     /// See [`PlanError`].
     pub fn open(file: &Path) -> Result<Self, PlanError> {
         let failed = |error| PlanError::Io { file: file.to_owned(), what: "read", error };
         let mut from = BufReader::new(File::open(file).map_err(failed)?);
-        let line = line(&mut from).map_err(failed)?;
+        let line = read_line(&mut from).map_err(failed)?;
         let head: Option<Head> = serde_json::from_str(&line).ok();
         let broken = |what: String| PlanError::Broken { file: file.to_owned(), what };
         let head = head.ok_or_else(|| broken("is not a plan of scribed".to_owned()))?;
-        if head.scribed_plan > FORM {
+        if head.scribed_plan > VERSION {
             return Err(broken("was written by a newer release than this one".to_owned()));
         }
-        Ok(Self { file: file.to_owned(), from, head, rows: 0, hash: blake3::Hasher::new(), is_over: false })
+        Ok(Self { file: file.to_owned(), from, head, rows: 0, hash: blake3::Hasher::new(), has_ended: false })
     }
 
     fn check(&self, config: &Config) -> Result<(), PlanError> {
@@ -230,15 +234,15 @@ impl PlanReader {
     }
 
     fn broken<T>(&mut self, what: String) -> Result<T, PlanError> {
-        self.is_over = true;
+        self.has_ended = true;
         Err(PlanError::Broken { file: self.file.clone(), what })
     }
 
     fn row(&mut self) -> Result<Option<PlanRow>, PlanError> {
-        let line = match line(&mut self.from) {
+        let line = match read_line(&mut self.from) {
             Ok(line) => line,
             Err(error) => {
-                self.is_over = true;
+                self.has_ended = true;
                 return Err(PlanError::Io { file: self.file.clone(), what: "read", error });
             }
         };
@@ -249,7 +253,7 @@ impl PlanReader {
         }
         match serde_json::from_str::<Tail>(&line) {
             Ok(tail) if tail.rows == self.rows && tail.hash.0 == *self.hash.finalize().as_bytes() => {
-                self.is_over = true;
+                self.has_ended = true;
                 Ok(None)
             }
             Ok(_) => self.broken("was edited after it was saved".to_owned()),
@@ -263,14 +267,14 @@ impl Iterator for PlanReader {
     type Item = Result<PlanRow, PlanError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over { None } else { self.row().transpose() }
+        if self.has_ended { None } else { self.row().transpose() }
     }
 }
 
-/// With its end; empty at the end of the file.
-fn line(from: &mut impl BufRead) -> io::Result<String> {
+/// Reads a line with its line break; empty at the end of the file.
+fn read_line(from: &mut impl BufRead) -> io::Result<String> {
     use io::Read;
     let mut line = String::new();
-    from.take(LONGEST_LINE).read_line(&mut line)?;
+    from.take(MAX_LINE).read_line(&mut line)?;
     Ok(line)
 }

@@ -1,4 +1,4 @@
-//! A command's side of the socket.
+//! The client of the daemon's socket, for commands.
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest};
 use super::server::PATH;
@@ -7,16 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A daemon that says nothing for so long hangs: it reads many rows of the queue …
+/// The time limits for answers of the daemon: after them it counts as hanging. This one is for requests that read many
+/// rows of the queue …
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// … it waits for the disk, or for a folder that does not answer …
+/// … this one for requests that wait for the disk, or for a folder that does not answer …
 const PATIENCE_DISK: Duration = Duration::from_secs(30);
 
-/// … it looks for a sign of life of its engine …
+/// … this one for a request that waits for the engine's loop …
 const PATIENCE_HEALTH: Duration = Duration::from_secs(15);
 
-/// … or it has the answer at hand.
+/// … and this one for requests that are answered at once.
 const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 
 fn patience(request: &ControlRequest) -> Duration {
@@ -38,13 +39,13 @@ fn patience(request: &ControlRequest) -> Duration {
 /// Why a daemon could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The socket is there and cannot be used.
+    /// The socket exists and cannot be used.
     #[error(
         "a daemon may listen at {}, but this user cannot connect to it: {}. Run the command as the daemon's user",
         place.display(), crate::permission_errors::describe_state_error(error, place)
     )]
     Closed { place: PathBuf, error: io::Error },
-    /// It went away, hangs, or speaks otherwise.
+    /// The daemon ended, hangs, or has another protocol.
     #[error("cannot talk to the daemon at {}: {words}", place.display())]
     Broken {
         place: PathBuf,
@@ -53,45 +54,45 @@ pub enum CallError {
     },
 }
 
-/// A daemon that listens.
+/// A connection to a daemon that listens.
 pub struct DaemonClient {
     client: reqwest::Client,
     place: PathBuf,
-    /// The client goes this way at every call.
-    _reach: SocketPath,
+    /// The path by which the client connects for each request; it must live as long as the client.
+    _socket: SocketPath,
 }
 
 impl DaemonClient {
-    /// The daemon of this state directory; `None` where none listens.
+    /// Returns the daemon of a state directory; `None` if none listens.
     ///
     /// # Errors
-    /// [`CallError::Closed`].
+    /// [`CallError::Closed`] if a daemon may listen, but this user cannot connect to it.
     pub fn find(state: &Path) -> Result<Option<Self>, CallError> {
         let place = state.join(NAME);
         let closed = |error| CallError::Closed { place: place.clone(), error };
         if !has_listener(state).map_err(closed)? {
             return Ok(None);
         }
-        let reach = SocketPath::open(state, NAME).map_err(closed)?;
+        let socket = SocketPath::open(state, NAME).map_err(closed)?;
         let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
-        let client = builder.unix_socket(reach.path()).build();
+        let client = builder.unix_socket(socket.path()).build();
         let client = client.map_err(|error| closed(io::Error::other(error)))?;
-        Ok(Some(Self { client, place, _reach: reach }))
+        Ok(Some(Self { client, place, _socket: socket }))
     }
 
-    /// Has it carry out a request.
+    /// Sends a request and returns the answer.
     ///
     /// # Errors
-    /// [`CallError::Broken`]; within, what the daemon refuses.
+    /// [`CallError::Broken`]; the inner error is the daemon's refusal.
     pub async fn ask(&self, request: &ControlRequest) -> Result<Result<ControlAnswer, CommandRefusal>, CallError> {
         let patience = patience(request);
         let broken = |words: String| CallError::Broken { place: self.place.clone(), words };
-        // The host is nobody's: the way is the socket.
+        // The host name has no meaning: the connection goes through the socket.
         let sent = self.client.post(format!("http://scribed{PATH}")).json(request).timeout(patience).send().await;
-        let response = sent.map_err(|error| broken(went_wrong(&error, patience)))?;
-        let good = response.status().is_success();
-        let body = response.bytes().await.map_err(|error| broken(went_wrong(&error, patience)))?;
-        let parsed = match good {
+        let response = sent.map_err(|error| broken(describe_failure(&error, patience)))?;
+        let is_success = response.status().is_success();
+        let body = response.bytes().await.map_err(|error| broken(describe_failure(&error, patience)))?;
+        let parsed = match is_success {
             true => serde_json::from_slice(&body).map(Ok),
             false => serde_json::from_slice(&body).map(Err),
         };
@@ -104,7 +105,7 @@ impl DaemonClient {
     }
 }
 
-fn went_wrong(error: &reqwest::Error, patience: Duration) -> String {
+fn describe_failure(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
         let patience = humantime::format_duration(patience);
         return format!("the daemon did not answer within {patience}; read its log, and restart it if it hangs");

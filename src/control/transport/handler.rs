@@ -1,4 +1,4 @@
-//! What carries requests out, in the daemon and in a command that finds none: one way in.
+//! Carries out requests, in the daemon and in commands that find no daemon. It is the only entry for both.
 
 use super::protocol::{CommandRefusal, ControlAnswer, ControlRequest, JobSelector};
 use crate::blocking::blocking;
@@ -31,59 +31,60 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A path that is not resolved after so long is taken as it is written: a dead server hangs for ever.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// The time limit for resolving the links of a path. After it the path is used as it is written: a dead file server
+/// never answers.
+const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// The kept results of a service.
+/// Returns the kept results of a service.
 pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
 
-/// The parts that requests are carried out on.
+/// The parts that requests read and change.
 pub struct CommandHandler {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    /// Where media comes from, and whether it is there.
+    /// The mounts of all sources.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
-    /// The service of every source.
+    /// Which service each source uses.
     pub routing: Arc<ServiceRouting>,
-    /// The ways to the services, where there are any from here.
+    /// The clients of services. A command without a service session has none.
     pub clients: Vec<Arc<dyn Client>>,
-    /// What may still be bought.
+    /// Checks the budgets.
     pub budget_gate: Arc<BudgetGate>,
     /// The kept results of a service.
     pub results: KeptOf,
-    /// What it takes to write outputs.
+    /// What is needed to write outputs.
     pub writing: Tools,
-    /// What runs here, if this is a daemon or a pass.
+    /// The running parts, if this process is a daemon or a pass.
     pub running: Option<RunningDaemon>,
 }
 
-/// A daemon or a pass that runs.
+/// The running parts of a daemon or a pass.
 pub struct RunningDaemon {
-    /// What moves the jobs.
+    /// The engines that work on the jobs, one for each service.
     pub engines: Engines,
-    /// The sources that are lists.
+    /// The manifests of each source that has some.
     pub lists: Vec<Arc<SourceManifests>>,
-    /// What came in as callbacks, where they are received.
+    /// Counts of callbacks, if callbacks are received.
     pub received: Option<Arc<ReceiverCounts>>,
-    /// Where it takes orders to read its configuration anew. A pass takes none.
+    /// The sender for requests to reload the configuration. A pass has none.
     pub orders: Option<reload::ReloadOrders>,
     pub pid: u32,
-    /// When it was started.
+    /// When the process was started, by the wall clock.
     pub since: Timestamp,
-    /// The same, by the clock that nobody sets.
+    /// The same by the monotonic clock, which nobody sets.
     pub started: Uptime,
 }
 
 impl CommandHandler {
-    /// Whether what runs here goes on by itself, and for ever.
+    /// Whether this process is a daemon: a pass ends by itself.
     pub fn has_daemon(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.orders.is_some())
     }
 
-    /// Carries a request out.
+    /// Carries out a request.
     ///
     /// # Errors
-    /// See [`CommandRefusal`]; nothing was changed then.
+    /// See [`CommandRefusal`].
     pub async fn carry_out(&self, request: ControlRequest) -> Result<ControlAnswer, CommandRefusal> {
         Ok(match request {
             ControlRequest::Status => ControlAnswer::Status(Box::new(status::status(self).await?)),
@@ -126,7 +127,7 @@ impl CommandHandler {
         })
     }
 
-    /// A person's word that the queue knows all that was bought at a service.
+    /// Records a person's confirmation that the queue knows every purchase at a service.
     async fn trust(&self, service: &ServiceName) -> Result<(), CommandRefusal> {
         tracing::info!(%service, "a person confirmed that the queue knows everything that was bought at the service");
         match self.running.as_ref().and_then(|running| running.engines.of(service)) {
@@ -136,10 +137,11 @@ impl CommandHandler {
         Ok(())
     }
 
-    /// The job that a person means.
+    /// Returns the job that a selector means.
     ///
     /// # Errors
-    /// [`CommandRefusal::Usage`] where there is none.
+    /// [`CommandRefusal::Usage`] if there is no such job, or more than one; [`CommandRefusal::Store`] if the store
+    /// fails.
     pub async fn job(&self, wanted: &JobSelector) -> Result<Job, CommandRefusal> {
         let found = match wanted {
             JobSelector::Number(id) => self.store.job(*id).await?,
@@ -157,7 +159,7 @@ impl CommandHandler {
         found.ok_or_else(|| CommandRefusal::Usage(format!("there is no job {named}: {fix}")))
     }
 
-    /// The jobs of a recording.
+    /// Returns the jobs of a path or address: the job of the file, and those of manifests' rows.
     async fn of_place(&self, place: &MediaAddress) -> Result<Vec<Job>, StoreError> {
         let own = match self.key(place.path()).await {
             Some((_, key)) => self.store.find(&key).await?,
@@ -166,25 +168,25 @@ impl CommandHandler {
         Ok(own.into_iter().chain(self.jobs_of_rows(place.path()).await?).collect())
     }
 
-    /// The source that a path lies below, and the name that a job of it has. The source's folder may be
-    /// named by a link; the file's own name may not. A folder that hangs is waited for by none who names
-    /// another one as jobs.toml does.
+    /// Returns the source whose folder a path is below, and the key that a job of the file has. Links in the folder
+    /// part of the path are resolved; a link at the end of the path is not. If the path begins with a folder as
+    /// jobs.toml has it, other folders are not looked at, so that one that hangs does not delay the answer.
     pub async fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
         // `a/../b` is not below `a`.
         let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
         if let Some(found) = typed.and_then(|path| self.below(path)) {
             return Some(found);
         }
-        // Whether they are there does not matter here: where they lie is known afterwards.
+        // The results do not matter: after these checks the real paths of the folders are known.
         futures_util::future::join_all(self.mounts.values().map(|mount| mount.there())).await;
         let real = self.real_parent(path).await;
         [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
     }
 
-    /// The jobs of rows that name this file or address, wherever that lies: of each source the first.
+    /// Returns the jobs whose manifest row or command names this file or address: for each source at most one.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn jobs_of_rows(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
         let (is_url, mut jobs) = (media_address::is_url(path), Vec::new());
         for mount in self.mounts.values().filter(|mount| is_url || mount.source().reads_manifests()) {
@@ -210,18 +212,19 @@ impl CommandHandler {
         })
     }
 
-    /// The path with the links, `.` and `..` before its last part resolved, where that can be done in time.
+    /// Returns the path with all links, `.` and `..` before its last part resolved; `None` if that fails or takes too
+    /// long.
     async fn real_parent(&self, path: &Path) -> Option<PathBuf> {
         let path = path.to_owned();
         let resolved = blocking(move || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
         tokio::select! {
             biased;
             real = resolved => real,
-            () = self.clock.sleep(ANSWERS_WITHIN) => None,
+            () = self.clock.sleep(TIME_OUT) => None,
         }
     }
 
-    /// Of a path that lies below no source's folder, with the mend.
+    /// Returns the message for a path that is below no source's folder, with what to do.
     pub fn outside_message(&self, place: &MediaAddress) -> String {
         if media_address::is_url(place.path()) {
             return format!(
@@ -237,15 +240,15 @@ impl CommandHandler {
         )
     }
 
-    /// A job as it is told. One whose service is not in the configuration any more is moved by nobody, and
-    /// its row cannot know that.
+    /// Returns a job as commands show it, with the reasons for waiting that its stored row does not have: budgets,
+    /// windows, and a service that the configuration no longer has, so that no engine works on the job.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.routing.has_service_of(&job) {
             let job = self.budget_gate.told(&*self.store, job, self.clock.now()).await?;
-            let job = self.over(windows::told(&self.mounts, job, self.clock.moment()));
+            let job = self.without_past_fault(windows::told(&self.mounts, job, self.clock.moment()));
             return Ok(job);
         }
         let words = format!(
@@ -257,8 +260,8 @@ impl CommandHandler {
         Ok(job.deferred(None, Some(fault)))
     }
 
-    /// Without a fault of the whole service that is over by now, where a daemon knows that.
-    fn over(&self, job: Job) -> Job {
+    /// Removes a fault of the whole service from a job, if the daemon knows that the outage is over.
+    fn without_past_fault(&self, job: Job) -> Job {
         let of_service = |fault: &Fault| {
             matches!(fault.kind, FaultKind::Unreachable | FaultKind::Throttled { .. } | FaultKind::Barred { .. })
         };
@@ -274,14 +277,14 @@ impl CommandHandler {
         }
     }
 
-    /// Somebody changed what may move.
+    /// Wakes the engines, since a command may have made jobs due.
     pub fn wake_engines(&self) {
         if let Some(running) = &self.running {
             running.engines.nudge();
         }
     }
 
-    /// Somebody took a job out of its mover's hands.
+    /// Makes the engines drop running work for jobs that a command has changed.
     pub fn wake_executor(&self) {
         if let Some(running) = &self.running {
             running.engines.recall();
@@ -289,15 +292,18 @@ impl CommandHandler {
     }
 }
 
-/// The one of these jobs; where there are several, a person says which.
-fn only(mut all: Vec<Job>, named: &str) -> Result<Option<Job>, CommandRefusal> {
-    all.sort_by_key(|job| job.id);
-    all.dedup_by_key(|job| job.id);
-    if let [_, _, ..] = all.as_slice() {
-        let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
-        let each: Vec<String> = all.iter().map(one).collect();
-        let words = format!("{} jobs match {named}: {}; give the number of one", all.len(), each.join(", "));
+/// Returns the only one of these jobs; `None` if there is none.
+///
+/// # Errors
+/// [`CommandRefusal::Usage`] if there are several: the person must say which.
+fn only(mut jobs: Vec<Job>, named: &str) -> Result<Option<Job>, CommandRefusal> {
+    jobs.sort_by_key(|job| job.id);
+    jobs.dedup_by_key(|job| job.id);
+    if let [_, _, ..] = jobs.as_slice() {
+        let describe = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
+        let descriptions: Vec<String> = jobs.iter().map(describe).collect();
+        let words = format!("{} jobs match {named}: {}; give the number of one", jobs.len(), descriptions.join(", "));
         return Err(CommandRefusal::Usage(words));
     }
-    Ok(all.pop())
+    Ok(jobs.pop())
 }

@@ -1,4 +1,4 @@
-//! Requests on their way: the protocol, the daemon's socket, its client and its server, and the handler that dispatches.
+//! How requests get to the queue: the protocol, the daemon's socket, its client and its server, and the handler.
 
 pub(crate) mod client;
 pub(crate) mod handler;

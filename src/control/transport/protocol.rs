@@ -1,5 +1,5 @@
-//! What a person may ask of the queue, and the answers: the same whether a daemon carries it out or the
-//! command itself.
+//! The requests to the queue and their answers. They are the same whether a daemon carries them out or the command
+//! itself.
 
 use crate::control::media_address::MediaAddress;
 use crate::domain::budget::{Account, BudgetLimit, Period};
@@ -19,171 +19,171 @@ use crate::store::contract::{HistoryEntry, JobCounts, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One request.
+/// A request to the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlRequest {
-    /// How it stands. Answered by [`ControlAnswer::Status`].
+    /// Returns the status of the queue. Answered by [`ControlAnswer::Status`].
     Status,
-    /// How the queue fares, for monitoring. Answered by [`ControlAnswer::Health`].
+    /// Returns the health of the queue, for monitoring. Answered by [`ControlAnswer::Health`].
     Health,
-    /// What waits for what, piece by piece. Answered by [`ControlAnswer::Waiting`].
+    /// Counts what jobs wait for, in pieces. Answered by [`ControlAnswer::Waiting`].
     Waiting {
         /// Only jobs with a number above this.
         after: Option<JobId>,
     },
-    /// Jobs by number, page by page. Answered by [`ControlAnswer::Jobs`].
+    /// Returns jobs in the order of their numbers, page by page. Answered by [`ControlAnswer::Jobs`].
     Jobs(Selection),
-    /// One job and its history. Answered by [`ControlAnswer::Shown`].
+    /// Returns one job and its history. Answered by [`ControlAnswer::Shown`].
     Show {
-        /// Which.
+        /// The job.
         job: JobSelector,
     },
-    /// What there is to say of a path. Answered by [`ControlAnswer::Explained`].
+    /// Explains a path. Answered by [`ControlAnswer::Explained`].
     Explain {
-        /// Which.
+        /// The path.
         path: MediaAddress,
     },
-    /// The jobs of these names. Answered by [`ControlAnswer::LookedUp`].
+    /// Returns what the queue knows of these names. Answered by [`ControlAnswer::LookedUp`].
     LookUp {
-        /// At most [`MAX_LOOKUP_NAMES`].
+        /// The names; at most [`MAX_LOOKUP_NAMES`].
         keys: Vec<JobKey>,
-        /// The sizes of their files, in the same order; empty where nobody asks for others of a size.
+        /// The sizes of their files, in the same order. Empty if [`KnownName::alike`] is not needed.
         #[serde(default)]
         sizes: Vec<u64>,
     },
-    /// Whether these were bought already. Answered by [`ControlAnswer::Bought`].
+    /// Returns whether each of these was bought already. Answered by [`ControlAnswer::Bought`].
     Bought {
-        /// At most [`MAX_LOOKUP_NAMES`].
+        /// The purchase keys; at most [`MAX_LOOKUP_NAMES`].
         orders: Vec<PurchaseKey>,
     },
-    /// A file is taken, whatever the patterns say. Answered by [`ControlAnswer::Added`].
+    /// Adds a file, whatever the patterns of its source say. Answered by [`ControlAnswer::Added`].
     Add {
-        /// Where it lies.
+        /// The path of the file.
         path: MediaAddress,
     },
-    /// What lies elsewhere is taken. Answered by [`ControlAnswer::Added`].
+    /// Adds an address that the service fetches. Answered by [`ControlAnswer::Added`].
     AddUrl(UrlOrder),
-    /// A job goes on now. Answered by [`ControlAnswer::Retried`].
+    /// Continues a job now. Answered by [`ControlAnswer::Retried`].
     Retry {
-        /// Which.
+        /// The job.
         job: JobSelector,
-        /// The person's word that it may be paid for a second time.
+        /// The person accepts that the job may be paid for twice.
         pay_again: bool,
-        /// With what is said of it now, in a new round.
+        /// Make a new purchase, with the current settings and sidecars.
         #[serde(default)]
         fresh: bool,
     },
-    /// A job comes before all others. Answered by [`ControlAnswer::Bumped`].
+    /// Moves a job to the front of the queue. Answered by [`ControlAnswer::Bumped`].
     Bump {
-        /// Which.
+        /// The job.
         job: JobSelector,
     },
-    /// A person takes note of how a job ended. Answered by [`ControlAnswer::Acknowledged`].
+    /// Acknowledges a job that failed or is incomplete. Answered by [`ControlAnswer::Acknowledged`].
     Acknowledge {
-        /// Which.
+        /// The job.
         job: JobSelector,
     },
-    /// A job is given up. Answered by [`ControlAnswer::Cancelled`].
+    /// Cancels a job. Answered by [`ControlAnswer::Cancelled`].
     Cancel {
-        /// Which.
+        /// The job.
         job: JobSelector,
     },
-    /// A job is given up, and what was bought for it is deleted at the service. Answered by
-    /// [`ControlAnswer::Deleted`].
+    /// Cancels a job and deletes its transcription at the service. Answered by [`ControlAnswer::Deleted`].
     Delete {
-        /// Which.
+        /// The job.
         job: JobSelector,
     },
-    /// What was spent, piece by piece. Answered by [`ControlAnswer::Cost`].
+    /// Sums what was spent, in pieces. Answered by [`ControlAnswer::Cost`].
     Cost(CostQuery),
-    /// What is paused. Answered by [`ControlAnswer::Paused`].
+    /// Returns the pauses. Answered by [`ControlAnswer::Paused`].
     Paused,
-    /// No new uploads and creates. Answered by [`ControlAnswer::Paused`].
+    /// Pauses new uploads and submissions. Answered by [`ControlAnswer::Paused`].
     Pause {
-        /// Of everything, or of a source.
+        /// Everything, or one source.
         whose: PauseScope,
-        /// For so many milliseconds; `None`: until it is taken back.
+        /// The length of the pause in milliseconds; `None` means until a resume.
         millis: Option<u64>,
     },
-    /// A person's word that the queue knows all that was bought at a service: its list need not be scanned. Answered
-    /// by [`ControlAnswer::Trusted`].
+    /// Confirms that the queue knows every purchase at a service, so that its list need not be scanned. Answered by
+    /// [`ControlAnswer::Trusted`].
     Trust {
-        /// Which.
+        /// The service.
         service: ServiceName,
     },
-    /// Jobs that have ended are forgotten, piece by piece. Answered by [`ControlAnswer::Forgotten`].
+    /// Forgets jobs that have ended, in pieces. Answered by [`ControlAnswer::Forgotten`].
     Forget(ForgetQuery),
-    /// The outputs of written jobs are looked at, piece by piece. Answered by [`ControlAnswer::Verified`].
+    /// Verifies the outputs of written jobs, in pieces. Answered by [`ControlAnswer::Verified`].
     Verify(VerifyQuery),
-    /// The daemon reads its configuration anew. Answered by [`ControlAnswer::Reloaded`].
+    /// Makes the daemon read its configuration again. Answered by [`ControlAnswer::Reloaded`].
     Reload,
-    /// The end of a pause. Answered by [`ControlAnswer::Paused`].
+    /// Ends a pause. Answered by [`ControlAnswer::Paused`].
     Resume {
-        /// Of everything, or of a source.
+        /// Everything, or one source.
         whose: PauseScope,
     },
 }
 
-/// What a person orders of audio that the service fetches.
+/// The request to add an address that the service fetches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlOrder {
-    /// Where it lies.
+    /// The address of the recording.
     pub url: RemoteUrl,
-    /// Under which source; `None`: the only one there is.
+    /// The source for the job; `None` means the only one with a folder.
     pub source: Option<SourceName>,
-    /// Where its outputs go; `None`: where they went, else to the source's folder, or its `place`.
+    /// The folder for the outputs. `None` means the one of an earlier request, else the source's output folder.
     pub outputs: Option<MediaAddress>,
-    /// Milliseconds that will be billed for it as far as the person knows, never 0: duration × channels.
+    /// The expected billed audio in milliseconds (duration × channels), never 0; `None` if the person did not give it.
     pub billed: Option<u64>,
 }
 
-/// Names in one [`ControlRequest::LookUp`]: memory stays the same for a million.
+/// The maximum number of names in one [`ControlRequest::LookUp`], so that memory use does not grow with the number of
+/// files.
 pub const MAX_LOOKUP_NAMES: usize = 256;
 
-/// A job as a person names it.
+/// How a command names a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobSelector {
     /// By its number.
     Number(JobId),
-    /// By its recording.
+    /// By the path or address of its recording.
     Path(MediaAddress),
-    /// By what a person typed.
+    /// By an argument that may be a name or a path.
     Typed {
-        /// Byte for byte: as the lists of jobs show it, or below the folder of a source.
+        /// The argument byte for byte: a name as `scribed jobs` shows it, or a path below the folder of a source.
         typed: RelPath,
-        /// What it is from the folder that the command was started in.
+        /// The argument as a path from the current folder of the command.
         place: MediaAddress,
     },
 }
 
-/// Which jobs.
+/// A selection of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// At these stages; empty means all.
+    /// Only jobs at these stages; empty means all.
     pub stages: Vec<StageKind>,
-    /// Of this source; `None` means all.
+    /// Only jobs of this source; `None` means all.
     pub source: Option<SourceName>,
-    /// Whose fault is of this kind, by its name; `None` means all.
+    /// Only jobs with a fault of this kind, by its name; `None` means all.
     pub kind: Option<String>,
-    /// Only numbers above this.
+    /// Only jobs with a number above this.
     pub after: Option<JobId>,
-    /// Only what the row of a manifest, or a command, orders.
+    /// Only jobs that a row of a manifest, or a command, orders.
     #[serde(default)]
     pub ordered: bool,
-    /// Only what nobody has acknowledged.
+    /// Only jobs that nobody has acknowledged.
     #[serde(default)]
     pub unacknowledged: bool,
-    /// Only those that are written without a part that was requested.
+    /// Only jobs that are incomplete.
     #[serde(default)]
     pub incomplete: bool,
-    /// Instead of the others, those that a person had forgotten.
+    /// Only forgotten jobs, which are otherwise left out.
     #[serde(default)]
     pub forgotten: bool,
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlAnswer {
@@ -225,16 +225,16 @@ pub enum ControlAnswer {
     Forgotten(ForgetPiece),
     /// See [`ControlRequest::Verify`].
     Verified(VerifyPiece),
-    /// What became of the configuration, in words, one thing each.
+    /// See [`ControlRequest::Reload`]: messages about what was applied.
     Reloaded(Vec<String>),
 }
 
-/// What [`ControlRequest::Forget`] asks for.
+/// The parameters of [`ControlRequest::Forget`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgetQuery {
-    /// Which.
+    /// The jobs to forget.
     pub which: Forgettable,
-    /// What would be forgotten is told, and nothing is changed.
+    /// Only report what would be forgotten; change nothing.
     pub dry_run: bool,
 }
 
@@ -242,100 +242,100 @@ pub struct ForgetQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgettable {
-    /// This one.
+    /// This job.
     One(JobSelector),
-    /// Those whose files are gone.
+    /// All ended jobs whose files are gone.
     Vanished {
         /// Only of this source.
         source: Option<SourceName>,
-        /// Only those that ended so many milliseconds ago.
+        /// Only jobs that ended at least so many milliseconds ago.
         older_than: u64,
         /// Only jobs with a number above this.
         after: Option<JobId>,
     },
 }
 
-/// A piece of what was forgotten, or would be.
+/// A piece of the answer to [`ControlRequest::Forget`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForgetPiece {
-    /// These were, or would be.
+    /// The jobs that were forgotten, or would be.
     pub forgotten: Vec<Job>,
-    /// These were not, though their files are not found; why, in words.
+    /// Jobs that were not forgotten though their files are not found, each with the reason.
     pub kept: Vec<(Job, String)>,
-    /// Sources that could not be looked at; why, in words.
+    /// Sources whose folders could not be looked at, each with the reason.
     pub unseen: BTreeMap<SourceName, String>,
-    /// How many jobs were looked at.
+    /// The number of jobs whose files were looked for.
     pub looked: u64,
     /// Where the next piece begins; `None` after the last.
     pub next: Option<JobId>,
 }
 
-/// What [`ControlRequest::Verify`] asks for.
+/// The parameters of [`ControlRequest::Verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyQuery {
     /// Only this job.
     pub job: Option<JobSelector>,
     /// Only jobs of this source.
     pub source: Option<SourceName>,
-    /// Outputs that are missing are written again.
+    /// Write missing outputs again.
     pub repair: bool,
     /// Only jobs with a number above this.
     pub after: Option<JobId>,
 }
 
-/// A piece of what was found of outputs.
+/// A piece of the answer to [`ControlRequest::Verify`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifyPiece {
-    /// Of each written job, in the order of their numbers.
+    /// The verified jobs, in the order of their numbers.
     pub jobs: Vec<VerifiedJob>,
     /// Where the next piece begins; `None` after the last.
     pub next: Option<JobId>,
 }
 
-/// What was found of a job's outputs.
+/// The result of verifying a job's outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedJob {
-    /// Which.
+    /// The job.
     pub job: JobId,
     /// Its recording.
     pub key: JobKey,
-    /// Each output; none where the recording went and they went with it, or where nothing could be looked at.
+    /// The outputs; empty if the recording and all outputs are gone, or if the outputs could not be verified.
     pub outputs: Vec<VerifiedOutput>,
-    /// Why they could not be looked at, or not be restored, in words.
+    /// Why the outputs could not be verified or restored.
     #[serde(default)]
     pub problem: Option<String>,
-    /// Neither the recording nor any of its outputs is there: it was deleted, or moved with them.
+    /// Neither the recording nor any of its outputs exists: it was deleted, or moved with them.
     #[serde(default)]
     pub is_gone: bool,
 }
 
-/// What was found of an output.
+/// The result of verifying an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedOutput {
     /// Its whole path.
     pub path: RelPath,
-    /// How it is.
+    /// Its state.
     pub state: OutputState,
 }
 
-/// How an output is.
+/// The state of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputState {
-    /// As it was written.
+    /// The output is as it was written.
     Unchanged,
-    /// Somebody has changed it; it is left alone.
+    /// The content has changed since scribed wrote it. scribed does not change it.
     Edited,
-    /// It was missing, and is there again.
+    /// The output was missing and was written again.
     Restored,
-    /// It is not there.
+    /// The output does not exist.
     Missing,
-    /// It cannot be read.
+    /// The output cannot be read.
     Unreadable,
 }
 
 impl OutputState {
-    /// As in `--json`.
+    /// Returns the name in `--json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
@@ -347,16 +347,16 @@ impl OutputState {
     }
 }
 
-/// What [`ControlRequest::Cost`] asks for.
+/// The parameters of [`ControlRequest::Cost`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostQuery {
-    /// What the sums are over.
+    /// How the sums are grouped.
     pub by: By,
-    /// Of the days and months.
+    /// The time zone of days and months.
     pub timezone: String,
-    /// Only what was bought then or later.
+    /// Only purchases at this time or later.
     pub since: Option<Timestamp>,
-    /// Only what was bought earlier.
+    /// Only purchases before this time.
     pub before: Option<Timestamp>,
     /// Only jobs with a number above this.
     pub after: Option<JobId>,
@@ -381,7 +381,7 @@ pub enum By {
 }
 
 impl By {
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -394,75 +394,75 @@ impl By {
     }
 }
 
-/// A piece of what was spent.
+/// A piece of the answer to [`ControlRequest::Cost`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostPiece {
-    /// Sums over the jobs of this piece; the same key may come again.
+    /// Sums over the jobs of this piece. A key may come again in another piece.
     pub lines: Vec<CostLine>,
     /// Where the next piece begins; `None` after the last.
     pub next: Option<JobId>,
 }
 
-/// What was spent on one thing at one service.
+/// What was spent for one key at one service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostLine {
-    /// Which, as [`By`] says.
+    /// The key of the group, as [`By`] says.
     pub key: String,
-    /// Where it was bought.
+    /// The service of the purchases.
     pub service: ServiceName,
-    /// The job, where it is one.
+    /// The recording, for [`By::Job`].
     pub job: Option<JobKey>,
-    /// How much.
+    /// The sum.
     pub sum: CostSum,
 }
 
 /// A sum of charges. Amounts are milliseconds of billed audio: duration × channels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostSum {
-    /// How many transcriptions were bought.
+    /// The number of bought transcriptions.
     pub purchases: u64,
-    /// For these, as far as it is known: as billed, and until that is known as reserved.
+    /// Their cost as far as it is known: the billed amount, or until that is known the reserved one.
     pub spent: u64,
-    /// Put by for what is not bought yet.
+    /// Reserved for what is not bought yet.
     pub reserved: u64,
-    /// How many nobody knows the cost of.
+    /// The number of purchases and reservations of unknown cost.
     pub unknown: u64,
-    /// How many jobs cost nothing, because a copy was transcribed.
+    /// The number of jobs that cost nothing, because a duplicate was transcribed.
     pub shared: u64,
-    /// How much more was billed than reserved.
+    /// The amount that was billed beyond the reservations.
     pub excess: u64,
 }
 
 impl CostSum {
-    /// These and those.
-    pub fn add(&mut self, more: &Self) {
-        self.purchases += more.purchases;
-        self.spent = self.spent.saturating_add(more.spent);
-        self.reserved = self.reserved.saturating_add(more.reserved);
-        self.unknown += more.unknown;
-        self.shared += more.shared;
-        self.excess = self.excess.saturating_add(more.excess);
+    /// Adds another sum to this one.
+    pub fn add(&mut self, other: &Self) {
+        self.purchases += other.purchases;
+        self.spent = self.spent.saturating_add(other.spent);
+        self.reserved = self.reserved.saturating_add(other.reserved);
+        self.unknown += other.unknown;
+        self.shared += other.shared;
+        self.excess = self.excess.saturating_add(other.excess);
     }
 }
 
-/// How much of a budget is used.
+/// The use of a budget. Amounts are milliseconds of billed audio.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetUse {
-    /// Of this source; `None`: of everything together.
+    /// The source of the budget; `None` for the budget of all sources.
     pub source: Option<SourceName>,
-    /// What it is for.
+    /// The period of the budget.
     pub period: Period,
-    /// How much, in milliseconds of billed audio.
+    /// The size of the budget.
     pub allowed: u64,
-    /// How much of that is spent or reserved.
+    /// The amount that is spent or reserved.
     pub used: u64,
-    /// How much of what is used is reserved only.
+    /// The part of `used` that is only reserved.
     #[serde(default)]
     pub reserved: u64,
-    /// How much of what is spent was found in a service's list, and no job has it.
+    /// The part of `used` that was found in a service's list and that no job has.
     #[serde(default)]
     pub unclaimed: u64,
-    /// When it begins anew; `None` for what does not by itself.
+    /// When the next period begins; `None` for a budget that does not reset by itself.
     pub until: Option<Timestamp>,
 }
 
@@ -475,63 +475,63 @@ impl From<Account> for BudgetUse {
 }
 
 impl BudgetUse {
-    /// How much is spent.
+    /// Returns the amount that is spent.
     pub fn spent(&self) -> u64 {
         self.used.saturating_sub(self.reserved)
     }
 
-    /// How much is neither spent nor reserved.
+    /// Returns the amount that is neither spent nor reserved.
     pub fn left(&self) -> u64 {
         self.allowed.saturating_sub(self.used)
     }
 }
 
-/// How it stands.
+/// The status of the queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueStatus {
-    /// Jobs by stage.
+    /// The number of jobs by stage.
     pub jobs: BTreeMap<StageKind, u64>,
-    /// All of them.
+    /// The number of all jobs.
     pub total: u64,
-    /// Of those that failed, how many nobody has acknowledged.
+    /// The number of failed jobs that nobody has acknowledged.
     #[serde(default)]
     pub unhandled_failures: u64,
-    /// Of those that are incomplete, how many nobody has acknowledged.
+    /// The number of incomplete jobs that nobody has acknowledged.
     #[serde(default)]
     pub unhandled_incomplete: u64,
-    /// How many count against the service's limit of running transcriptions.
+    /// The number of jobs that count against the services' limits of running transcriptions.
     pub running: u64,
-    /// Of those in flight, how many nothing moves by itself.
+    /// The number of submitted jobs that are stuck or wait for a person.
     pub waiting_for_a_person: u64,
-    /// Of those written, how many lack something that was requested.
+    /// The number of incomplete jobs.
     #[serde(default)]
     pub incomplete: u64,
-    /// A person's orders that nothing new is uploaded or submitted.
+    /// The pauses of uploads and submissions.
     pub pauses: Pauses,
-    /// The daemon, where one answers.
+    /// The daemon or pass, if one answers.
     pub daemon: Option<DaemonStatus>,
-    /// Sources that are frozen: their folders are away.
+    /// Sources whose folders are not available: nothing of them changes.
     #[serde(default)]
     pub frozen: Vec<AwaySourceStatus>,
-    /// The lists of the sources that are made of them, as the daemon knows them.
+    /// The manifests of the sources, as the daemon knows them.
     #[serde(default)]
     pub manifests: Vec<ManifestStatus>,
     /// The services of the configuration.
     #[serde(default)]
     pub services: Vec<ServiceStatus>,
-    /// How much of every budget is used.
+    /// The use of every budget.
     #[serde(default)]
     pub budget: Vec<BudgetUse>,
-    /// The sources that may be sent at certain times only.
+    /// The sources with windows.
     #[serde(default)]
     pub windows: Vec<WindowStatus>,
-    /// What is in each lane; empty where no source is in the backlog.
+    /// The number of jobs in each lane; empty if no source is in the backlog lane.
     #[serde(default)]
     pub lanes: Vec<LaneCounts>,
-    /// When the sources are scanned that are no lists.
+    /// The scan times of the sources, without those that only read manifests.
     #[serde(default)]
     pub scans: Vec<ScanStatus>,
-    /// Sources that `jobs.toml` does not have, and of which jobs have not ended.
+    /// Sources that `jobs.toml` does not have and that have jobs that have not ended.
     #[serde(default)]
     pub removed: Vec<RemovedSource>,
 }
@@ -539,16 +539,16 @@ pub struct QueueStatus {
 /// A source that `jobs.toml` does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedSource {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// Its jobs that have not ended.
+    /// The number of its jobs that have not ended.
     pub open: u64,
-    /// Of these, those that are bought, or may be.
+    /// How many of these are bought, or may be.
     pub bought: u64,
 }
 
 impl RemovedSource {
-    /// One of which so many jobs are where; `None` where all have ended.
+    /// Returns a removed source with the counts of its jobs; `None` if all its jobs have ended.
     pub fn of(source: SourceName, counts: &JobCounts) -> Option<Self> {
         let open = counts.open();
         let bought = StageKind::ALL.into_iter().filter(|kind| is_bought(*kind) && !kind.is_end());
@@ -556,7 +556,7 @@ impl RemovedSource {
         (open > 0).then_some(Self { source, open, bought })
     }
 
-    /// For people: what is wrong, and what to do.
+    /// Returns a message for people: what is wrong, and what to do.
     pub fn describe(&self) -> String {
         let Self { source, open, bought } = self;
         let name = source.as_str();
@@ -579,41 +579,41 @@ impl RemovedSource {
 /// Jobs of a lane that have not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneCounts {
-    /// Which.
+    /// The lane.
     pub lane: Lane,
-    /// How many are not bought yet.
+    /// The number of jobs that are not bought yet.
     pub waiting: u64,
-    /// How many are: at the service, or about to be written.
+    /// The number of jobs that are bought or may be: at the service, or about to be written.
     pub in_flight: u64,
 }
 
-/// When a source is scanned. Moments are those of the wall clock.
+/// When a source is scanned, by the wall clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanStatus {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// When, as written.
+    /// The setting `scan`, as written.
     pub schedule: String,
-    /// What is done about slots that were missed; `None`: it has none.
+    /// What is done about missed slots; `None` if the source has no slots.
     pub missed: Option<MissedSlots>,
-    /// When the last scan was begun.
+    /// When the last scan began.
     pub begun: Option<Timestamp>,
-    /// When it came to its end; `None`: it goes on, or was cut off.
+    /// When the last scan ended; `None` if it still runs or was interrupted.
     pub ended: Option<Timestamp>,
-    /// When the next one begins, where that is known.
+    /// When the next scan begins, if that is known.
     pub next: Option<Timestamp>,
-    /// All of it for people.
+    /// The same for people.
     pub words: String,
 }
 
-/// A source that may be sent at certain times only.
+/// The state of a source's windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowStatus {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// Whether it may be sent now.
+    /// Whether its jobs may be uploaded and submitted now.
     pub open: bool,
-    /// When that changes; `None`: no more.
+    /// When that changes; `None` if it never changes.
     pub until: Option<Timestamp>,
     /// The same for people.
     pub until_shown: String,
@@ -621,130 +621,130 @@ pub struct WindowStatus {
     pub windows: String,
 }
 
-/// How it stands with one service.
+/// The status of a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceStatus {
     /// Its name in `jobs.toml`.
     pub service: ServiceName,
-    /// Jobs of its own that have not ended.
+    /// The number of its jobs that have not ended.
     pub open: u64,
-    /// Of these, how many are at the service or being written, and wait for nobody.
+    /// How many of these are in progress: at the service or being written, and not waiting for a person.
     #[serde(default)]
     pub on_their_way: u64,
-    /// How many count against its limit of running transcriptions.
+    /// The number of jobs that count against its limit of running transcriptions.
     pub running: u64,
-    /// Whether nothing may be bought there before its list was walked.
+    /// Whether nothing may be bought there before its list was scanned.
     pub suspect: bool,
-    /// Why nothing, or nothing new, is sent to it; as the daemon knows it.
+    /// Why nothing, or nothing new, is sent to it, as the daemon knows it.
     pub trouble: Option<String>,
-    /// Why purchases wait for its list, and how far the scan of it has come; as the daemon knows it.
+    /// Why purchases wait for its list, and the progress of the list scan, as the daemon knows it.
     #[serde(default)]
     pub list_awaited: Option<String>,
-    /// What should be known of it, though it stops nothing; as the daemon knows it.
+    /// A warning about it that stops nothing, as the daemon knows it.
     #[serde(default)]
     pub notice: Option<String>,
-    /// What the daemon has found it to bear.
+    /// The limits that the daemon has learned.
     #[serde(rename = "bears")]
     pub learned_limits: Option<LearnedLimits>,
-    /// How long it takes, as the daemon has learned.
+    /// The usual duration of a transcription, as the daemon has learned it.
     #[serde(default)]
     pub usual: Option<UsualDuration>,
 }
 
-/// A list of recordings, and what came of its rows.
+/// A manifest, and counts of its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestStatus {
-    /// Of this source.
+    /// The source of the manifest.
     pub source: SourceName,
-    /// Below its folder.
+    /// Its path below the source's folder.
     pub manifest: RelPath,
-    /// Why nothing of it is taken, in words.
+    /// Why the manifest cannot be used.
     pub problem: Option<String>,
-    /// All rows; `None` before it was first gone through.
+    /// The number of rows; `None` before the manifest was first read.
     pub rows: Option<u64>,
-    /// Those that order nothing, for what is wrong with them.
+    /// The number of wrong rows, which order nothing.
     pub wrong: u64,
-    /// Those that order what another row orders.
+    /// The number of rows that order what another row orders.
     pub repeated: u64,
-    /// Those whose files are not there yet.
+    /// The number of rows whose files do not exist yet.
     pub awaited: u64,
 }
 
-/// A source of which nothing changes until its folder is back.
+/// A source whose folder is not available: nothing of it changes until the folder is back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaySourceStatus {
-    /// Which.
+    /// The source.
     pub source: SourceName,
-    /// Why, in words.
+    /// Why the folder is not available.
     pub reason: String,
 }
 
 /// A daemon or a pass of `scribed once`, and what it has done since it was started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DaemonStatus {
-    /// Its process.
+    /// The process id.
     pub pid: u32,
-    /// Whether it ends by itself, when nothing is left to be done.
+    /// Whether it is a pass, which ends by itself.
     #[serde(default)]
     pub pass: bool,
     /// When it was started.
     pub since: Timestamp,
-    /// Milliseconds since then, suspension included.
+    /// Milliseconds since then, including suspension of the machine.
     pub millis: u64,
     /// Why nothing, or nothing new, is sent to the service.
     pub trouble: Option<String>,
-    /// Outputs written.
+    /// The number of jobs whose outputs were written.
     pub done: u64,
-    /// Of these, how many lack something that was requested.
+    /// How many of these are incomplete.
     #[serde(default)]
     pub incomplete: u64,
-    /// Given up.
+    /// The number of jobs that failed.
     pub failed: u64,
-    /// Nothing to be done.
+    /// The number of skipped jobs.
     pub skipped: u64,
-    /// Milliseconds of audio in what is done.
+    /// Milliseconds of audio in written jobs.
     pub audio_millis: u64,
-    /// Bytes given to the service, repeated ones included.
+    /// Bytes sent to the services, including repeated ones.
     pub sent_bytes: u64,
-    /// What came in as callbacks, where they are received.
+    /// Counts of callbacks, if callbacks are received.
     #[serde(default)]
     pub callbacks: Option<CallbackCounts>,
-    /// What should be known of its services, though it stops nothing.
+    /// Warnings about its services that stop nothing.
     #[serde(default)]
     pub notices: Vec<String>,
 }
 
 impl DaemonStatus {
-    /// Which of the two, in words.
+    /// Returns "the daemon" or "a pass of `scribed once`".
     pub fn kind(&self) -> &'static str {
         if self.pass { "a pass of `scribed once`" } else { "the daemon" }
     }
 
-    /// The same, and which process.
+    /// As [`DaemonStatus::kind`], with the process id.
     pub fn describe(&self) -> String {
         format!("{}, process {}", self.kind(), self.pid)
     }
 }
 
-/// Callbacks and webhook calls since the daemon was started.
+/// Counts of callbacks and webhook calls since the daemon was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallbackCounts {
-    /// Taken up.
+    /// Calls that were accepted.
     pub taken: u64,
-    /// To addresses that are none of ours.
+    /// Calls to unknown addresses.
     pub strange: u64,
-    /// To ours, but not taken.
+    /// Calls to known addresses that were refused.
     pub refused: u64,
-    /// Whether they are seen to come, so that little is asked.
+    /// Whether callbacks are seen to arrive, so that the daemon polls less often.
     pub relied_on: bool,
 }
 
-/// A piece of what waits for what.
+/// A piece of the answer to [`ControlRequest::Waiting`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// How many wait for it, by what it is.
+    /// The number of jobs by what they wait for.
     pub waiting_for: BTreeMap<String, u64>,
-    /// Why one of them waits, in words, where a setting in jobs.toml is what all of these wait for.
+    /// The reason of one example job, for groups of jobs that wait for a setting in jobs.toml.
     #[serde(default)]
     pub reasons: BTreeMap<String, String>,
     /// Where the next piece begins; `None` after the last.
@@ -754,7 +754,7 @@ pub struct Waiting {
 /// A page of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobPage {
-    /// By number; may be empty though more follow.
+    /// The jobs in the order of their numbers; may be empty though more follow.
     pub jobs: Vec<Job>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<JobId>,
@@ -765,71 +765,71 @@ pub struct JobPage {
 pub struct Shown {
     /// The job.
     pub job: Job,
-    /// Oldest first.
+    /// The history, oldest first.
     pub history: Vec<HistoryEntry>,
-    /// By which order nothing new of its source is uploaded or submitted now.
+    /// The pause of its source, if it is paused now.
     #[serde(default)]
     pub paused: Option<Pause>,
-    /// Whether its recording is not at its place any more, though its folder is there.
+    /// Whether its recording is gone, though its folder is available.
     #[serde(default)]
     pub is_gone: bool,
-    /// The job whose transcription it shares.
+    /// The job for which its transcription was bought, if that is another one.
     #[serde(default)]
     pub origin: Option<Origin>,
     /// As in [`Explained::facts`].
     #[serde(default)]
     pub facts: Vec<JobFact>,
-    /// The service whose business it is.
+    /// The service that transcribes it.
     #[serde(default)]
     pub service: Option<ServiceName>,
-    /// Where its recording is not at its place any more: the job of a file that is there and shares its
-    /// transcription, likely the same file under its new name.
+    /// If its recording is gone: a job with the same transcription whose file exists, probably the same file under a
+    /// new name.
     #[serde(default)]
     pub moved_to: Option<Origin>,
 }
 
-/// Where a transcription comes from that was not bought for the job that has it.
+/// Another job with the same transcription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The job that had it first.
+    /// The number of the other job.
     pub job: JobId,
     /// Its recording.
     pub key: JobKey,
-    /// Whether that is not at its place any more: then it is likely the same file under its old name.
+    /// Whether that recording is gone: then it is probably the same file under its old name.
     pub is_gone: bool,
 }
 
-/// What is known of a name.
+/// What the queue knows of a name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownName {
     /// Its job.
     pub job: Option<Job>,
-    /// Whether it is an output that was written for a job.
+    /// Whether the file is an output that scribed wrote for a job.
     pub is_output: bool,
     /// Whether another job has a file of this size, so that its content may have been bought.
     #[serde(default)]
     pub alike: bool,
 }
 
-/// What there is to say of a path.
+/// The explanation of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
-    /// Which.
+    /// The path.
     pub path: MediaAddress,
-    /// What it is to scribed.
+    /// The role of the path.
     pub verdict: PathRole,
-    /// Why, or what is remarkable beside its job; empty where its job says it all.
+    /// The reason for the role, or a remark in addition to the job; empty if the job says everything.
     pub words: String,
-    /// What happens next; empty where its job says it.
+    /// What happens next; empty if the job says it.
     pub next: String,
-    /// The source that it lies below.
+    /// The source whose folder the path is below.
     pub source: Option<SourceName>,
     /// Its job.
     pub job: Option<Box<Job>>,
-    /// By which order nothing new of its source is uploaded or submitted now.
+    /// The pause of its source, if it is paused now.
     #[serde(default)]
     pub paused: Option<Pause>,
-    /// What is true of it beside that; what keeps it comes first.
+    /// Further facts; those that hold the file come first.
     #[serde(default)]
     pub facts: Vec<JobFact>,
     /// When its source is scanned.
@@ -837,16 +837,16 @@ pub struct Explained {
     pub scan: Option<ScanStatus>,
 }
 
-/// Something that is true of a file beside its stage: what keeps it, or how it goes on.
+/// A fact about a file beside its stage: what holds it, or how it continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobFact {
-    /// Of which kind.
+    /// The kind of the fact.
     pub kind: FactKind,
-    /// In words: a clause that stands after "because", or by itself.
+    /// The fact as a clause that can stand after "because" or by itself.
     pub words: String,
-    /// Whether it keeps the file from going on.
+    /// Whether it keeps the job from continuing.
     pub holds: bool,
-    /// When it ends by itself; `None`: not, or nobody knows.
+    /// When it ends by itself; `None` if it does not, or if that is unknown.
     #[serde(default)]
     pub until: Option<Timestamp>,
     /// What a person can do about it.
@@ -860,33 +860,33 @@ pub struct JobFact {
 pub enum FactKind {
     /// No daemon runs.
     NoDaemon,
-    /// The folder of its source is away.
+    /// The folder of its source is not available.
     Frozen,
-    /// A person's order.
+    /// Its source, or everything, is paused.
     Pause,
-    /// Its source's window is shut.
+    /// The window of its source is closed.
     Window,
-    /// Its place among the others.
+    /// It waits for its turn.
     Turn,
-    /// It looks unfinished.
+    /// The file looks unfinished.
     Hold,
-    /// What it costs does not fit.
+    /// Its cost does not fit into a budget.
     Budget,
-    /// The service does no more at once.
+    /// The service's limit of concurrent jobs is reached.
     Limit,
-    /// The service is out, or refuses.
+    /// The service does not answer, or refuses requests.
     Outage,
-    /// The queue does not know what was bought.
+    /// The queue may not know every purchase at the service.
     Suspect,
-    /// Its service is not in `jobs.toml` any more.
+    /// `jobs.toml` no longer has its service.
     Removed,
-    /// The service says when it is done.
+    /// The service sends a callback when the transcription ends.
     Callback,
-    /// A file beside it says how it is transcribed.
+    /// A sidecar has settings for it.
     Sidecar,
     /// A row of a manifest names it.
     Row,
-    /// A person is asked.
+    /// It waits for a person.
     Person,
 }
 
@@ -894,35 +894,35 @@ pub enum FactKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathRole {
-    /// It has a job.
+    /// The path has a job.
     Job,
-    /// The next scan takes it, or looks through it.
+    /// The next scan adds the file, or traverses the folder.
     Taken,
-    /// A rule passes it over.
+    /// A rule ignores it.
     PassedOver,
-    /// It lies below no source's folder.
+    /// The path is below no source's folder.
     Outside,
-    /// Nothing can be seen there.
+    /// There is no file at the path.
     Missing,
-    /// Rows of manifests name it, and no pass has taken one of them in as it is.
+    /// Rows of manifests name it, but scribed has not admitted one of them as it is now.
     Listed,
 }
 
-/// What came of [`ControlRequest::Add`].
+/// The answer to [`ControlRequest::Add`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Added {
     /// Its job.
     pub job: Job,
-    /// Whether there was nothing to do: it is taken already.
+    /// Whether the job existed already, so that nothing was done.
     pub known: bool,
 }
 
-/// What came of [`ControlRequest::Retry`].
+/// The answer to [`ControlRequest::Retry`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retried {
     /// The job as it is now.
     pub job: Box<Job>,
-    /// What that costs.
+    /// What the retry costs.
     pub cost: RetryCost,
 }
 
@@ -930,38 +930,38 @@ pub struct Retried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCost {
-    /// Nothing that was paid for is paid for again.
+    /// The retry pays for nothing again.
     Nothing,
-    /// Another transcription in place of one that ended in error, or by a person's word.
+    /// The retry buys another transcription, since the last one ended in an error or the person requests it.
     Another,
-    /// Another transcription, unless what is asked for now is what was bought already.
+    /// The retry buys another transcription, unless the request is the one that was bought already.
     IfChanged,
-    /// Another transcription, though the one before may have been accepted: it may be paid for twice.
+    /// The retry buys another transcription though the earlier one may still succeed: the job may be paid for twice.
     PerhapsTwice,
 }
 
-/// What came of [`ControlRequest::Delete`].
+/// The answer to [`ControlRequest::Delete`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The job as it is now: given up.
+    /// The job as it is now: cancelled or failed.
     pub job: Job,
-    /// Whether the service has nothing of it any more that was bought for it.
+    /// Whether the service has no transcription of the job any more.
     pub is_gone: bool,
-    /// What became of what was bought, and what to do where it is still there.
+    /// What happened to the transcription, and what to do if it still exists.
     pub words: String,
 }
 
-/// Why a request was not carried out. In words for the person who made it.
+/// Why a request was not carried out, as a message for the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandRefusal {
-    /// It names what is not there.
+    /// The request names something that does not exist, or is not valid.
     #[error("{0}")]
     Usage(String),
-    /// It makes no sense as things stand, or would do harm.
+    /// The request does not make sense in the present state, or would do harm.
     #[error("{0}")]
     Declined(String),
-    /// The queue could not do it.
+    /// The queue failed.
     #[error("{0}")]
     Store(String),
 }

@@ -1,4 +1,4 @@
-//! The daemon's side of the socket.
+//! The server of the daemon's socket.
 
 use super::protocol::{CommandRefusal, ControlRequest};
 use super::socket::ListeningSocket;
@@ -11,26 +11,26 @@ use axum::routing::{Router, post};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Where requests are taken.
+/// The path for requests.
 pub const PATH: &str = "/v1/request";
 
-/// The longest paths of one request, escaped.
-const LONGEST_REQUEST: usize = 16 << 20;
+/// The maximum size of a request in bytes: enough for the longest paths of one request, escaped.
+const MAX_REQUEST: usize = 16 << 20;
 
-/// How long requests that are being carried out may take to end.
-const CLOSING: Duration = Duration::from_secs(2);
+/// How long running requests may take to end when the server stops.
+const SHUTDOWN_TIME_OUT: Duration = Duration::from_secs(2);
 
-/// Carries out what comes through the socket until told to stop; then the socket is gone.
+/// Answers requests until `stop` is cancelled. The socket is removed then.
 pub async fn serve(listening: ListeningSocket, handler: LatestHandler, stop: &CancellationToken) {
     let (listener, removal) = listening.split();
     let router =
-        Router::new().route(PATH, post(carry_out)).layer(DefaultBodyLimit::max(LONGEST_REQUEST)).with_state(handler);
+        Router::new().route(PATH, post(carry_out)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(handler);
     let closing = stop.clone().cancelled_owned();
     let mut serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(closing).into_future());
     stop.cancelled().await;
-    // New commands open the queue themselves as soon as it is free.
+    // The socket goes first, so that new commands open the queue themselves as soon as it is free.
     drop(removal);
-    if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIME_OUT, &mut serving).await.is_err() {
         serving.abort();
     }
 }

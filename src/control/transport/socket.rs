@@ -1,5 +1,5 @@
-//! The daemon's socket in the state directory: for its owner only from its first moment, and in its
-//! place only while somebody listens.
+//! The daemon's socket in the state directory. From its first moment only its owner can use it, and it has its name
+//! only while a process listens.
 
 use crate::permission_errors::explain_state_at;
 use std::fs::{File, Permissions};
@@ -9,31 +9,31 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Its name in the state directory.
+/// The name of the socket in the state directory.
 pub const NAME: &str = "control.sock";
 
-/// A socket's address has 108 bytes, of which the last is a NUL.
-const LONGEST: usize = 107;
+/// The maximum length of a socket's path: an address has 108 bytes, of which the last is a NUL.
+const MAX_PATH: usize = 107;
 
-/// Folders in which a socket lies until it is ready.
-const BEGUN: &str = ".control-";
+/// The prefix of the temporary folder in which a socket is until it is ready.
+const TEMPORARY_PREFIX: &str = ".control-";
 
-/// A way to a name in a folder that fits into a socket's address, however long the folder's path is.
+/// A path to a name in a folder that fits into a socket's address, however long the folder's path is.
 #[derive(Debug)]
 pub struct SocketPath {
     path: PathBuf,
-    /// What a short way goes through: it must stay open.
+    /// The folder through which a short path goes; it must stay open.
     _folder: Option<File>,
 }
 
 impl SocketPath {
-    /// To this name in this folder.
+    /// Returns a path to `name` in `folder`. A path that is too long goes through `/proc/self/fd`.
     ///
     /// # Errors
-    /// Where the folder cannot be opened.
+    /// If the folder cannot be opened.
     pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
         let path = folder.join(name);
-        if path.as_os_str().len() <= LONGEST {
+        if path.as_os_str().len() <= MAX_PATH {
             return Ok(Self { path, _folder: None });
         }
         let opened = File::open(folder)?;
@@ -41,16 +41,16 @@ impl SocketPath {
         Ok(Self { path, _folder: Some(opened) })
     }
 
-    /// Good for as long as this lives.
+    /// Returns the path, which is valid as long as this value lives.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Whether somebody listens at the socket of this state directory.
+/// Whether a process listens at the socket of a state directory.
 ///
 /// # Errors
-/// Where there may be somebody whom this user may not speak to.
+/// If a process may listen, but this user may not connect to it.
 pub fn has_listener(state: &Path) -> io::Result<bool> {
     let place = state.join(NAME);
     if !place.try_exists().map_err(explain_state_at(&place))? {
@@ -60,14 +60,14 @@ pub fn has_listener(state: &Path) -> io::Result<bool> {
         Ok(_) => Ok(true),
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(false),
-            // A listener with a full queue.
+            // The listener's queue of connections is full.
             io::ErrorKind::WouldBlock => Ok(true),
             _ => Err(explain_state_at(&place)(error)),
         },
     }
 }
 
-/// A socket that is listened at. Dropped, it is removed.
+/// A socket at which this process listens. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct ListeningSocket {
     listener: tokio::net::UnixListener,
@@ -75,26 +75,28 @@ pub struct ListeningSocket {
 }
 
 impl ListeningSocket {
-    /// Listens in this state directory. A socket that a killed process left there is replaced.
+    /// Listens in a state directory. A socket that a killed process left is replaced.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] where somebody listens, or where something else than a socket stands
-    /// in its place; the system's.
+    /// [`io::ErrorKind::AddrInUse`] if another process listens, or if something else than a socket has its name; other
+    /// errors of the system.
     pub fn at(state: &Path) -> io::Result<Self> {
         let place = state.join(NAME);
         let is_socket = |meta: &std::fs::Metadata| meta.file_type().is_socket();
-        let in_the_way = place.symlink_metadata().is_ok_and(|meta| !is_socket(&meta));
-        if in_the_way || has_listener(state)? {
+        let is_blocked = place.symlink_metadata().is_ok_and(|meta| !is_socket(&meta));
+        if is_blocked || has_listener(state)? {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        sweep(state);
-        // Bound where only its owner comes, closed to others, then moved: at no moment is it open to them.
-        let room = tempfile::Builder::new().prefix(BEGUN).tempdir_in(state).map_err(explain_state_at(state))?;
-        let listener = UnixListener::bind(SocketPath::open(room.path(), NAME)?.path())?;
-        std::fs::set_permissions(room.path().join(NAME), Permissions::from_mode(0o600))?;
+        remove_temporary(state);
+        // The socket is created in a folder that only its owner can enter, gets its permissions, and is then moved to
+        // its place: other users can connect to it at no time.
+        let temporary =
+            tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempdir_in(state).map_err(explain_state_at(state))?;
+        let listener = UnixListener::bind(SocketPath::open(temporary.path(), NAME)?.path())?;
+        std::fs::set_permissions(temporary.path().join(NAME), Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        std::fs::rename(room.path().join(NAME), &place).map_err(explain_state_at(&place))?;
+        std::fs::rename(temporary.path().join(NAME), &place).map_err(explain_state_at(&place))?;
         Ok(Self { listener, removal: SocketRemoval(place) })
     }
 
@@ -102,7 +104,7 @@ impl ListeningSocket {
         &self.removal.0
     }
 
-    /// The listener, and what removes the socket when it is dropped.
+    /// Returns the listener, and the guard that removes the socket when it is dropped.
     pub fn split(self) -> (tokio::net::UnixListener, SocketRemoval) {
         (self.listener, self.removal)
     }
@@ -114,15 +116,16 @@ pub struct SocketRemoval(PathBuf);
 
 impl Drop for SocketRemoval {
     fn drop(&mut self) {
-        // One that stays is stale, and replaced by the next daemon.
+        // An error is ignored: the next daemon replaces a socket that stays.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Removes what a process that was killed while it bound its socket left. It does no harm.
-fn sweep(state: &Path) {
+/// Removes temporary folders of processes that were killed while they created their socket. Errors are ignored, since
+/// such a folder does no harm.
+fn remove_temporary(state: &Path) {
     let entries = std::fs::read_dir(state).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(BEGUN.as_bytes())) {
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())) {
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }
