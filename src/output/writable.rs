@@ -68,7 +68,7 @@ pub fn try_folder(folder: &RootedPath, may_be_made: bool) -> Result<(), Unwritab
         match WorkFolder::beneath(&nearest, None) {
             Ok(open) => break open,
             Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_made && !is_root => {
-                nearest = nearest.parent()
+                nearest = nearest.parent();
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Unwritable::Missing { folder: folder.full() });
