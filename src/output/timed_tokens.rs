@@ -34,7 +34,7 @@ pub fn pieces(utterance: &Utterance, after: f64) -> Vec<TimedToken> {
     let tokens = tokens(&text_of(utterance));
     let span = span(utterance, after, &tokens);
     let anchors = anchors(&tokens, &spoken(&utterance.words));
-    let mut pieces = interpolate(cut, &anchors, span);
+    let mut pieces = interpolate(tokens, &anchors, span);
     put_in_order(&mut pieces);
     pieces
 }

@@ -59,7 +59,7 @@ fn sound_track<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<Option
 fn channels<R: ReadAt + ?Sized>(file: &R, table: Extent) -> io::Result<Option<u32>> {
     let at = table.start + 8;
     let Some(entry) = read::<36, R>(file, at)? else { return Ok(None) };
-    let (length, version, said) = (u64::from(be32(&entry, 0)), be16(&entry, 16), be16(&entry, 24));
+    let (length, version, declared) = (u64::from(be32(&entry, 0)), be16(&entry, 16), be16(&entry, 24));
     match (&entry[4..8], version) {
         // The table says 2 here whatever the number is: the decoder's settings have the real one.
         (b"mp4a", 0) => {
