@@ -1,11 +1,11 @@
-//! How well the embedded recogniser hears given recordings, and what it marks as not understood:
-//! `cargo bench --bench accuracy -- FOLDER…`. Each folder is one line of the table: recordings of one kind, each with
-//! what is said in it beside it in NAME.txt, where word errors are to be counted.
-//! Needs `ffmpeg libpocketsphinx3 pocketsphinx-en-us`.
+//! Measures how well the embedded recogniser hears given recordings, and how much it marks as not understood: `cargo
+//! bench --bench accuracy -- FOLDER…`. Each folder is one line of the table and contains recordings of one kind. To
+//! count word errors, put the spoken text beside a recording in NAME.txt. Needs `ffmpeg libpocketsphinx3
+//! pocketsphinx-en-us`.
 #![allow(missing_docs)]
 
 #[path = "../tests/it/support/librivox.rs"]
-#[allow(dead_code)] // only the counting of errors is used here
+#[allow(dead_code)] // only the word error count is used here
 mod librivox;
 
 use anyhow::{Context, Result, bail};
@@ -18,7 +18,7 @@ use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What came out of recordings of one kind.
+/// The results for recordings of one kind.
 #[derive(Default)]
 struct Kind {
     recordings: usize,

@@ -1,8 +1,8 @@
-//! From a finished copy to the upload's first byte at the service, with `settle = "1s"`: `scribed run`
-//! watches a folder, files are copied in one after the other, in place and by rename.
+//! Measures the time from a finished copy to the upload's first byte at the service, with `settle = "1s"`: `scribed
+//! run` watches a folder, and files are copied into it one after the other, in place and by rename.
 //!
-//! `cargo bench --bench drop -- [FILES] [BACKLOG]`: so many files (20), while so many others (0) wait in the same
-//! folder, below `archive/`, and are sent all the while.
+//! `cargo bench --bench drop -- [FILES] [BACKLOG]`: FILES files are measured (20), while BACKLOG other files (0) wait
+//! in a second source, `archive/`, and are sent meanwhile.
 
 use axum::extract::{Path as UrlPath, Request, State};
 use axum::response::Json;
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     );
     fs::write(place.path().join("jobs.toml"), config)?;
     let daemon = Daemon::start(place.path())?;
-    // The first one is not counted: the daemon starts meanwhile.
+    // The first file is not counted, because the daemon starts meanwhile.
     first_byte(place.path(), &heard, usize::MAX)?;
     let mut took: Vec<Duration> = (0..count).map(|n| first_byte(place.path(), &heard, n)).collect::<Result<_>>()?;
     drop(daemon);
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What is sent all the while: each file is another one.
+/// Writes the backlog, which is sent meanwhile; each file has its own content.
 fn fill(archive: &Path, count: usize) -> Result<()> {
     for n in 0..count {
         let folder = archive.join((n / 1_000).to_string());
@@ -66,7 +66,7 @@ fn fill(archive: &Path, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file in slowly, and waits for its upload.
+/// Copies a file slowly into the inbox and waits for its upload.
 fn first_byte(place: &Path, heard: &Receiver<Instant>, n: usize) -> Result<Duration> {
     let name = place.join(format!("inbox/talk {n}.wav"));
     let temporary = place.join(format!("inbox/.talk {n}.wav.a1B2c3"));
@@ -102,7 +102,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A service that says when an upload's first byte comes, and never ends a transcription.
+/// A service that reports the first byte of each upload, and whose transcriptions all end in error.
 fn serve(said: Sender<Instant>) -> Result<String> {
     let (ready, address) = mpsc::channel();
     std::thread::spawn(move || {
@@ -130,7 +130,7 @@ async fn upload(State(said): State<Sender<Instant>>, request: Request) -> Json<V
     let length = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let mut body = request.into_body().into_data_stream();
     body.next().await;
-    // The backlog's are small.
+    // Uploads of the backlog are small and not reported.
     if length.is_none_or(|length| length > 1 << 20) {
         said.send(Instant::now()).ok();
     }

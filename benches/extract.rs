@@ -1,8 +1,8 @@
-//! `upload = "audio"` beside `upload = "original"`: one film of 2 GB with recorded speech, on loopback and
-//! behind a slow line. Bytes that are sent, and seconds of a whole pass of the real binary.
+//! Compares `upload = "audio"` with `upload = "original"`: one film of 2 GB with recorded speech, over loopback and
+//! over a slow line. Measures the bytes that are sent, and the seconds of a whole pass of the real binary.
 //!
-//! `cargo bench --bench extract`, or with `-- --megabytes 500 --megabits 20`. The film is made once and kept in
-//! the build's folder. The service is a process of its own, which reads and drops what it gets.
+//! `cargo bench --bench extract`, or with `-- --megabytes 500 --megabits 20`. The film is made once and kept in the
+//! build's folder. The service is a separate process, which reads and discards what it receives.
 #![allow(missing_docs)]
 
 use axum::Router;
@@ -53,8 +53,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Pictures that do not compress, with recorded speech in a loop; a minute of it, repeated without coding it
-/// anew.
+/// Makes a film of pictures that do not compress, with recorded speech in a loop: one minute is encoded and then
+/// repeated without encoding it again.
 fn film(megabytes: u64) -> Result<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("film-{megabytes}.mp4"));
@@ -83,12 +83,12 @@ fn ffmpeg(arguments: &[&str], to: &Path) -> Result<()> {
     if status.success() { Ok(()) } else { Err("ffmpeg made no film".into()) }
 }
 
-/// Seconds, bytes that came to the service, and the greatest memory in KiB.
+/// Returns the seconds, the bytes that the service received, and the peak memory in KiB.
 fn pass(film: &Path, upload: &str, megabits: Option<u64>) -> Result<(f64, u64, u64)> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     fs::create_dir(folder.path().join("inbox"))?;
     fs::hard_link(film, folder.path().join("inbox/film.mp4"))?;
-    // Read once, so that it is in memory, or not, for both alike.
+    // Read the film once, so that both runs find the same page cache.
     std::io::copy(&mut fs::File::open(film)?, &mut std::io::sink())?;
     let service = Service::start()?;
     let address = match megabits {
@@ -126,7 +126,7 @@ fn memory(pid: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
-/// A way to `address` on which so many bytes a second go.
+/// Starts a proxy to `address` with this bandwidth and returns its address.
 fn slow_line(address: &str, bytes_per_second: u64) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let own = listener.local_addr()?.to_string();
@@ -157,7 +157,7 @@ fn lead(mut from: TcpStream, mut to: TcpStream, bytes_per_second: Option<u64>) {
     let _ = to.shutdown(std::net::Shutdown::Write);
 }
 
-/// The other process.
+/// The service in its own process.
 struct Service {
     child: Child,
     address: String,
@@ -182,7 +182,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may be gone already; either way it is waited for.
+        // Killing fails if the process has ended; waiting is needed in both cases.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
-//! What each fault of a service costs: 1,000 jobs a row through the real engine, the real store and real HTTP,
-//! against a service of our own that misbehaves in one way, or in all of them.
+//! Measures what each fault of a service costs: 1,000 jobs a row through the real engine, the real store and real HTTP,
+//! against a test service that misbehaves in one way, or in all.
 //!
-//! `cargo bench --bench faults -- [JOBS] [NAME]`: all rows, or those whose name has this in it.
+//! `cargo bench --bench faults -- [JOBS] [NAME]`: all rows, or those whose name contains NAME.
 
 #[allow(clippy::unwrap_used)]
 #[path = "../tests/it/support/faulty_service/mod.rs"]
@@ -12,7 +12,7 @@ mod scripted;
 
 use faulty_service::{Row, SCALE, faults, row};
 
-/// At the service at once.
+/// The number of concurrent transcriptions that the service allows.
 const RUNNING: usize = 100;
 
 fn main() {

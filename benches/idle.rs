@@ -1,7 +1,7 @@
-//! What the daemon costs while nothing happens: 100,000 known files, `scribed run`, 30 seconds.
+//! Measures what an idle daemon costs: 100,000 known files, `scribed run`, 30 seconds.
 //!
-//! `cargo bench --bench idle`, or with the number of files. The files are empty, so that each has ended
-//! (skipped) without a service.
+//! `cargo bench --bench idle`, or with the number of files. The files are empty, so that every job has ended (skipped)
+//! without a service.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -64,7 +64,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Waits until it has worked, and has not for two seconds.
+/// Waits until the process has used processor time, and then none for two seconds.
 fn settled(pid: u32) -> Result<Duration> {
     let begun = Instant::now();
     let (mut last, mut since) = (0, begun);
@@ -78,11 +78,11 @@ fn settled(pid: u32) -> Result<Duration> {
     Ok(since - begun)
 }
 
-/// What a process has used, all its threads together.
+/// The resources that all threads of a process have used.
 struct Spent {
-    /// Of 10 ms each.
+    /// Processor time in ticks of 10 ms.
     ticks: u64,
-    /// By thread.
+    /// Context switches by thread.
     switches: BTreeMap<OsString, u64>,
 }
 
@@ -102,7 +102,7 @@ impl Spent {
         Ok(Self { ticks, switches })
     }
 
-    /// Of the threads that are still there.
+    /// Returns the context switches since `before` of the threads that still exist.
     fn switches_since(&self, before: &Self) -> u64 {
         let earlier = |thread: &OsString| before.switches.get(thread).copied().unwrap_or(0);
         self.switches.iter().map(|(thread, now)| now.saturating_sub(earlier(thread))).sum()

@@ -1,10 +1,9 @@
-//! Whole jobs a second: `scribed once` against a service that answers at once, beside the script that
-//! somebody would write instead (`jobs_peer.py`: aiohttp, the same concurrency and keep-alive, no
-//! queue, no sync). One command: `benches/jobs.sh`.
+//! Measures whole jobs a second: `scribed once` against a service that answers at once, compared with the script that
+//! one would write instead (`jobs_peer.py`: aiohttp, the same concurrency and keep-alive, no queue, no sync). Run it
+//! with `benches/jobs.sh`.
 //!
-//! A job is three requests (upload, create, read) and four outputs. Both clients talk to the same
-//! service in a process of its own. The disk's own fdatasync rate is printed beside, since every
-//! durable step stands on it.
+//! A job is three requests (upload, create, read) and four outputs. Both clients use the same service, which is a
+//! separate process. The disk's own fdatasync rate is printed too, because every durable step depends on it.
 
 use axum::extract::{Path as UrlPath, Request, State};
 use axum::response::Json;
@@ -35,7 +34,7 @@ struct Ledger {
     creates: AtomicU64,
 }
 
-/// A service that answers at once and keeps nothing but counts.
+/// A service that answers at once and keeps only counts.
 fn serve() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -177,13 +176,13 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may be gone already; either way it is waited for.
+        // Killing fails if the process has ended; waiting is needed in both cases.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits for the end and returns the greatest memory seen, in KiB.
+/// Waits for the end of the process and returns its peak memory in KiB.
 fn watch(child: &mut Child) -> u64 {
     let mut peak = 0;
     loop {
@@ -199,7 +198,7 @@ fn watch(child: &mut Child) -> u64 {
     }
 }
 
-/// How many appends of 4 KiB with fdatasync this disk takes a second, now.
+/// Returns how many appends of 4 KiB with fdatasync the disk currently takes a second.
 fn sync_rate(folder: &Path) -> f64 {
     const PROBES: u32 = 200;
     let mut file = File::create(folder.join("probe")).expect("a file");

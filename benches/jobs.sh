@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whole jobs a second, beside an aiohttp script. Installs aiohttp into target/bench-venv when it is not
-# there. An argument is the number of jobs (2000).
+# Measures whole jobs a second, compared with an aiohttp script. Installs aiohttp into target/bench-venv if it is
+# missing. The argument is the number of jobs (2000).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
-//! A recording of two hours: memory, and whether the times at its end are right:
-//! `cargo bench --bench long`. Needs what `benches/recogniser.rs` needs.
+//! Transcribes a recording of two hours and checks the memory, and the times at its end: `cargo bench --bench long`.
+//! Needs the same packages as `benches/recogniser.rs`.
 #![allow(missing_docs)]
 
 #[path = "../tests/it/support/librivox.rs"]
@@ -14,15 +14,15 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds of a block (speech, then silence), and how many there are.
+/// The seconds of a block (speech, then silence), and the number of blocks.
 const BLOCK: f64 = 120.0;
 const BLOCKS: u32 = 60;
 
-/// Seconds that a word may be off: the first block has no silence before it, so that its segments are cut a
-/// little otherwise (0.12 s were measured, at 121 MB). A clock that drifts is off by more.
+/// The most seconds by which a word may be off. The first block has no silence before it, so its segments are cut
+/// slightly differently (0.12 s were measured, at 121 MB). A clock that drifts is off by more.
 const OFF: f64 = 0.2;
 
-/// Megabytes that the process may take.
+/// The most memory that the process may use, in MB.
 const MOST: u64 = 400;
 
 #[tokio::main]
@@ -68,7 +68,7 @@ fn recording(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// In megabytes.
+/// Returns the peak memory of this process in MB.
 fn peak() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,8 +1,8 @@
-//! A list of 100,000 rows: the time to plan it, to take it in and to write its receipt, and the memory it takes.
+//! Measures a manifest of 100,000 rows: the time to plan it, to read it and to write its receipt, and the memory.
 //!
-//! `cargo bench --bench manifests`, or with the number of rows. A tenth of the files is there, and empty, so that each
-//! has ended (skipped) without a service; a tenth of the rows is wrong; the rest is waited for. Beside it the same
-//! with a hundredth of the rows, so that it is seen what grows with them: the queue's index (some 150 bytes a job).
+//! `cargo bench --bench manifests`, or with the number of rows. A tenth of the files exist and are empty, so that their
+//! jobs have ended (skipped) without a service; a tenth of the rows are invalid; the rest is awaited. The same is
+//! measured with a hundredth of the rows, to show what grows with them: the queue's index (about 150 bytes a job).
 
 use std::error::Error;
 use std::fs;
@@ -47,7 +47,7 @@ fn one(rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end. What it took of memory at the most, in MiB.
+/// Runs a command to its end and returns its peak memory in MiB.
 fn peak_of(place: &Path, what: &str) -> Result<u64> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scribed"));
     let mut child = command.args([what, "-q", "--config"]).arg(place.join("jobs.toml")).spawn()?;

@@ -1,5 +1,6 @@
-//! Questions for each job, and how late its end is noticed: as scribed asks, beside a poller that asks every
-//! 3 seconds. A deterministic simulation of the rule in `backpressure/poll_schedule.rs`: no clock, no network.
+//! Measures the requests for each job, and how late its end is noticed: with scribed's schedule, and with a poller that
+//! asks every 3 seconds. A deterministic simulation of the rule in `backpressure/poll_schedule.rs`, without a clock or
+//! a network.
 //!
 //! `cargo bench --bench polls`
 
@@ -10,20 +11,20 @@ use scribed::domain::stage::AudioAmount;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Jobs of a row, or five times those that are at the service at once.
+/// The number of jobs of a row; five times the concurrent jobs if that is more.
 const JOBS: u64 = 400;
 
 const POLL: Poll = ServiceTerms::HOSTED.poll;
 const FIXED: f64 = 3.0;
 
-/// What is done for a row.
+/// The conditions of a row.
 struct Scene {
     name: &'static str,
-    /// Seconds of audio of a job, and seconds that it takes.
+    /// Returns a job's seconds of audio, and the seconds that it takes.
     job: fn(&mut fastrand::Rng) -> (f64, f64),
-    /// Of a hundred ends, so many are told by callback; none is where callbacks are not configured.
+    /// The percentage of ends that a callback announces; `None` if callbacks are not configured.
     called: Option<u32>,
-    /// Jobs at the service at once.
+    /// The number of concurrent jobs at the service.
     at_once: u64,
 }
 
@@ -50,7 +51,8 @@ impl Measured {
 }
 
 fn around(rng: &mut fastrand::Rng, seconds: f64) -> f64 {
-    // The sum of three: a hump, a quarter more or less.
+    // The sum of three random numbers: values near the middle are likeliest, and the spread is half of `seconds` each
+    // way.
     seconds * (1.0 + (rng.f64() + rng.f64() + rng.f64() - 1.5) / 3.0)
 }
 
@@ -79,7 +81,7 @@ fn odd(rng: &mut fastrand::Rng) -> (f64, f64) {
     (audio, if rng.u32(0..20) == 0 { took * 10.0 } else { took })
 }
 
-/// What happens next to which job.
+/// The next event of a job.
 enum Next {
     Look,
     Called,
@@ -89,11 +91,12 @@ struct Run {
     took: f64,
     began: f64,
     audio: AudioAmount,
-    /// Times that the list's word was taken for it.
+    /// How often the list's answer for this job was believed.
     believed: u32,
 }
 
-/// More looks than this due at once are first pages of the list, as in `pipeline/engine/batch_poll.rs`.
+/// If more looks than this are due at once, the first pages of the list are read instead, as in
+/// `pipeline/engine/batch_poll.rs`.
 const WORTH_A_PAGE: usize = 10;
 const PAGE: usize = 100;
 const BELIEVED: u32 = 3;
@@ -102,7 +105,7 @@ struct World<'a> {
     scene: &'a Scene,
     asking: PollSchedule,
     rng: fastrand::Rng,
-    /// By milliseconds, and in the order in which they were entered.
+    /// Ordered by time in milliseconds, then by entry.
     agenda: BTreeMap<(i64, u64), (u64, Next)>,
     entries: u64,
     runs: BTreeMap<u64, Run>,
@@ -132,7 +135,7 @@ impl World<'_> {
         self.runs.insert(job, Run { took, began: now as f64 / 1e3, audio, believed: 0 });
     }
 
-    /// Everything that is due next.
+    /// Removes and returns everything that is due next.
     fn due(&mut self) -> Option<(i64, Vec<u64>)> {
         let ((now, _), _) = self.agenda.first_key_value()?;
         let (now, mut jobs) = (*now, Vec::new());

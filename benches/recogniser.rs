@@ -1,5 +1,5 @@
-//! What the embedded recogniser costs and how well it hears: `cargo bench --bench recogniser`.
-//! Needs `ffmpeg libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
+//! Measures what the embedded recogniser costs and how well it hears: `cargo bench --bench recogniser`. Needs `ffmpeg
+//! libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
 #![allow(missing_docs)]
 
 #[path = "../tests/it/support/librivox.rs"]
@@ -18,7 +18,7 @@ use scribed::server::recognition::pocketsphinx::{PocketSphinx, Settings};
 use scribed::server::recognition::recogniser::Recogniser;
 use scribed::server::recognition::transcribe::{TranscribeOptions, transcribe};
 
-/// The best of so many is printed where two times are compared: the machine may be shared.
+/// The number of runs of which the best is printed where two times are compared: the machine may be shared.
 const ROUNDS: usize = 5;
 
 #[tokio::main]
@@ -44,14 +44,14 @@ fn machine() {
     println!("load before: {}", load.trim());
 }
 
-/// The first value of `key` in a file of `key: value` lines.
+/// Returns the first value of `key` in a file of `key: value` lines.
 fn status(path: &str, key: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));
     line.and_then(|line| line.split_once(':')).map_or("unknown", |(_, v)| v.trim()).to_owned()
 }
 
-/// All readings in one file, one after the other.
+/// Joins all readings in one file.
 fn joined(readings: &[Reading], folder: &Path) -> Result<PathBuf> {
     let path = folder.join("joined.wav");
     let mut ffmpeg = Command::new("ffmpeg");
@@ -65,7 +65,7 @@ fn joined(readings: &[Reading], folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Starts both decoders, so that no later time holds that.
+/// Starts both decoders, so that no later time includes the start.
 async fn warm(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let begin = Instant::now();
     pair(long, sphinx).await?;
@@ -92,7 +92,7 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
-/// Of this process: ffmpeg's own share is not in it.
+/// Measures this process only, without ffmpeg.
 async fn cost(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let duration = probe(long).await?.duration;
     let (mut processor, mut wall) = (f64::INFINITY, f64::INFINITY);
@@ -113,7 +113,7 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The two ways take turns, so that a busy moment of the machine meets both.
+/// Alternates between both ways, so that other load on the machine affects both.
 async fn at_once(long: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
     let (mut in_turn, mut together) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {

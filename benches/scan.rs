@@ -1,9 +1,9 @@
-//! A folder's scan beside `find`: 100,000 files in 1,000 folders, or as many as the argument says.
+//! Compares a folder's scan with `find`: 100,000 files in 1,000 folders, or as many files as the argument says.
 //!
-//! `cargo bench --bench scan -- 1000000`. Below the temporary directory (`TMPDIR`), on a warm cache. `find`
-//! prints what a scan has to know of each file (size, times, number, path). Each figure comes from a process
-//! of its own, so that its peak of memory is its own; wall and processor time (of all its threads) stand side
-//! by side, since other work on the machine disturbs the first only:
+//! `cargo bench --bench scan -- 1000000`. Uses the temporary directory (`TMPDIR`), with a warm cache. `find` prints
+//! what a scan has to know of each file (size, times, number, path). Each figure comes from a separate process, so that
+//! its peak memory is its own. Wall time and processor time (of all its threads) are both printed, because other work
+//! on the machine disturbs only the first:
 //!
 //! - `walk`: the folder is looked through, nothing is admitted;
 //! - `first`: every file is admitted into an empty queue, and all of it is durable;
@@ -82,11 +82,11 @@ fn ratio(ours: Duration, theirs: Duration) -> f64 {
     ours.as_secs_f64() / theirs.as_secs_f64()
 }
 
-/// What a piece of work took.
+/// What a phase cost.
 #[derive(Clone, Copy)]
 struct Cost {
     wall: Duration,
-    /// Of all threads, user and system.
+    /// The user and system time of all threads.
     processor: Duration,
     peak_kib: u64,
     opened: u64,
@@ -111,7 +111,7 @@ impl Cost {
     }
 }
 
-/// One phase in a process of its own; it prints its costs.
+/// Runs one phase in a separate process, which prints its costs.
 fn phase(name: &str, place: &Path, count: usize) -> Result<Vec<Cost>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--phase", name]).arg(place).arg(count.to_string()).stdout(Stdio::piped());
@@ -162,7 +162,7 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
     Ok(house.close().await?)
 }
 
-/// Wall and processor time since it was last asked.
+/// Measures the wall and processor time since it last reported.
 struct Meter {
     at: Instant,
     ticks: u64,
@@ -181,7 +181,7 @@ impl Meter {
     }
 }
 
-/// User and system time of this process (13), or of its children that have ended (15), in hundredths of a second.
+/// Returns the user and system time of this process (13), or of its ended children (15), in hundredths of a second.
 fn ticks(field: usize) -> Result<u64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -205,7 +205,7 @@ async fn scan(house: &Daemon, files: u64, admitted: u64) -> Result<()> {
     Ok(())
 }
 
-/// With the fields that a scan looks at.
+/// Runs `find` with the fields that a scan reads.
 fn found_by_find(place: &Path, count: usize) -> Result<Cost> {
     let (begun, before) = (Instant::now(), ticks(15)?);
     let mut find = Command::new("find");
@@ -217,7 +217,7 @@ fn found_by_find(place: &Path, count: usize) -> Result<Cost> {
     Ok(Cost { wall, processor, peak_kib: 0, opened: 0 })
 }
 
-/// How many recordings are opened by a scan without news.
+/// Returns how many recordings a scan without news opens.
 async fn opened_during(house: &Daemon, root: &Path, files: u64) -> Result<u64> {
     let opened = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&opened);
@@ -230,7 +230,7 @@ async fn opened_during(house: &Daemon, root: &Path, files: u64) -> Result<u64> {
     })?;
     spy.watch(root, notify::RecursiveMode::Recursive)?;
     scan(house, files, 0).await?;
-    // One that is opened on purpose: when the spy has seen it, it has seen all before it.
+    // Open one recording on purpose: when the spy has seen it, it has seen all earlier ones.
     let before = opened.load(Ordering::Relaxed);
     drop(fs::File::open(root.join("0/0/recording 0.wav"))?);
     while opened.load(Ordering::Relaxed) == before {

@@ -1,11 +1,10 @@
-//! Requests a second of the embedded service beside an empty axum handler: reads of a record, and
-//! creates, each durable before it is answered. Beside them what each costs the processors on this side,
-//! and how many syncs the disk allows: with so many connections no more creates than connections times the
-//! syncs that one waits for are possible.
+//! Measures the requests a second of the embedded service, compared with an empty axum handler: reads of a record, and
+//! creates, each durable before it is answered. Also prints the processor time of each on this side, and how many syncs
+//! the disk allows: there cannot be more creates than connections times the syncs that a single thread gets done.
 //!
-//! `cargo bench --bench serve`, with `wrk` (the package of this name) as the load: the same for all, in
-//! turns; each one's best counts. It has a process of its own, and the same processors. Wanted: half of the
-//! empty handler.
+//! `cargo bench --bench serve`, with `wrk` (the package of this name) as the load. It is the same for all and
+//! alternates between them; the best of each counts. `wrk` is a separate process on the same processors. The goal is
+//! half of the empty handler's rate.
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result, ensure};
@@ -38,7 +37,7 @@ const SPAN: Duration = Duration::from_secs(SPAN_SECONDS);
 const CONNECTIONS: [usize; 3] = [32, 128, 400];
 const KEY: &str = "a-key";
 
-/// Hears nothing, or never ends: then creates are all that is done.
+/// A recogniser that hears nothing, or never ends: then the service only handles creates.
 #[derive(Default)]
 struct Deaf(AtomicBool);
 
@@ -75,7 +74,7 @@ async fn main() -> Result<()> {
     }
     deaf.0.store(false, Ordering::SeqCst);
     std::fs::remove_dir_all(folder.path())?;
-    // Thousands wait to be heard: nobody waits for them.
+    // Thousands of transcriptions are still queued; they are abandoned.
     std::process::exit(0);
 }
 
@@ -106,7 +105,7 @@ async fn compare(
 #[derive(Default, Clone, Copy)]
 struct Load {
     per_second: f64,
-    /// Microseconds of a processor for each, on this side.
+    /// The processor time of each request on this side, in microseconds.
     cost: f64,
 }
 
@@ -116,7 +115,7 @@ impl Load {
     }
 }
 
-/// What `wrk` gets through, in a process of its own.
+/// Runs `wrk` in a separate process and returns its throughput.
 async fn load(folder: &Path, address: SocketAddr, connections: usize, asked: &Asked) -> Result<Load> {
     let script = folder.join("ask.lua");
     std::fs::write(&script, asked.script()?)?;
@@ -137,7 +136,7 @@ async fn load(folder: &Path, address: SocketAddr, connections: usize, asked: &As
     Ok(Load { per_second, cost: used * 1e6 / (per_second * SPAN_SECONDS as f64) })
 }
 
-/// Seconds that this process has used, its own and the system's for it.
+/// Returns the user and system time of this process in seconds.
 fn processor_time() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').context("a name")?.1;
@@ -145,7 +144,7 @@ fn processor_time() -> Result<f64> {
     Ok((ticks(11)? + ticks(12)?) / 100.0)
 }
 
-/// What is asked for, again and again.
+/// The request that is repeated.
 struct Asked {
     method: &'static str,
     path: String,
@@ -197,7 +196,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<RunningService> {
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
 }
 
-/// Takes what comes and answers with as much as the service would.
+/// Starts a server that accepts any request and answers at once.
 async fn empty() -> Result<SocketAddr> {
     let created = async |_: axum::body::Bytes| (StatusCode::CREATED, "{}");
     let router =
@@ -208,7 +207,7 @@ async fn empty() -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// An upload that stays, and a record that has ended.
+/// Returns an upload that stays unused, and the id of a transcription that has ended.
 async fn prepared(service: &RunningService) -> Result<(Value, String)> {
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
     let base = format!("http://{}", service.address);
@@ -234,7 +233,7 @@ async fn prepared(service: &RunningService) -> Result<(Value, String)> {
     }
 }
 
-/// Ten seconds of noise, so that there is something to hear.
+/// Returns ten seconds of noise, so that there is sound to recognise.
 fn wav() -> Vec<u8> {
     let mut random = blake3::Hasher::new_derive_key("bench serve").finalize_xof();
     let mut samples = vec![0; 320_000];
@@ -251,7 +250,7 @@ fn wav() -> Vec<u8> {
     wav
 }
 
-/// What the disk allows, without a service around it.
+/// Measures how many syncs the disk allows, without a service.
 fn syncs(folder: &Path, threads: u64) -> Result<f64> {
     const LINES: [u8; 16 << 10] = [b'x'; 16 << 10];
     let (begun, path) = (Instant::now(), folder.join("syncs"));

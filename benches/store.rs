@@ -1,10 +1,10 @@
-//! What a durable step costs, beside the least it can cost: one record and one fdatasync, on the same disk
-//! in the same run. Appended, which makes the file system keep a new length each time; and written over
-//! what is there, as sled does within its segments. Then memory and opening with a large backlog.
+//! Measures what a durable step costs, compared with the least that it can cost: one record and one fdatasync, on the
+//! same disk in the same run. The record is appended, which makes the file system store a new length each time, and
+//! written over existing data, as sled does within its segments. Then measures memory and opening with a large backlog.
 //!
-//! `cargo bench --bench store -- [--jobs N] [--dir DIR] [--only-backlog | --only-verify]`; DIR is on the disk that is to
-//! be measured. The backlog is opened again by a process of its own: wall and processor time, and its peak. `verify` looks
-//! at one output of each written job, then restores every tenth from its kept result.
+//! `cargo bench --bench store -- [--jobs N] [--dir DIR] [--only-backlog | --only-verify]`; DIR is on the disk to be
+//! measured. A separate process opens the backlog again and prints wall and processor time and its peak memory.
+//! `verify` checks one output of each written job, then restores every tenth from its kept result.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 const NOW: Timestamp = Timestamp(1_795_000_000_000);
 const FAR: Timestamp = Timestamp(i64::MAX);
-/// A disk's sync can be ten times slower a minute later. So what is compared takes turns, in slices.
+/// A disk's sync can be ten times slower a minute later, so the compared loops alternate in slices.
 const SLICE: Duration = Duration::from_millis(250);
 const TURNS: u32 = 16;
 
@@ -74,7 +74,7 @@ fn main() {
     backlog(&runtime, state.path(), jobs);
 }
 
-/// How much was done in how long.
+/// A count and the time that it took.
 #[derive(Default)]
 struct Rate {
     done: u32,
@@ -92,7 +92,7 @@ impl Rate {
     }
 }
 
-/// One record's bytes written and synced, again and again.
+/// Writes and syncs the bytes of one record repeatedly.
 struct Bare {
     file: File,
     rate: Rate,
@@ -120,7 +120,7 @@ impl Bare {
     }
 }
 
-/// Each of those who wait takes one job along the three durable steps, over and over.
+/// Each of several concurrent workers takes a job through the three durable steps, repeatedly.
 struct Walk {
     store: Arc<QueueStore>,
     claimed: Vec<Claimed>,
@@ -193,7 +193,7 @@ fn open_again(dir: &Path) {
     );
 }
 
-/// What `scribed verify` costs with so many written jobs.
+/// Measures `scribed verify` with this number of written jobs.
 fn verify(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
     const CONFIG: &str = "[[source]]\nname = \"interviews\"\nfolder = \"inbox\"\noutputs = [\"txt\"]\n";
     std::fs::write(dir.join("jobs.toml"), CONFIG).unwrap();
@@ -206,7 +206,7 @@ fn verify(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
     command(dir, &["verify", "--repair"]);
 }
 
-/// Everything that the store holds is written: a recording with an output, and a kept result for every tenth.
+/// Takes all jobs of the store to written: each recording with an output, and every tenth with a kept result.
 async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
     let raw = include_bytes!("../tests/data/service/job_done.vercel_fixture_2025.json");
     let results = Results::new(dir.join("state/results/default"));
@@ -242,7 +242,7 @@ async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// As a process of its own, with its peak of memory.
+/// Runs scribed as a separate process and prints its time and peak memory.
 fn command(dir: &Path, arguments: &[&str]) {
     let begin = Instant::now();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_scribed"));
@@ -261,7 +261,7 @@ fn command(dir: &Path, arguments: &[&str]) {
     println!("scribed {what}: {took:.1} s, {highest}, ended with {ended}");
 }
 
-/// User and system time of all threads, in seconds.
+/// Returns the user and system time of all threads, in seconds.
 fn processor() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -275,7 +275,7 @@ async fn fill(store: &QueueStore, jobs: u64) {
     store.flush().await.unwrap();
 }
 
-/// Now and at its highest, as the kernel has it.
+/// Returns the current and the peak memory, as the kernel reports them.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |name: &str| {
@@ -299,7 +299,7 @@ fn stamp(n: u64) -> Stamp {
     Stamp { size: 1_000_000 + n, mtime_ns: NOW.0 * 1_000_000, ctime_ns: NOW.0 * 1_000_000, inode: n }
 }
 
-/// The job as it is at each of the stages that have to be durable.
+/// Returns the job at each of the stages that have to be durable.
 fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
@@ -337,7 +337,7 @@ fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     at_each
 }
 
-/// The store says each sync as a trace event.
+/// Counts syncs, which the store reports as trace events.
 #[derive(Default)]
 struct Syncs(AtomicU64);
 

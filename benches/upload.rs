@@ -1,8 +1,8 @@
-//! Upload throughput beside curl's: one file to one sink on loopback, which reads and drops it.
+//! Compares upload throughput with curl's: one file to one sink on loopback, which reads and discards it.
 //!
-//! `cargo bench --bench upload`, or with `-- --size 4GiB`. The sink is a process of its own, so that
-//! the peak memory shown is the client's. Takes turns, so that a busy moment of the machine meets all;
-//! each one's best counts. Bound by copies through loopback: over a network both are bound by that.
+//! `cargo bench --bench upload`, or with `-- --size 4GiB`. The sink is a separate process, so that the peak memory
+//! shown is the client's. The clients alternate, so that other load on the machine affects all; the best run of each
+//! counts. Copies through loopback are the limit here; over a network, the network is.
 #![allow(missing_docs)]
 
 use axum::Router;
@@ -113,7 +113,7 @@ async fn upload(client: &HttpClient, path: &Path, size: u64, hash: bool) -> Resu
     (sent.size >= Some(size)).then_some(took).ok_or_else(|| "the sink got too little".into())
 }
 
-/// The file as it is, without a hash: what the move itself costs.
+/// Streams the file without a hash: what the transfer itself costs.
 fn pieces(path: std::path::PathBuf) -> impl futures_util::Stream<Item = std::io::Result<Bytes>> + Send {
     stream::try_unfold(None, move |file| {
         let path = path.clone();
@@ -132,7 +132,7 @@ fn next(file: Option<File>, path: &Path) -> std::io::Result<Option<(Bytes, Optio
     Ok((n > 0).then(|| (Bytes::from(piece), Some(file))))
 }
 
-/// By curl's own clock, so that its start is not counted.
+/// Measures by curl's own clock, which excludes its start.
 fn with_curl(path: &Path, url: &str) -> Result<Duration> {
     let form = format!("audio=@{}", path.display());
     let arguments = ["--silent", "--show-error", "--fail", "--output", "/dev/null", "--write-out", "%{time_total}"];
@@ -144,7 +144,7 @@ fn with_curl(path: &Path, url: &str) -> Result<Duration> {
     Ok(Duration::from_secs_f64(String::from_utf8(output.stdout)?.trim().parse()?))
 }
 
-/// Bytes that no layer can leave out or share.
+/// Writes random bytes, which no layer can compress or share.
 fn write_random(path: &Path, size: u64) -> Result<()> {
     let mut random = blake3::Hasher::new_derive_key("bench upload").finalize_xof();
     let mut file = File::create(path)?;
@@ -159,14 +159,14 @@ fn write_random(path: &Path, size: u64) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// The most memory this process ever held.
+/// Returns the peak memory of this process in MiB.
 fn peak_mib() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
-/// The other process.
+/// The sink in its own process.
 struct Sink {
     child: Child,
     url: String,
@@ -183,7 +183,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // It may be gone already; either way it is waited for.
+        // Killing fails if the process has ended; waiting is needed in both cases.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

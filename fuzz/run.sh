@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fuzzes what reads strangers' bytes: the upload's multipart body, the create's JSON, the lists'
-# query. Each target for SECONDS (default 180), or the one that is named:
+# Fuzzes the parsers of clients' bytes: the upload's multipart body, the create's JSON, the lists' query. Runs each
+# target for SECONDS (default 180), or only TARGET:
 #   fuzz/run.sh [SECONDS [TARGET]]
-# What is found is kept below fuzz/artifacts; put it into fuzz/seeds/TARGET, and `cargo test fuzzed`
-# holds it for ever. Any toolchain will do: coverage is measured without a nightly one.
+# Findings are kept in fuzz/artifacts; put them into fuzz/seeds/TARGET, and `cargo test fuzzed` checks them from then
+# on. Any toolchain works: coverage is measured without a nightly one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -1,5 +1,5 @@
-//! Sound out of any recording, as 16 kHz samples of each channel, without ever holding the file: decoded in
-//! this process where it can be (`native`), else by ffmpeg.
+//! Decodes the sound of any recording to 16 kHz samples of each channel, without holding the file in memory: in this
+//! process where possible (`native`), otherwise with ffmpeg.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -15,32 +15,32 @@ use serde::Deserialize;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 
-/// Samples a second of everything a [`Decoder`] gives.
+/// The sample rate of everything that a [`Decoder`] returns, in Hz.
 pub const SAMPLE_RATE: u32 = 16_000;
 
-/// Most channels of a file that is decoded.
+/// The most channels that a decoded file may have.
 pub const MAX_CHANNELS: u32 = 8;
 
-/// Sample rates that anybody records at.
+/// The accepted sample rates of recordings, in Hz.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=400_000;
 
-/// How long ffmpeg may give nothing before it counts as stuck: generous, because a long video on
-/// a cold disk reads gigabytes between two packets of sound.
+/// How long ffmpeg may return nothing before it counts as stuck. The limit is generous, because a long video on a cold
+/// disk reads gigabytes between two packets of sound.
 pub const INACTIVITY: Duration = Duration::from_secs(120);
 
-/// What a file says of itself.
+/// The length and the tracks that a file declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media {
-    /// Seconds; 0 where the container does not say.
+    /// The length in seconds; 0 if the container declares none.
     pub duration: f64,
-    /// Of the first audio track; 0 without one.
+    /// The number of channels of the first audio track; 0 if there is none.
     pub channels: u32,
     /// Whether there is an audio track at all.
     pub has_audio: bool,
 }
 
 impl Media {
-    /// How much audio it holds; `None` where it does not say, or holds none.
+    /// Returns how much audio the file contains; `None` if it contains none or declares no length.
     pub fn audio(&self) -> Option<AudioAmount> {
         let seconds = Some(self.duration).filter(|seconds| self.has_audio && seconds.is_finite() && *seconds > 0.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
@@ -52,46 +52,46 @@ impl Media {
     }
 }
 
-/// Why a file gives no sound.
+/// Why a file cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// A program this needs is not installed.
+    /// A required program is not installed.
     #[error("the program `{program}` was not found; install the package `{package}`")]
     ToolMissing {
-        /// As looked for in PATH.
+        /// The name that was looked up in PATH.
         program: &'static str,
-        /// The Debian package that has it.
+        /// The Debian package that contains the program.
         package: &'static str,
     },
-    /// Not a recording in any form ffmpeg knows.
+    /// The file is not a recording in a format that ffmpeg knows.
     #[error("this is not a recording ffmpeg can read: {words}")]
     NotMedia {
-        /// The last line of ffmpeg's complaint.
+        /// The last line of ffmpeg's error output.
         words: String,
     },
     /// A video or picture without sound.
     #[error("the file has no audio track")]
     NoAudio,
-    /// More channels than anybody speaks into.
+    /// The file has more channels than are transcribed.
     #[error("the file has {found} channels; at most {MAX_CHANNELS} are transcribed: mix or split them before")]
     TooManyChannels {
-        /// As the file says.
+        /// The number that the file declares.
         found: u32,
     },
-    /// No bytes, or a header with nothing behind it.
+    /// The file has no bytes, or a header with nothing behind it.
     #[error("the file is empty: it holds no sound at all")]
     Empty,
-    /// ffmpeg knew the form and gave up on the content.
+    /// ffmpeg recognised the format and could not read the content.
     #[error("the file is damaged: {words}")]
     Damaged {
-        /// The last line of ffmpeg's complaint.
+        /// The last line of ffmpeg's error output.
         words: String,
     },
-    /// ffmpeg stopped giving anything; it was ended.
+    /// ffmpeg returned nothing for too long and was ended.
     #[error("`{program}` gave nothing for {} s and was ended", after.as_secs())]
     TimedOut {
         program: &'static str,
-        /// How long it was waited for.
+        /// How long scribed waited.
         after: Duration,
     },
     /// The file or the child process could not be reached.
@@ -99,39 +99,39 @@ pub enum DecodeError {
     Io(#[from] io::Error),
 }
 
-/// Asks ffprobe what `path` is.
+/// Asks ffprobe for the length and the tracks of `path`.
 ///
 /// # Errors
-/// [`DecodeError::Empty`] for a file of no bytes, [`DecodeError::NotMedia`] for anything that is
-/// no recording, a playlist among them; a file without audio is no error here.
+/// Returns [`DecodeError::Empty`] for a file of no bytes, and [`DecodeError::NotMedia`] for anything that is not a
+/// recording, including a playlist. A file without audio is not an error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     check_regular(&tokio::fs::metadata(path).await?)?;
     let _permit = sandbox::permit(FfmpegUse::Look).await?;
-    match sandbox::spawn(command("ffprobe", path).args(ASKED), sandbox::LOOK) {
+    match sandbox::spawn(command("ffprobe", path).args(PROBE_ARGS), sandbox::LOOK) {
         Ok(child) => answered(child).await,
-        // What can be read without it needs it for nothing.
-        Err(error) => of_native(native(path).await).ok_or_else(|| spawn_error("ffprobe", error)),
+        // Without ffprobe, the native decoder may still read the file.
+        Err(error) => media_of_native(native(path).await).ok_or_else(|| spawn_error("ffprobe", error)),
     }
 }
 
-/// As [`probe`], of a file that is open: what stands at its path by now is not looked at.
+/// Probes an open file like [`probe`]: a file that has replaced it at its path is not read.
 ///
 /// # Errors
-/// As [`probe`].
+/// Fails as [`probe`] does.
 pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     check_regular(&file.metadata()?)?;
     let spare = file.try_clone()?;
     let _permit = sandbox::permit(FfmpegUse::Look).await?;
-    match sandbox::spawn(file_command("ffprobe", file, &[]).args(ASKED), sandbox::LOOK) {
+    match sandbox::spawn(file_command("ffprobe", file, &[]).args(PROBE_ARGS), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {
-            let native = within(move || Native::of(spare)).await;
-            of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
+            let native = open_in_time(move || Native::of(spare)).await;
+            media_of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
         }
     }
 }
 
-const ASKED: [&str; 4] =
+const PROBE_ARGS: [&str; 4] =
     ["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate", "-of", "json"];
 
 async fn answered(mut child: Child) -> Result<Media, DecodeError> {
@@ -147,13 +147,13 @@ async fn answered(mut child: Child) -> Result<Media, DecodeError> {
     }
 }
 
-fn of_native(native: Option<Native>) -> Option<Media> {
+fn media_of_native(native: Option<Native>) -> Option<Media> {
     let native = native?;
     let channels = u32::try_from(native.channels()).unwrap_or(u32::MAX);
     Some(Media { duration: native.seconds()?, channels, has_audio: true })
 }
 
-/// A running decoding. Dropping it ends ffmpeg, or the thread that decodes.
+/// A running decoder. Dropping it ends ffmpeg or the decoding thread.
 pub struct Decoder {
     media: Media,
     sound: Sound,
@@ -162,23 +162,23 @@ pub struct Decoder {
     any: bool,
 }
 
-/// Where the samples come from.
+/// The source of the samples.
 enum Sound {
     Ffmpeg(Box<Ffmpeg>),
     Native(mpsc::Receiver<Planes>),
 }
 
-/// The samples of every channel, as many of each, `None` at the end; or the decoder's words.
+/// The samples of every channel, the same number for each, and `None` at the end; or the decoder's message.
 type Planes = Result<Option<Vec<Vec<i16>>>, String>;
 
 impl Decoder {
-    /// Probes `path` and starts to decode its first audio track, every channel for itself.
+    /// Probes `path` and starts to decode its first audio track, each channel separately.
     ///
-    /// `inactivity` is how long the decoder may give nothing (usually [`INACTIVITY`]); time the caller
-    /// takes between two reads does not count.
+    /// `inactivity` is how long the decoder may return nothing (usually [`INACTIVITY`]). The time that the caller takes
+    /// between two reads does not count.
     ///
     /// # Errors
-    /// Those of [`probe`], [`DecodeError::NoAudio`] and [`DecodeError::TooManyChannels`].
+    /// Fails as [`probe`] does, and with [`DecodeError::NoAudio`] and [`DecodeError::TooManyChannels`].
     pub async fn open(path: &Path, inactivity: Duration) -> Result<Self, DecodeError> {
         let media = probe(path).await?;
         if !media.has_audio {
@@ -189,34 +189,35 @@ impl Decoder {
             return Err(DecodeError::TooManyChannels { found: channels });
         }
         let (sound, channels) = match native(path).await {
-            // Who counts them otherwise decodes them otherwise.
-            Some(native) if native.channels() == channels as usize => (Sound::Native(pump(native)), channels),
+            // If the native decoder finds another number of channels than ffprobe, it may decode them wrongly.
+            Some(native) if native.channels() == channels as usize => (Sound::Native(decode_ahead(native)), channels),
             _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }
 
-    /// What the file says of itself.
+    /// Returns what the file declares about itself.
     pub fn media(&self) -> &Media {
         &self.media
     }
 
-    /// Of the track that is decoded; from 1.
+    /// Returns the number of channels of the decoded track, at least 1.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// The next samples of every channel, as many of each, at most two seconds; `None` at the end.
+    /// Returns the next samples, the same number for every channel, usually at most two seconds; `None` at the end.
     ///
     /// # Errors
-    /// [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if the decoder
-    /// hung, gave up, or ended without a sample.
+    /// Returns [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if the decoder hung, gave
+    /// up, or ended without a sample.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
         let planes = match &mut self.sound {
             Sound::Ffmpeg(ffmpeg) => ffmpeg.next(self.channels, self.inactivity).await?,
             Sound::Native(pieces) => {
-                let piece = timed(HERE, self.inactivity, async { Ok(pieces.recv().await) }).await?;
-                // The thread says when it has come to the end: without that it broke off.
+                let piece = timed(NATIVE_DECODER, self.inactivity, async { Ok(pieces.recv().await) }).await?;
+                // The thread reports the end of the sound: a closed channel without that report means that it broke
+                // off.
                 let piece =
                     piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
                 piece.map_err(|words| DecodeError::Damaged { words })?
@@ -233,28 +234,28 @@ impl Decoder {
     }
 }
 
-/// What decodes where no program does.
-const HERE: &str = "the decoder";
+/// The name of the decoder in messages if no program decodes.
+const NATIVE_DECODER: &str = "the decoder";
 
-/// A file at which this takes too long is left to ffmpeg, which can be ended.
+/// Opens the native decoder. A file for which this takes too long is left to ffmpeg, which can be ended.
 async fn native(path: &Path) -> Option<Native> {
     let path = path.to_owned();
-    within(move || Native::of(File::open(&path).ok()?)).await
+    open_in_time(move || Native::of(File::open(&path).ok()?)).await
 }
 
-async fn within(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
-    tokio::time::timeout(OPENING, blocking::spawn(open)).await.ok()?.ok().flatten()
+async fn open_in_time(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
+    tokio::time::timeout(OPEN_TIMEOUT, blocking::spawn(open)).await.ok()?.ok().flatten()
 }
 
-/// How long it may take to find out what is in a file.
-const OPENING: Duration = Duration::from_secs(60);
+/// How long opening the native decoder may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Decodes on a thread of its own, a little ahead of who listens.
-fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
+/// Decodes on a thread of its own, a few messages ahead of the receiver.
+fn decode_ahead(mut native: Native) -> mpsc::Receiver<Planes> {
     let (sender, receiver) = mpsc::channel(4);
     blocking::spawn(move || {
-        let mut held: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
-        // Nobody listens any more: also where a file gives packets without any sound.
+        let mut pending: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
+        // The thread ends when the receiver is closed, even if the file has only packets without sound.
         while !sender.is_closed() {
             let (planes, ended) = match native.next() {
                 Ok(Some(planes)) => (planes, false),
@@ -264,11 +265,11 @@ fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
                     return;
                 }
             };
-            held.iter_mut().zip(planes).for_each(|(held, new)| held.extend(new));
-            // Packets are small; a second of sound at a time is cheaper to hand over.
-            let long = held.first().map_or(0, Vec::len);
+            pending.iter_mut().zip(planes).for_each(|(pending, new)| pending.extend(new));
+            // Packets are small: handing over a second of sound at a time is cheaper.
+            let long = pending.first().map_or(0, Vec::len);
             if long >= SAMPLE_RATE as usize || (ended && long > 0) {
-                let whole = held.iter_mut().map(std::mem::take).collect();
+                let whole = pending.iter_mut().map(std::mem::take).collect();
                 if sender.blocking_send(Ok(Some(whole))).is_err() {
                     return;
                 }
@@ -282,7 +283,7 @@ fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
     receiver
 }
 
-/// A FIFO would block for ever and a directory says nothing useful: ask before ffmpeg does.
+/// Checks the file before ffmpeg opens it: a FIFO would block for ever, and a directory gives no useful error.
 fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {
     if !metadata.is_file() {
         return Err(DecodeError::NotMedia { words: "it is not a regular file".to_owned() });
@@ -318,8 +319,7 @@ struct Format {
     duration: Option<String>,
 }
 
-/// Forms that are lists of other files: whoever hands one in could have any file of this machine
-/// read out to them.
+/// Formats that are lists of other files: a person who sends one could otherwise read any file of this machine.
 pub(super) const PLAYLISTS: [&str; 5] = ["hls", "dash", "concat", "sdp", "imf"];
 
 fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
@@ -332,7 +332,7 @@ fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
     let audio = answer.streams.iter().find(|track| track.codec_type == "audio");
     let rate = audio.and_then(|track| track.sample_rate.as_deref()?.parse::<u32>().ok());
     if let Some(rate) = rate.filter(|rate| !RATES.contains(rate)) {
-        // A header that lies so would make days of sound out of seconds.
+        // A wrong rate would turn seconds of sound into days.
         return Err(DecodeError::NotMedia { words: format!("its sample rate of {rate} Hz cannot be") });
     }
     let seconds = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok().filter(|s| s.is_finite());

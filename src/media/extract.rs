@@ -1,5 +1,5 @@
-//! The sound track of a recording, taken out by ffmpeg: as it is where a service takes its codec, else coded
-//! anew without loss. Never with loss: it could make equal channels differ, which would be paid twice, or
+//! Extracts the sound track of a recording with ffmpeg: unchanged if the service accepts its codec, otherwise encoded
+//! without loss. A lossy encoder is never used: it could make equal channels differ, which would be paid twice, or make
 //! different ones equal.
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
@@ -15,74 +15,74 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Child;
 
-/// What a file has to offer.
+/// The result of looking for a sound track to send.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SoundTracks {
-    /// A sound track to be sent alone: what is picked, or what is smaller than it.
+    /// A sound track to send alone: the selected one, or one that is smaller than the file.
     Sound(Sound),
-    /// To send anything else than the file gains nothing, or is not possible; in words.
+    /// Sending anything other than the file gains nothing or is impossible; with the reason.
     Nothing(&'static str),
-    /// Its container lists all its tracks, and none of them is sound.
+    /// The container lists all its tracks, and none is sound.
     NoSound,
-    /// It has sound, and not what is picked of it; in words.
+    /// The file has sound, but not the selected track or channel; the text lists what it has.
     Lacks(String),
 }
 
-/// A sound track in a file: the one that is picked, or that players choose.
+/// A sound track in a file: the selected one, or the one that players choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sound {
-    /// Among all tracks of the file, from 0.
+    /// The index among all tracks of the file, from 0.
     pub track: u32,
-    /// From 1.
+    /// The number of channels.
     pub channels: u32,
-    /// Those of its channels that are sent, from 1, in this order; none: all as they are.
+    /// The channels to send, from 1, in this order; empty: all of them unchanged.
     pub channel_numbers: Vec<u32>,
-    /// Seconds from the file's first picture or sound to its own first sound, never negative.
+    /// The seconds from the file's first picture or sound to the track's first sound; never negative.
     pub start: f64,
-    /// Seconds from its first to its last sound, where the file says that.
+    /// The seconds from its first to its last sound, if the file declares that.
     pub seconds: Option<f64>,
-    /// Seconds of the whole file, where it says that.
+    /// The seconds of the whole file, if it declares them.
     pub container_seconds: Option<f64>,
-    /// That is a guess by the first bytes: it may be a quarter of the truth.
+    /// Whether `container_seconds` is a guess from the first bytes, which may be a quarter of the real length.
     is_guess: bool,
-    /// As ffmpeg names it.
+    /// ffmpeg's name of the codec.
     codec: String,
-    /// Samples a second.
+    /// The sample rate in Hz.
     rate: u32,
-    /// Bits a second, where the file says that.
+    /// The bits a second, if the file declares them.
     bit_rate: Option<u64>,
-    /// Whether more than 16 bits of each sample mean something.
+    /// Whether samples have more than 16 significant bits.
     is_deep: bool,
 }
 
-/// One way to write a sound track.
+/// One way to write an extracted track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractionMethod {
     pub codec: Codec,
-    /// With the bytes that it has in the file.
+    /// Whether the bytes are copied from the file; otherwise the sound is encoded.
     pub copied: bool,
 }
 
-/// Why a sound track was not taken out.
+/// Why a sound track was not extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// It came to more bytes than there is room for.
+    /// The extracted track has more bytes than the limit.
     #[error("the audio track is larger than {0} bytes")]
     Larger(u64),
     #[error("ffmpeg could not extract the audio track: {words}")]
     Failed {
-        /// The last line of its complaint.
+        /// The last line of ffmpeg's error output.
         words: String,
     },
-    /// The disk of the spool is full.
+    /// The spool's disk is full.
     #[error("no space left on the disk")]
     DiskFull,
 }
 
-/// What the beginning of a file says: whether there is anything to gain is not asked of those of which that is
-/// plain. In words where there is not.
+/// Returns the reason if the beginning of a file shows that extracting its sound gains nothing; such a file is not
+/// probed.
 pub fn rule_out_by_header(head: &[u8]) -> Option<&'static str> {
     let plainly = match head {
         [b'f', b'L', b'a', b'C', ..] | [b'I', b'D', b'3', ..] | [b'#', b'!', b'A', b'M', b'R', ..] => true,
@@ -98,27 +98,28 @@ pub fn rule_out_by_header(head: &[u8]) -> Option<&'static str> {
 
 const SOUND_ONLY: &str = "the file contains only compressed audio";
 
-/// Asks ffprobe what `file` has to offer: what is picked, whether anything is gained by that or not.
+/// Asks ffprobe for the tracks of `file` and returns what to send. With `pick`, the selected track is sent even if that
+/// gains nothing.
 ///
 /// # Errors
-/// Those of [`super::decode::probe`].
+/// Fails as [`super::decode::probe`] does.
 pub async fn probe_tracks(file: File, pick: Option<&TrackSelection>) -> Result<SoundTracks, DecodeError> {
-    let again = reopened(&file)?;
+    let second_reader = reopened(&file)?;
     let json = ask(file, &["-show_entries", STREAMS]).await?;
-    let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
+    let answer: Answer = serde_json::from_slice(&json).map_err(unreadable_answer)?;
     let first = match answer.picked(pick) {
-        Ok(Some((track, _))) if answer.has_picture() => first_packet(again, track.index).await?,
+        Ok(Some((track, _))) if answer.has_picture() => first_packet(second_reader, track.index).await?,
         _ => None,
     };
-    Ok(found(&answer, pick, first))
+    Ok(sound_tracks(&answer, pick, first))
 }
 
-/// When the first packet of a track comes, in seconds. What begins later than ffprobe looks is said to begin with
-/// the file.
+/// Returns the time of a track's first packet, in seconds. If a track begins later than ffprobe looks, its stream entry
+/// wrongly says that it begins with the file.
 async fn first_packet(file: File, track: u32) -> Result<Option<f64>, DecodeError> {
     let track = track.to_string();
     let first = ["-select_streams", &track, "-show_entries", "packet=pts_time", "-read_intervals", "%+#1"];
-    let answer: Packets = serde_json::from_slice(&ask(file, &first).await?).map_err(strange)?;
+    let answer: Packets = serde_json::from_slice(&ask(file, &first).await?).map_err(unreadable_answer)?;
     Ok(answer.packets.first().and_then(|packet| seconds(packet.pts_time.as_ref())))
 }
 
@@ -137,21 +138,21 @@ async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
     if status.success() { Ok(json) } else { Err(DecodeError::NotMedia { words }) }
 }
 
-fn strange(error: serde_json::Error) -> DecodeError {
+fn unreadable_answer(error: serde_json::Error) -> DecodeError {
     DecodeError::NotMedia { words: format!("cannot read the answer of ffprobe: {error}") }
 }
 
-/// Containers that list every track at their beginning, or in their index.
-const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
+/// Containers that list every track at their beginning or in their index.
+const LISTS_ALL_TRACKS: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
-fn found(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> SoundTracks {
+fn sound_tracks(answer: &Answer, pick: Option<&TrackSelection>, first: Option<f64>) -> SoundTracks {
     if answer.is_format(&PLAYLISTS) {
         return SoundTracks::Nothing("the file is a playlist");
     }
     let has_picture = answer.has_picture();
     let (track, only) = match answer.picked(pick) {
         Ok(Some(picked)) => picked,
-        Ok(None) if has_picture && answer.is_format(&LISTS_ALL) => return SoundTracks::NoSound,
+        Ok(None) if has_picture && answer.is_format(&LISTS_ALL_TRACKS) => return SoundTracks::NoSound,
         Ok(None) => return SoundTracks::Nothing("ffprobe finds no audio track in the file"),
         Err(words) => return SoundTracks::Lacks(words),
     };
@@ -173,35 +174,36 @@ impl Answer {
         self.streams.iter().any(|track| track.codec_type == "video" && track.disposition.attached_pic == 0)
     }
 
-    /// The track, and those of its channels that are sent where that is not all as they are; `None` where there is no
-    /// sound. In words what is not there.
-    fn picked(&self, pick: Option<&TrackSelection>) -> Result<Option<(&Listed, Vec<u32>)>, String> {
-        let sounds: Vec<&Listed> = self.streams.iter().filter(|track| track.codec_type == "audio").collect();
+    /// Returns the selected track and the channels to send, empty for all of them unchanged; `None` if there is no
+    /// sound. If the selection does not exist, the error lists the tracks.
+    fn picked(&self, pick: Option<&TrackSelection>) -> Result<Option<(&Track, Vec<u32>)>, String> {
+        let sounds: Vec<&Track> = self.streams.iter().filter(|track| track.codec_type == "audio").collect();
         if sounds.is_empty() {
             return Ok(None);
         }
-        let by_language = |tongue: &LanguageCode| {
-            let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.matches_tag(tag));
+        let by_language = |language: &LanguageCode| {
+            let is_meant =
+                |track: &&&Track| track.tags.language.as_deref().is_some_and(|tag| language.matches_tag(tag));
             sounds.iter().find(is_meant)
         };
         let track = match pick.and_then(TrackSelection::track) {
             None => sounds.iter().find(|track| track.disposition.default == 1).or(sounds.first()),
             Some(TrackChoice::Number(number)) => sounds.get(number.get() as usize - 1),
-            Some(TrackChoice::Language(tongue)) => by_language(tongue),
+            Some(TrackChoice::Language(language)) => by_language(language),
         };
-        let track = *track.ok_or_else(|| listed(&sounds))?;
+        let track = *track.ok_or_else(|| describe_tracks(&sounds))?;
         let channels = pick.and_then(TrackSelection::channels).map(ChannelSelection::numbers).unwrap_or_default();
         if channels.iter().any(|channel| *channel > track.channels) {
-            return Err(listed(&sounds));
+            return Err(describe_tracks(&sounds));
         }
         let is_all = channels.iter().copied().eq(1..=track.channels);
         Ok(Some((track, if is_all { Vec::new() } else { channels.to_vec() })))
     }
 }
 
-/// `its sound tracks are 1 (eng, 2 channels), 2 (6 channels)`.
-fn listed(sounds: &[&Listed]) -> String {
-    let one = |(number, track): (usize, &&Listed)| {
+/// Describes the tracks: `the audio tracks are 1 (eng, 2 channels), 2 (6 channels)`.
+fn describe_tracks(sounds: &[&Track]) -> String {
+    let one = |(number, track): (usize, &&Track)| {
         let plural = if track.channels == 1 { "" } else { "s" };
         let language = track.tags.language.as_deref().map(|tag| format!("{tag}, ")).unwrap_or_default();
         format!("{} ({language}{} channel{plural})", number + 1, track.channels)
@@ -213,26 +215,26 @@ fn listed(sounds: &[&Listed]) -> String {
     }
 }
 
-/// Containers that say where each track ends, and nothing of how long it is.
-const ENDS: [&str; 1] = ["matroska"];
+/// Containers that declare where each track ends, but not its length.
+const STATES_TRACK_END: [&str; 1] = ["matroska"];
 
-/// Streams of frames without an index: how long they are is guessed from the rate of the first ones.
-const GUESSED: [&str; 2] = ["mp3", "aac"];
+/// Streams of frames without an index: ffprobe guesses their length from the bit rate of the first frames.
+const GUESSES_DURATION: [&str; 2] = ["mp3", "aac"];
 
-/// Containers that say of each track how long it is; others tell it of the whole file, or guess.
-const EXACT: [&str; 7] = ["mp4", "avi", "wav", "w64", "aiff", "caf", "au"];
+/// Containers that declare the length of each track; others declare that of the whole file, or guess.
+const STATES_TRACK_DURATION: [&str; 7] = ["mp4", "avi", "wav", "w64", "aiff", "caf", "au"];
 
-fn sound(track: &Listed, answer: &Answer, first: Option<f64>) -> Option<Sound> {
-    // Without a picture there is nothing that it could begin later than.
+fn sound(track: &Track, answer: &Answer, first: Option<f64>) -> Option<Sound> {
+    // Without a picture, the track cannot begin later than the file.
     let said = seconds(track.start_time.as_ref()).or((!answer.has_picture()).then_some(0.0));
     let begins = match (said, first) {
         (Some(said), Some(first)) => said.max(first),
         (said, first) => said.or(first)?,
     };
     let start = (begins - seconds(answer.format.start_time.as_ref()).unwrap_or(0.0)).max(0.0);
-    let lasts = match answer.is_format(&ENDS) {
+    let lasts = match answer.is_format(&STATES_TRACK_END) {
         true => track.tags.duration.as_deref().and_then(clock).map(|end| end - begins),
-        false => seconds(track.duration.as_ref()).filter(|_| answer.is_format(&EXACT)),
+        false => seconds(track.duration.as_ref()).filter(|_| answer.is_format(&STATES_TRACK_DURATION)),
     };
     Some(Sound {
         track: track.index,
@@ -241,7 +243,7 @@ fn sound(track: &Listed, answer: &Answer, first: Option<f64>) -> Option<Sound> {
         start,
         seconds: lasts.filter(|seconds| *seconds > 0.0),
         container_seconds: seconds(answer.format.duration.as_ref()),
-        is_guess: answer.is_format(&GUESSED),
+        is_guess: answer.is_format(&GUESSES_DURATION),
         rate: track.sample_rate.as_deref()?.parse().ok()?,
         bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
         is_deep: is_lossless(&track.codec_name) && !matches!(track.sample_fmt.as_str(), "u8" | "u8p" | "s16" | "s16p"),
@@ -258,36 +260,36 @@ fn is_lossless(codec: &str) -> bool {
 }
 
 impl Sound {
-    /// How many channels are sent.
+    /// Returns the number of channels to send.
     pub fn sent(&self) -> u32 {
         if self.channel_numbers.is_empty() { self.channels } else { self.channel_numbers.len() as u32 }
     }
 
-    /// The ways to write it, the best first. Single channels are always coded anew.
+    /// Returns the ways to write the track, best first. Selected channels are always encoded.
     pub fn methods(&self) -> Vec<ExtractionMethod> {
-        // What FLAC can hold; ffmpeg writes no more than 24 bits.
+        // The limits of FLAC; ffmpeg writes at most 24 bits.
         let fits = (1..=8).contains(&self.sent()) && (1..=655_350).contains(&self.rate);
         let copy = Codec::parse(&self.codec).filter(|_| self.channel_numbers.is_empty());
         let copy = copy.map(|codec| ExtractionMethod { codec, copied: true });
-        let anew = fits.then_some(ExtractionMethod { codec: Codec::Flac, copied: false });
-        copy.into_iter().chain(anew).collect()
+        let encode = fits.then_some(ExtractionMethod { codec: Codec::Flac, copied: false });
+        copy.into_iter().chain(encode).collect()
     }
 
-    /// How many bytes it comes to at most, as far as that can be told.
+    /// Estimates the most bytes that the extracted track may have; `None` if the length is unknown.
     pub fn estimate(&self, way: ExtractionMethod) -> Option<u64> {
         const FRAMES: u64 = 1 << 20;
         let seconds = self.seconds.or(self.container_seconds)? * if self.is_guess { 4.0 } else { 1.0 };
         let rate = match (way.copied, self.bit_rate) {
-            // A container of its own costs a little for each frame.
+            // The new container adds a little for each frame.
             (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
-            // The most that anybody codes speech or music with.
+            // The highest usual bit rate of coded speech or music, for each channel.
             (true, None) => f64::from(self.channels.max(1)) * 320_000.0 / 8.0,
             (false, _) => f64::from(self.rate) * f64::from(self.sent()) * if self.is_deep { 3.1 } else { 2.1 },
         };
         Some((rate * seconds) as u64 + FRAMES)
     }
 
-    /// Whether so many seconds are what the file says of its track.
+    /// Whether `measured` seconds agree with the length that the file declares for its track.
     pub fn lasts(&self, measured: f64) -> bool {
         const NEAR: f64 = 0.25;
         let near = |wanted: f64| NEAR + wanted * 0.002;
@@ -299,13 +301,13 @@ impl Sound {
     }
 }
 
-/// Takes a sound track out of `from` and writes it `into` a file that is empty: at most `limit` bytes.
+/// Extracts a sound track of `from` and writes it into the empty file `into`: at most `limit` bytes.
 ///
-/// The track's own first sound comes first, however late it is in the file; a hole in it is filled with
-/// silence where it is coded anew. Dropped, it ends ffmpeg.
+/// The output begins with the track's first sound, however late that is in the file. If the sound is encoded, gaps are
+/// filled with silence. Dropping the future ends ffmpeg.
 ///
 /// # Errors
-/// [`ExtractError`]; what is in `into` is of no use then.
+/// Returns an [`ExtractError`]; the content of `into` is then useless.
 pub async fn extract(
     from: File,
     sound: &Sound,
@@ -319,24 +321,29 @@ pub async fn extract(
     ffmpeg.args(["-vn", "-sn", "-dn", "-fflags", "+bitexact", "-flags", "+bitexact"]);
     match way.copied {
         true => ffmpeg.args(["-c:a", "copy"]),
-        false => {
-            ffmpeg.args(["-c:a", "flac", "-sample_fmt", if sound.is_deep { "s32" } else { "s16" }, "-af", &anew(sound)])
-        }
+        false => ffmpeg.args([
+            "-c:a",
+            "flac",
+            "-sample_fmt",
+            if sound.is_deep { "s32" } else { "s16" },
+            "-af",
+            &encode_filter(sound),
+        ]),
     };
-    // Its own standard output, but as a file that it can go back in.
+    // The output is ffmpeg's standard output, opened as a file so that ffmpeg can seek in it.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
     let _permit = sandbox::permit(FfmpegUse::Read).await?;
-    let processor = sandbox::decode_cpu_limit(sound.container_seconds.or(sound.seconds).unwrap_or(0.0));
-    let mut child = sandbox::spawn(&mut ffmpeg, processor).map_err(|error| spawn_error("ffmpeg", error))?;
-    restrain(&child, limit);
+    let cpu_limit = sandbox::decode_cpu_limit(sound.container_seconds.or(sound.seconds).unwrap_or(0.0));
+    let mut child = sandbox::spawn(&mut ffmpeg, cpu_limit).map_err(|error| spawn_error("ffmpeg", error))?;
+    limit_child(&child, limit);
     let tail = tokio::spawn(last_line(child.stderr.take()));
-    let status = ended(&mut child, into, limit).await;
+    let status = wait_for_end(&mut child, into, limit).await;
     let words = tail.await.unwrap_or_default();
     match status {
         Ok(_) if ["No space left", "quota exceeded"].iter().any(|full| words.contains(full)) => {
             Err(ExtractError::DiskFull)
         }
-        // It says that it could not write, and ends as if all were well.
+        // ffmpeg may report that it could not write, and still exit with success.
         Ok(true) if !words.starts_with("Error ") => Ok(()),
         Ok(_) if words.is_empty() => Err(ExtractError::Failed { words: "it ended without a message".to_owned() }),
         Ok(_) => Err(ExtractError::Failed { words }),
@@ -348,9 +355,9 @@ fn io(error: io::Error) -> ExtractError {
     DecodeError::Io(error).into()
 }
 
-/// Where a recorder lost sound, silence takes its place, or all that follows would come too early. Channels are
-/// taken as they are, never mixed.
-fn anew(sound: &Sound) -> String {
+/// Returns the filter for encoding. Silence replaces the gaps that a recorder left, or everything after them would come
+/// too early. Channels are selected, never mixed.
+fn encode_filter(sound: &Sound) -> String {
     const LAYOUTS: [&str; ChannelSelection::MOST] = ["mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1"];
     const GAPS: &str = "aresample=async=1";
     let Some(layout) = sound.channel_numbers.len().checked_sub(1).map(|last| LAYOUTS[last]) else {
@@ -368,9 +375,9 @@ fn container(codec: Codec) -> &'static str {
     }
 }
 
-/// Others come first, and a file cannot grow past `limit` even when nobody watches any more. Where the system
-/// does not allow to say so, it is watched all the same.
-fn restrain(child: &Child, limit: u64) {
+/// Lowers the priority of ffmpeg and limits the size of its files, so that the output cannot exceed `limit` even if
+/// this process dies. If the system refuses the limits, [`wait_for_end`] still watches the size.
+fn limit_child(child: &Child, limit: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit, setpriority_process};
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let _ = setpriority_process(pid, 10);
@@ -379,50 +386,50 @@ fn restrain(child: &Child, limit: u64) {
     }
 }
 
-/// Whether it ended well. It is ended where it writes too much, or nothing for too long.
-async fn ended(child: &mut Child, into: &File, limit: u64) -> Result<bool, ExtractError> {
+/// Waits for ffmpeg and returns whether it succeeded. Ends it if it writes too much, or nothing for too long.
+async fn wait_for_end(child: &mut Child, into: &File, limit: u64) -> Result<bool, ExtractError> {
     const STEP: Duration = Duration::from_millis(200);
-    let (mut before, mut quiet) = (0, Duration::ZERO);
+    let (mut last_length, mut idle) = (0, Duration::ZERO);
     loop {
         let waited = tokio::time::timeout(STEP, child.wait()).await;
         let length = into.metadata().map_err(io)?.len();
-        let broke = match waited {
+        let failure = match waited {
             Ok(status) if length < limit => return Ok(status.map_err(io)?.success()),
             _ if length >= limit => Some(ExtractError::Larger(limit)),
-            _ => (quiet >= INACTIVITY).then(|| DecodeError::TimedOut { program: "ffmpeg", after: INACTIVITY }.into()),
+            _ => (idle >= INACTIVITY).then(|| DecodeError::TimedOut { program: "ffmpeg", after: INACTIVITY }.into()),
         };
-        if let Some(error) = broke {
+        if let Some(error) = failure {
             child.kill().await.map_err(io)?;
             return Err(error);
         }
-        quiet = if length == before { quiet + STEP } else { Duration::ZERO };
-        before = length;
+        idle = if length == last_length { idle + STEP } else { Duration::ZERO };
+        last_length = length;
     }
 }
 
-/// What there really is in a file that was written here: seconds and channels.
+/// Returns the seconds and the channels that an extracted file really has.
 ///
 /// # Errors
-/// Those of [`probe_tracks`], and [`DecodeError::NoAudio`].
+/// Fails as [`probe_tracks`] does, and with [`DecodeError::NoAudio`].
 pub async fn measure(file: File) -> Result<(f64, u32), DecodeError> {
     let json = ask(file, &["-show_entries", "format=duration:stream=codec_type,channels,duration"]).await?;
-    let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
+    let answer: Answer = serde_json::from_slice(&json).map_err(unreadable_answer)?;
     let track = answer.streams.first().filter(|track| track.codec_type == "audio").ok_or(DecodeError::NoAudio)?;
     let lasts = seconds(track.duration.as_ref()).or_else(|| seconds(answer.format.duration.as_ref()));
     Ok((lasts.unwrap_or(0.0), track.channels))
 }
 
-/// Another reader of an open file, at its beginning.
+/// Opens an open file once more, at its beginning.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system's error.
 pub fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::open(Path::new(&path)).and_then(|mut file| file.rewind().map(|()| file))
 }
 
-/// Programs of these that do not run.
+/// Returns which of ffmpeg and ffprobe cannot be run.
 pub fn missing_programs() -> Vec<&'static str> {
     let runs = |program: &str| {
         let mut command = std::process::Command::new(program);
@@ -436,7 +443,7 @@ fn seconds(text: Option<&String>) -> Option<f64> {
     text?.parse::<f64>().ok().filter(|seconds| seconds.is_finite())
 }
 
-/// `01:02:03.5` in seconds.
+/// Parses `01:02:03.5` and returns the seconds.
 fn clock(text: &str) -> Option<f64> {
     let parts = text.split(':').map(|part| part.parse::<f64>().ok()).collect::<Option<Vec<_>>>()?;
     (parts.len() == 3).then(|| parts.iter().fold(0.0, |sum, part| sum * 60.0 + part))
@@ -445,7 +452,7 @@ fn clock(text: &str) -> Option<f64> {
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    streams: Vec<Listed>,
+    streams: Vec<Track>,
     #[serde(default)]
     format: Format,
 }
@@ -471,7 +478,7 @@ struct Format {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Listed {
+struct Track {
     index: u32,
     codec_type: String,
     codec_name: String,
@@ -506,7 +513,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> SoundTracks {
-        found(&serde_json::from_str(json).unwrap(), None, None)
+        sound_tracks(&serde_json::from_str(json).unwrap(), None, None)
     }
 
     const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",
@@ -529,7 +536,7 @@ mod tests {
         assert_eq!(sound.methods(), [copy, anew]);
         assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.methods(), []);
         assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
-        // What a container only guesses is a bound.
+        // A guessed length is only an upper bound.
         let SoundTracks::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
         assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
     }
@@ -546,7 +553,7 @@ mod tests {
         assert!(matches!(file("wav", &[&plain]), SoundTracks::Sound(Sound { is_deep: true, .. })));
         assert!(matches!(file("concat", &[PICTURE, SOUND]), SoundTracks::Nothing(why) if why.contains("playlist")));
         assert_eq!(file("mov,mp4", &[PICTURE]), SoundTracks::NoSound);
-        // A stream lists its tracks as it goes on: one may come yet.
+        // A stream lists its tracks as it goes on: a sound track may still follow.
         assert!(matches!(file("mpegts", &[PICTURE]), SoundTracks::Nothing(_)));
     }
 

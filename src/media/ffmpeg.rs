@@ -1,4 +1,4 @@
-//! ffmpeg and ffprobe as child processes that never hang, never ask, and read one file only.
+//! Runs ffmpeg and ffprobe as child processes that never hang, never ask for input, and read one file only.
 
 use super::decode::{DecodeError, SAMPLE_RATE};
 use super::sandbox::{self, FfmpegUse};
@@ -13,18 +13,18 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::SemaphorePermit;
 use tokio::task::JoinHandle;
 
-/// A running decoding by ffmpeg. Dropping it ends ffmpeg.
+/// An ffmpeg process that decodes a file. Dropping it ends the process.
 pub(super) struct Ffmpeg {
     child: Child,
     stdout: ChildStdout,
-    complaint: JoinHandle<String>,
-    /// The first bytes of a frame (a sample of every channel) whose rest is still to come.
-    begun: Vec<u8>,
+    error_line: JoinHandle<String>,
+    /// The first bytes of a frame (one sample of every channel) that is not complete yet.
+    partial_frame: Vec<u8>,
     _permit: SemaphorePermit<'static>,
 }
 
 impl Ffmpeg {
-    /// `seconds`: what the file says of its length, by which its processor time is limited.
+    /// Starts ffmpeg. `seconds` is the length that the file declares; the limit of processor time depends on it.
     pub(super) async fn start(path: &Path, channels: u32, seconds: f64) -> Result<Self, DecodeError> {
         let permit = sandbox::permit(FfmpegUse::Read).await?;
         let mut command = command("ffmpeg", path);
@@ -33,8 +33,8 @@ impl Ffmpeg {
         let started = sandbox::spawn(&mut command, sandbox::decode_cpu_limit(seconds));
         let mut child = started.map_err(|error| spawn_error("ffmpeg", error))?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
-        let complaint = tokio::spawn(last_line(child.stderr.take()));
-        Ok(Self { child, stdout, complaint, begun: Vec::new(), _permit: permit })
+        let error_line = tokio::spawn(last_line(child.stderr.take()));
+        Ok(Self { child, stdout, error_line, partial_frame: Vec::new(), _permit: permit })
     }
 
     pub(super) async fn next(
@@ -48,7 +48,7 @@ impl Ffmpeg {
             if read == 0 {
                 return self.end(inactivity).await.map(|()| None);
             }
-            self.begun.extend_from_slice(&bytes[..read]);
+            self.partial_frame.extend_from_slice(&bytes[..read]);
             let planes = self.take_frames(channels);
             if planes.first().is_some_and(|plane| !plane.is_empty()) {
                 return Ok(Some(planes));
@@ -56,10 +56,11 @@ impl Ffmpeg {
         }
     }
 
-    /// A pipe may be cut anywhere, even inside a sample.
+    /// Returns the complete frames as samples of each channel. A read from a pipe may end anywhere, even inside a
+    /// sample.
     fn take_frames(&mut self, channels: usize) -> Vec<Vec<i16>> {
-        let whole = self.begun.len() - self.begun.len() % (2 * channels);
-        let bytes: Vec<u8> = self.begun.drain(..whole).collect();
+        let whole = self.partial_frame.len() - self.partial_frame.len() % (2 * channels);
+        let bytes: Vec<u8> = self.partial_frame.drain(..whole).collect();
         let (samples, _) = bytes.as_chunks::<2>();
         let plane = |channel| samples.iter().skip(channel).step_by(channels);
         (0..channels).map(|channel| plane(channel).map(|pair| i16::from_le_bytes(*pair)).collect()).collect()
@@ -67,7 +68,7 @@ impl Ffmpeg {
 
     async fn end(&mut self, inactivity: Duration) -> Result<(), DecodeError> {
         let status = timed("ffmpeg", inactivity, self.child.wait()).await?;
-        let words = (&mut self.complaint).await.unwrap_or_default();
+        let words = (&mut self.error_line).await.unwrap_or_default();
         if !status.success() {
             let words = sandbox::ended_by_limit(status).map_or(words, ToOwned::to_owned);
             return Err(DecodeError::Damaged { words });
@@ -79,19 +80,19 @@ impl Ffmpeg {
     }
 }
 
-/// What both programs share. `file:` before the name keeps a leading dash from being an option
-/// and a colon from being a protocol; `-nostdin` keeps ffmpeg from eating the parent's input.
+/// Returns a command that reads the file at `path`. `file:` before the path keeps a leading dash from being an option
+/// and a colon from being a protocol; `-nostdin` keeps ffmpeg from reading the parent's input.
 pub(super) fn command(program: &'static str, path: &Path) -> Command {
-    reading(program, path, Stdio::null(), &[])
+    input_command(program, path, Stdio::null(), &[])
 }
 
-/// As [`command`], of a file that is open: what stands at its path by now is not looked at, and its name is
-/// in no list of processes. `before`: options of the input.
-pub(super) fn file_command(program: &'static str, file: File, before: &[&str]) -> Command {
-    reading(program, Path::new("/proc/self/fd/0"), Stdio::from(file), before)
+/// Returns a command that reads an open file: a file that has replaced it at its path is not read, and the path appears
+/// in no process list. `input_options` go before the input.
+pub(super) fn file_command(program: &'static str, file: File, input_options: &[&str]) -> Command {
+    input_command(program, Path::new("/proc/self/fd/0"), Stdio::from(file), input_options)
 }
 
-fn reading(program: &'static str, path: &Path, stdin: Stdio, before: &[&str]) -> Command {
+fn input_command(program: &'static str, path: &Path, stdin: Stdio, input_options: &[&str]) -> Command {
     let mut url = OsString::from("file:");
     url.push(path);
     let mut command = Command::new(program);
@@ -99,11 +100,11 @@ fn reading(program: &'static str, path: &Path, stdin: Stdio, before: &[&str]) ->
     if program == "ffmpeg" {
         command.arg("-nostdin");
     }
-    command.args(["-v", "error"]).args(sandbox::OPTIONS).args(before).arg("-i").arg(url);
+    command.args(["-v", "error"]).args(sandbox::OPTIONS).args(input_options).arg("-i").arg(url);
     command
 }
 
-/// ffprobe's whole answer, bounded: a file may claim any number of tracks.
+/// Reads ffprobe's whole answer, of at most 1 MiB: a file may declare any number of tracks.
 pub(super) async fn answer(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
     let mut json = Vec::new();
     if let Some(stdout) = child.stdout.take() {
@@ -132,16 +133,16 @@ pub(super) async fn timed<T>(
     Ok(done.map_err(|_| DecodeError::TimedOut { program, after })??)
 }
 
-/// Reads a child's complaints to their end, so that it never blocks on a full pipe, and keeps the
-/// last line of the last few kilobytes.
+/// Reads a child's standard error to its end, so that the child never blocks on a full pipe, and returns the last line.
+/// Only the last few kilobytes are kept in memory.
 pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String {
-    const KEPT: usize = 4096;
+    const TAIL_BYTES: usize = 4096;
     let Some(mut stderr) = stderr else { return String::new() };
     let mut tail = Vec::new();
-    let mut chunk = [0_u8; KEPT];
+    let mut chunk = [0_u8; TAIL_BYTES];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         tail.extend_from_slice(&chunk[..read]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
+        tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
     }
     let text = String::from_utf8_lossy(&tail);
     if text.contains(" Format not on whitelist ") {
@@ -151,9 +152,8 @@ pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String 
     without_path(line).to_owned()
 }
 
-/// `file:/srv/…/x: Invalid data …` without its beginning: the path is the service's own, and nobody
-/// else's business.
+/// Removes the path from `file:/srv/…/x: Invalid data …`: only the service may know it.
 fn without_path(line: &str) -> &str {
-    let told = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
-    told.map_or(line, |(_, words)| words)
+    let rest = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
+    rest.map_or(line, |(_, words)| words)
 }

@@ -1,8 +1,8 @@
-//! What a container's header promises: a file that is shorter than that is still being copied. Pure,
-//! over whatever can be read at an offset; reads a bounded number of bytes, however long the file.
+//! Checks the length that a container's header declares: a shorter file is still being copied. The functions read a
+//! bounded number of bytes, however long the file is.
 //!
-//! A size of 0 or of all ones means that the writer did not know it (a stream, a recorder at work): no
-//! promise. Formats that promise nothing (Ogg, FLAC, MP3, MPEG streams) are taken as they are.
+//! A size of 0 or of all ones means that the writer did not know the size (a stream, a running recorder) and promises
+//! nothing. Formats that declare no length (Ogg, FLAC, MP3, MPEG streams) are accepted as they are.
 
 use super::container::matroska::MatroskaSegment;
 use super::container::mp4::Boxes;
@@ -14,23 +14,23 @@ const RIFF: [u8; 4] = *b"RIFF";
 const DATA: [u8; 4] = *b"data";
 const DS64: [u8; 4] = *b"ds64";
 
-/// What a header says of its file.
+/// The result of comparing a header with its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// Nothing that could be checked.
+    /// The header declares nothing that could be checked.
     None,
-    /// Everything it promises is there.
+    /// Everything that the header declares is there.
     Kept,
-    /// The file should have so many bytes at least, and has fewer.
+    /// The file is shorter than declared: it should have at least this number of bytes.
     Longer(u64),
-    /// The index, which is written last, is missing: a recording or copy that has not ended.
+    /// The index, which is written last, is missing: the recording or the copy has not ended.
     NoIndex,
 }
 
-/// Reads the header of a file of `size` bytes.
+/// Reads the header of a file of `size` bytes and compares the length that it declares.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn check_declared_length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;
@@ -44,7 +44,7 @@ pub fn check_declared_length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Res
             rf64(file, size)
         }
         [b'F', b'O', b'R', b'M', a, b, c, d, b'A', b'I', b'F', b'F' | b'C'] => {
-            Ok(kept(riff::known_size(u32::from_be_bytes([*a, *b, *c, *d])).map(|size| 8 + size), size))
+            Ok(check_end(riff::known_size(u32::from_be_bytes([*a, *b, *c, *d])).map(|size| 8 + size), size))
         }
         [0x1A, 0x45, 0xDF, 0xA3, ..] => matroska(file, size),
         [_, _, _, _, kind @ ..] if kind.get(..4).is_some_and(starts_mp4) => mp4(file, size),
@@ -52,9 +52,9 @@ pub fn check_declared_length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Res
     }
 }
 
-/// Whether the end that is promised, if any, is there. The byte that evens a chunk's length is often
-/// left out at the very end.
-fn kept(end: Option<u64>, size: u64) -> Promise {
+/// Checks whether the declared end is within the file. One missing byte is accepted: the padding byte of the last chunk
+/// is often left out.
+fn check_end(end: Option<u64>, size: u64) -> Promise {
     match end {
         None => Promise::None,
         Some(end) if end > size.saturating_add(1) => Promise::Longer(end),
@@ -62,51 +62,51 @@ fn kept(end: Option<u64>, size: u64) -> Promise {
     }
 }
 
-/// WAVE: the whole, or where that is not known its `data`. AVI: one after the other, since a long one
-/// has several.
+/// Checks the RIFF lists one after the other, because a long AVI has several. If a WAVE does not declare the length of
+/// the whole, checks its `data` chunk.
 fn riff<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let mut seen = Promise::None;
+    let mut promise = Promise::None;
     for (n, list) in Chunks::starting_at(file, 0).enumerate() {
         let list = list?;
         match list.end() {
             _ if list.id != RIFF => break,
             None if n == 0 => return data(file, size),
             None => break,
-            Some(end) => seen = kept(Some(end), size),
+            Some(end) => promise = check_end(Some(end), size),
         }
-        if seen != Promise::Kept {
+        if promise != Promise::Kept {
             break;
         }
     }
-    Ok(seen)
+    Ok(promise)
 }
 
-/// The chunk with the samples.
+/// Checks the chunk with the samples.
 fn data<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     for chunk in Chunks::starting_at(file, 12) {
         let chunk = chunk?;
         if chunk.id == DATA {
-            return Ok(kept(chunk.end(), size));
+            return Ok(check_end(chunk.end(), size));
         }
     }
     Ok(Promise::None)
 }
 
-/// A WAVE of more than 4 GiB: its lengths are in a chunk of their own, right at the start.
+/// Checks a WAVE of more than 4 GiB, whose lengths are in a chunk of their own at the start.
 fn rf64<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     let first = Chunks::starting_at(file, 12).next().transpose()?;
     let Some(Chunk { id: DS64, content, .. }) = first else { return Ok(Promise::None) };
     let Some(bytes) = read::<8, R>(file, content)? else { return Ok(Promise::Longer(content + 8)) };
     let length = Some(u64::from_le_bytes(bytes)).filter(|length| *length != 0 && *length != u64::MAX);
-    Ok(kept(length.map(|length| length.saturating_add(8)), size))
+    Ok(check_end(length.map(|length| length.saturating_add(8)), size))
 }
 
 fn starts_mp4(kind: &[u8]) -> bool {
     matches!(kind, b"ftyp" | b"styp" | b"moov" | b"mdat" | b"wide" | b"free" | b"skip" | b"pnot")
 }
 
-/// MP4 and QuickTime: boxes up to the end. Without its index (`moov`) nobody can play it; it is often
-/// written last.
+/// Checks the boxes of MP4 and QuickTime up to the end of the file. Without the index (`moov`), which is often written
+/// last, the file cannot be played.
 fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     let (mut has_index, mut has_data) = (false, false);
     let unknown = |has_index: bool| if has_index { Promise::None } else { Promise::NoIndex };
@@ -116,36 +116,36 @@ fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
         has_index |= matches!(&found.kind, b"moov");
         has_data |= matches!(&found.kind, b"mdat" | b"moof");
         match found.end {
-            // To the end of the file: it promises nothing.
+            // A box that extends to the end of the file promises nothing.
             None => return Ok(unknown(has_index)),
             Some(end) if end > size => return Ok(Promise::Longer(end)),
             Some(_) => {}
         }
     }
     Ok(match (has_index, has_data) {
-        // What follows is no box, or there are more of them than we look at.
+        // The rest is not a box, or there are more boxes than the limit.
         _ if !boxes.is_at_end() => unknown(has_index),
         (false, _) => Promise::NoIndex,
-        // Cut between the two: an index without anything that it could stand for.
+        // The file was cut between the two: the index describes data that is missing.
         (true, false) => Promise::Longer(size.saturating_add(8)),
         (true, true) => Promise::Kept,
     })
 }
 
-/// Matroska and WebM: the head, then one segment with everything.
+/// Checks the segment of Matroska and WebM, which contains everything after the header.
 fn matroska<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
     Ok(match matroska::segment(file)? {
         MatroskaSegment::None => Promise::None,
-        MatroskaSegment::Missing(end) => exact(Some(end), size),
+        MatroskaSegment::Missing(end) => check_exact_end(Some(end), size),
         MatroskaSegment::Found { content, size: length } => {
             let length = length.filter(|length| *length != 0);
-            exact(length.map(|length| content.saturating_add(length)), size)
+            check_exact_end(length.map(|length| content.saturating_add(length)), size)
         }
     })
 }
 
-/// As [`kept`], where nothing evens lengths: not a byte may be missing.
-fn exact(end: Option<u64>, size: u64) -> Promise {
+/// Checks like [`check_end`], but for formats without padding: not a byte may be missing.
+fn check_exact_end(end: Option<u64>, size: u64) -> Promise {
     match end {
         None => Promise::None,
         Some(end) if end > size => Promise::Longer(end),
@@ -221,11 +221,11 @@ mod tests {
         fn a_whole_file_keeps_its_promise_and_a_cut_one_does_not(kind in 0_usize..7, n in 1_usize..600, cut in 0.0..1.0_f64) {
             let file = whole(kind, n);
             prop_assert_eq!(of(&file), Promise::Kept);
-            // From where the header is there.
+            // Cut only behind the header.
             let (from, to) = (44.min(file.len() - 2), file.len() - 2);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a short length")]
             let at = from + ((to - from) as f64 * cut) as usize;
-            // At the first of two lists' end, or a byte before it, nothing tells of the second.
+            // A file cut where the first of two lists ends, or a byte before, shows nothing of the second.
             let is_first_avi = kind == 6 && at >= 11 + n && at < 20 + n + n % 2;
             prop_assert!(is_first_avi || !matches!(of(&file[..at]), Promise::Kept), "{at} of {}", file.len());
         }
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Counts what is read of a file that seems endless.
+    /// Counts the bytes that are read from a file that seems endless.
     struct Counting<'a>(&'a [u8], std::cell::Cell<usize>);
 
     impl ReadAt for Counting<'_> {

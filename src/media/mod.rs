@@ -1,4 +1,4 @@
-//! Recordings: what is in them, how long they are, and their sound.
+//! Recordings: their tracks, their length and their sound.
 
 mod container;
 pub mod decode;

@@ -1,8 +1,8 @@
-//! Sound without any other program: what is decoded here (WAV, AIFF, FLAC, MP3, Ogg Vorbis) needs no ffmpeg.
+//! Decodes sound without other programs: WAV, AIFF, FLAC, MP3 and Ogg Vorbis need no ffmpeg.
 //!
-//! Only files whose first bytes say what they are come here. AAC stays with ffmpeg: its extensions for high
-//! frequencies are not known here, and sound without them would come out at half its speed. So do MP4, Matroska
-//! and CAF: where their sound begins is said by lists that are not read here.
+//! Only files whose first bytes identify their format are decoded here. AAC is left to ffmpeg: the decoder here does
+//! not know its extensions for high frequencies, and without them the sound would come out at half its speed. MP4,
+//! Matroska and CAF are left to ffmpeg too: lists that are not read here define where their sound begins.
 
 use super::decode::RATES;
 use super::resample::Resampler;
@@ -15,7 +15,7 @@ use symphonia::core::formats::probe::Hint;
 use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::MediaSourceStream;
 
-/// A file that is being decoded. Its methods block on the disk.
+/// A file that is being decoded. The methods read the disk and block.
 pub struct Native {
     format: Box<dyn FormatReader>,
     decoder: Box<dyn AudioDecoder>,
@@ -23,16 +23,16 @@ pub struct Native {
     resampler: Resampler,
     channels: usize,
     seconds: Option<f64>,
-    /// Packets in a row that could not be read.
-    unread: u32,
+    /// The number of consecutive packets that could not be read.
+    unreadable: u32,
     ended: bool,
 }
 
-/// Damage that is read over, in packets on end.
-const MOST_UNREAD: u32 = 1_000;
+/// The most consecutive unreadable packets that are skipped.
+const MAX_UNREADABLE_PACKETS: u32 = 1_000;
 
 impl Native {
-    /// Of an open file, from its beginning; `None` for everything that has to be left to ffmpeg.
+    /// Opens a decoder for a file, from its beginning; `None` if the file must be left to ffmpeg.
     pub fn of(mut file: File) -> Option<Self> {
         file.rewind().ok()?;
         if !is_known(&file) {
@@ -51,37 +51,38 @@ impl Native {
         let seconds = track.num_frames.map(|frames| frames as f64 / f64::from(rate));
         let decoder = symphonia::default::get_codecs().make_audio_decoder(&params, &AudioDecoderOptions::default());
         let (track, resampler) = (track.id, Resampler::new(rate, channels).ok()?);
-        Some(Self { format, decoder: decoder.ok()?, track, resampler, channels, seconds, unread: 0, ended: false })
+        Some(Self { format, decoder: decoder.ok()?, track, resampler, channels, seconds, unreadable: 0, ended: false })
     }
 
-    /// Of the first audio track.
+    /// Returns the number of channels of the default audio track.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// As the container says; some do not.
+    /// Returns the length that the container declares; some declare none.
     pub fn seconds(&self) -> Option<f64> {
         self.seconds
     }
 
-    /// The next 16 kHz samples of every channel, as many of each, perhaps none yet; `None` at the end.
+    /// Returns the next 16 kHz samples, the same number for every channel and possibly none yet; `None` at the end.
     ///
     /// # Errors
-    /// The decoder's words: the file is damaged beyond reading on. Damage that can be read over is.
+    /// Returns the decoder's message if the file is so damaged that decoding cannot go on. Unreadable packets are
+    /// skipped.
     pub fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, String> {
         if self.ended {
             return Ok(None);
         }
         let packet = match self.format.next_packet() {
             Ok(Some(packet)) => {
-                self.unread = 0;
+                self.unreadable = 0;
                 packet
             }
-            Err(Error::DecodeError(_)) if self.unread < MOST_UNREAD => {
-                self.unread += 1;
+            Err(Error::DecodeError(_)) if self.unreadable < MAX_UNREADABLE_PACKETS => {
+                self.unreadable += 1;
                 return Ok(Some(vec![Vec::new(); self.channels]));
             }
-            // A file that breaks off gives what is there.
+            // A file that breaks off gives the sound that it contains.
             Ok(None) | Err(Error::IoError(_) | Error::ResetRequired) => {
                 self.ended = true;
                 return Ok(Some(self.resampler.finish()));
@@ -108,7 +109,7 @@ fn count(params: &AudioCodecParameters) -> Option<usize> {
     params.channels.as_ref().map(symphonia::core::audio::Channels::count).filter(|count| *count > 0)
 }
 
-/// Whether the first bytes name a form that is read here.
+/// Whether the first bytes identify a format that is decoded here.
 fn is_known(mut file: &File) -> bool {
     let mut head = [0_u8; 12];
     if file.read_exact(&mut head).is_err() {

@@ -1,100 +1,100 @@
-//! Any rate to 16 kHz, with a filter that lets nothing through that the new rate cannot hold.
+//! Converts any sample rate to 16 kHz, with a filter that removes what the new rate cannot represent.
 
 use super::decode::SAMPLE_RATE;
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler as _, ResamplerConstructionError};
 
-/// Frames that are filtered at once.
+/// The number of frames that are filtered at once.
 const CHUNK: usize = 4096;
 
-/// A stream of interleaved samples on its way to 16 kHz.
+/// Converts a stream of interleaved samples to 16 kHz.
 pub struct Resampler {
-    /// None where nothing has to be done.
+    /// `None` if the rate is 16 kHz already.
     filter: Option<Fft<f32>>,
     channels: usize,
     rate: u32,
-    /// Interleaved, not yet filtered.
-    held: Vec<f32>,
-    /// Frames that came in, and that went out.
-    taken: u64,
-    given: u64,
-    /// Frames of the filter's delay that are still to be dropped.
+    /// Interleaved samples that are not filtered yet.
+    pending: Vec<f32>,
+    /// The number of frames that came in, and that went out.
+    frames_in: u64,
+    frames_out: u64,
+    /// The number of frames of the filter's delay that must still be dropped.
     delay: usize,
 }
 
 impl Resampler {
-    /// From `rate`, for so many channels; both above 0.
+    /// Returns a resampler from `rate` for the given number of channels; both must be above 0.
     ///
     /// # Errors
-    /// A rate that cannot be.
+    /// Returns an error if no filter exists for the rate.
     pub fn new(rate: u32, channels: usize) -> Result<Self, ResamplerConstructionError> {
         let filter = match rate {
             SAMPLE_RATE => None,
             _ => Some(Fft::new(rate as usize, SAMPLE_RATE as usize, CHUNK, channels, FixedSync::Input)?),
         };
         let delay = filter.as_ref().map_or(0, rubato::Resampler::output_delay);
-        Ok(Self { filter, channels, rate, held: Vec::new(), taken: 0, given: 0, delay })
+        Ok(Self { filter, channels, rate, pending: Vec::new(), frames_in: 0, frames_out: 0, delay })
     }
 
-    /// Takes whole frames; gives what is ready, a list for each channel.
+    /// Takes whole frames and returns the samples that are ready, a list for each channel.
     pub fn push(&mut self, samples: &[f32]) -> Vec<Vec<i16>> {
-        self.taken += (samples.len() / self.channels) as u64;
+        self.frames_in += (samples.len() / self.channels) as u64;
         let mut ready = vec![Vec::new(); self.channels];
         if self.filter.is_none() {
-            self.give(samples, u64::MAX, &mut ready);
+            self.emit(samples, u64::MAX, &mut ready);
             return ready;
         }
-        self.held.extend_from_slice(samples);
-        self.filter_held(u64::MAX, &mut ready);
+        self.pending.extend_from_slice(samples);
+        self.filter_pending(u64::MAX, &mut ready);
         ready
     }
 
-    /// The rest, at the end of the stream.
+    /// Returns the remaining samples at the end of the stream.
     pub fn finish(&mut self) -> Vec<Vec<i16>> {
         let mut ready = vec![Vec::new(); self.channels];
-        let all = (self.taken * u64::from(SAMPLE_RATE)).div_ceil(u64::from(self.rate));
-        // The filter gives its last frames when something comes after them.
+        let total_frames = (self.frames_in * u64::from(SAMPLE_RATE)).div_ceil(u64::from(self.rate));
+        // The filter returns its last frames only when more frames follow.
         for _ in 0..8 {
-            if self.filter.is_none() || self.given >= all {
+            if self.filter.is_none() || self.frames_out >= total_frames {
                 break;
             }
-            self.held.resize(self.held.len() + CHUNK * 2 * self.channels, 0.0);
-            self.filter_held(all, &mut ready);
+            self.pending.resize(self.pending.len() + CHUNK * 2 * self.channels, 0.0);
+            self.filter_pending(total_frames, &mut ready);
         }
         ready
     }
 
-    fn filter_held(&mut self, most: u64, ready: &mut [Vec<i16>]) {
+    fn filter_pending(&mut self, max_frames: u64, ready: &mut [Vec<i16>]) {
         let channels = self.channels;
         while let Some(filter) = &mut self.filter {
             let wanted = filter.input_frames_next();
-            if self.held.len() < wanted * channels {
+            if self.pending.len() < wanted * channels {
                 return;
             }
             let mut out = vec![0.0; filter.output_frames_max() * channels];
             let room = filter.output_frames_max();
             let (Ok(from), Ok(mut to)) = (
-                InterleavedSlice::new(&self.held[..wanted * channels], channels, wanted),
+                InterleavedSlice::new(&self.pending[..wanted * channels], channels, wanted),
                 InterleavedSlice::new_mut(&mut out, channels, room),
             ) else {
                 return;
             };
             let Ok((_, written)) = filter.process_into_buffer(&from, &mut to, None) else { return };
-            self.held.drain(..wanted * channels);
+            self.pending.drain(..wanted * channels);
             let dropped = self.delay.min(written);
             self.delay -= dropped;
-            self.give(&out[dropped * channels..written * channels], most, ready);
+            self.emit(&out[dropped * channels..written * channels], max_frames, ready);
         }
     }
 
-    fn give(&mut self, samples: &[f32], most: u64, ready: &mut [Vec<i16>]) {
+    fn emit(&mut self, samples: &[f32], max_frames: u64, ready: &mut [Vec<i16>]) {
         for frame in samples.chunks_exact(self.channels) {
-            if self.given >= most {
+            if self.frames_out >= max_frames {
                 return;
             }
-            self.given += 1;
+            self.frames_out += 1;
             for (sample, plane) in frame.iter().zip(ready.iter_mut()) {
-                // A cast from a float saturates: what is louder than full scale is full scale.
+                // A cast from a float saturates: what is louder than full scale becomes full scale.
                 plane.push((sample * 32768.0).round() as i16);
             }
         }
@@ -134,12 +134,12 @@ mod tests {
             let middle = 2_000..30_000;
             let off: Vec<i16> =
                 heard[middle.clone()].iter().zip(&expected[middle.clone()]).map(|(a, b)| a - b).collect();
-            // A sample too early or too late at the most (11,025 Hz has no short common measure with 16,000).
+            // The difference is at most one sample (11,025 Hz has no short common measure with 16,000).
             assert!(power(&off) < power(&expected[middle]) * 2.5e-2, "{rate}: {} of {}", power(&off), power(&expected));
         }
     }
 
-    /// What the new rate cannot hold must not come back as another tone.
+    /// What the new rate cannot represent must not appear as another tone.
     #[test]
     fn what_is_too_high_is_gone() {
         let heard = resampled(48_000, &tone(48_000, 12_000.0, 1.0), 777);

@@ -1,4 +1,4 @@
-//! What a recording says of itself, for templates that name it.
+//! Reads what a recording declares about itself, for templates that use it.
 
 use super::decode::{DecodeError, INACTIVITY, probe_open};
 use super::ffmpeg::{answer, file_command, timed};
@@ -27,10 +27,10 @@ struct Tags {
     language: Option<String>,
 }
 
-/// Asks the file at `path`. What it does not say is absent.
+/// Returns the length, the channels and the language of the file at `path`, as far as it declares them.
 ///
 /// # Errors
-/// As [`super::decode::probe`].
+/// Fails as [`super::decode::probe`] does.
 pub async fn describe(path: &RootedPath) -> Result<MediaTags, DecodeError> {
     let path = path.clone();
     let file = blocking(move || path.open()).await?;
@@ -44,17 +44,17 @@ pub async fn describe(path: &RootedPath) -> Result<MediaTags, DecodeError> {
     })
 }
 
-/// Of the first audio track. Whatever goes wrong, the file does not say.
+/// Returns the language of the first audio track; `None` if the file declares none or on any error.
 async fn language(file: File) -> Option<String> {
     let _permit = sandbox::permit(FfmpegUse::Look).await.ok()?;
     let mut command = file_command("ffprobe", file, &[]);
     command.args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"]);
     let mut child = sandbox::spawn(&mut command, sandbox::LOOK).ok()?;
-    // Nobody reads what it complains of: it was asked before.
+    // Its messages are not needed: the first probe has reported any problem.
     drop(child.stderr.take());
     let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await.ok()?;
     let said = serde_json::from_slice::<Streams>(&json).ok().filter(|_| status.success())?;
     let language = said.streams.into_iter().next()?.tags.language?;
-    // "und" is how containers say that nobody said.
+    // Containers write "und" for an unknown language.
     Some(language).filter(|language| !language.is_empty() && language != "und")
 }

@@ -1,12 +1,13 @@
-//! Replaces an older output of ours so that no save of another program is lost.
+//! Replaces an older output that scribed wrote, without losing what another program saves at the same time.
 //!
-//! A rename over the old file would take with it whatever a person has saved there since it was looked at. So both
-//! files change places (`RENAME_EXCHANGE`), what came out is looked at, and is put back if it is not ours. Until then
-//! it stands under a name that tells what it should be: a later sweep knows by its content whether it is ours, and
-//! otherwise puts it back too, or keeps it where people see it.
+//! A rename over the old file would destroy whatever a person has saved there since scribed looked at it. So the two
+//! files are exchanged (`RENAME_EXCHANGE`), and the file that came out is checked. If scribed did not write it, it is
+//! put back. During the exchange the file has a name that contains the hashes of the old and the new output. After a
+//! crash, a sweep tells by its content whether the file is an output of scribed; if not, the sweep puts it back or
+//! keeps it under a visible name.
 //!
-//! What remains: a program that has the old file open and writes into it after it was looked at writes into a file that
-//! has no name any more; and where the file system cannot exchange, a save between the look and the rename is lost.
+//! Two gaps remain. A program that has the old file open and writes into it after the check writes into a file that has
+//! no name any more. Where the file system cannot exchange files, a save between the check and the rename is lost.
 
 use super::temporary::{Temporary, WorkFolder};
 use crate::crash_points::{self, Point};
@@ -20,97 +21,97 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// What became of a file that was to take the place of an older one.
+/// The outcome of replacing an older output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {
     Done,
-    /// What stands there is not ours, and stays. The new file may be without a name now.
+    /// The file in that place was not written by scribed, and stays. The new file may have lost its name.
     NotOurs,
-    /// What stood there is gone, or was just put back: look again.
+    /// The old file is gone or was just put back: the caller checks the name again.
     LookAgain,
 }
 
-/// The name of a file while it changes places, which tells what it is.
+/// The name of a file during an exchange. It identifies the output and both contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SwapName {
-    /// The output's name, from its start.
+    /// The output's name; its beginning if the name is too long.
     name: OsString,
-    /// The start of the hash of what is to be shown.
+    /// The first digits of the hash of the new content.
     new: String,
-    /// The start of the hash of what it replaces.
+    /// The first digits of the hash of the content that is replaced.
     old: String,
 }
 
-/// Behind the name of an output, both hashes, and dots between them. It ends as [`Temporary`]'s own names do, so that
-/// a scan passes it over and sees that there is something to be swept.
-const END: &str = ".swap.scribed-tmp";
+/// The end of a swap name; before it stand the output's name and both hashes, separated by dots. It ends like
+/// [`Temporary`]'s names, so that a scan ignores the file and notices that the folder needs a sweep.
+const SUFFIX: &str = ".swap.scribed-tmp";
 
-/// Hexadecimal digits of a hash in a name.
-const DIGITS: usize = 32;
+/// The number of hexadecimal digits of each hash in a swap name.
+const HASH_DIGITS: usize = 32;
 
-/// What file systems take as a name, in bytes.
-const LONGEST: usize = 255;
+/// The longest file name of Linux file systems, in bytes.
+const NAME_MAX: usize = 255;
 
-/// What a name is longer by.
-const MORE: usize = 1 + 2 * (1 + DIGITS) + END.len();
+/// The number of bytes by which a swap name is longer than the output's name.
+const EXTRA_BYTES: usize = 1 + 2 * (1 + HASH_DIGITS) + SUFFIX.len();
 
-/// Names under which a person's file is kept where its own is taken.
-const VISIBLE: u32 = 20;
+/// How many visible names are tried for another program's file whose own name is taken.
+const VISIBLE_NAMES: u32 = 20;
 
 impl SwapName {
     fn of(name: &OsStr, new: &Hash, old: &Hash) -> Self {
-        let kept = name.len().min(LONGEST - MORE);
+        let kept = name.len().min(NAME_MAX - EXTRA_BYTES);
         let name = OsString::from_vec(name.as_bytes()[..kept].to_vec());
-        Self { name, new: start(new), old: start(old) }
+        Self { name, new: hash_prefix(new), old: hash_prefix(old) }
     }
 
     fn parse(text: &OsStr) -> Option<Self> {
-        let rest = text.as_bytes().strip_prefix(b".")?.strip_suffix(END.as_bytes())?;
+        let rest = text.as_bytes().strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
         let (rest, old) = split_hash(rest)?;
         let (name, new) = split_hash(rest)?;
         (!name.is_empty()).then(|| Self { name: OsString::from_vec(name.to_vec()), new, old })
     }
 
     fn text(&self) -> OsString {
-        let hashes = format!(".{}.{}{END}", self.new, self.old);
+        let hashes = format!(".{}.{}{SUFFIX}", self.new, self.old);
         OsString::from_vec([b".", self.name.as_bytes(), hashes.as_bytes()].concat())
     }
 
-    /// The output's whole name; `None` where it may have been cut.
+    /// Returns the output's whole name; `None` if it may have been cut.
     fn output(&self) -> Option<&OsStr> {
-        (self.name.len() < LONGEST - MORE).then_some(&*self.name)
+        (self.name.len() < NAME_MAX - EXTRA_BYTES).then_some(&*self.name)
     }
 
-    /// Whether this is what is to be shown, or what that replaces.
+    /// Whether `hash` is that of the new content or of the replaced one.
     fn is_ours(&self, hash: &Hash) -> bool {
-        let hash = start(hash);
+        let hash = hash_prefix(hash);
         hash == self.new || hash == self.old
     }
 }
 
-fn start(hash: &Hash) -> String {
+fn hash_prefix(hash: &Hash) -> String {
     let mut text = hash.to_string();
-    text.truncate(DIGITS);
+    text.truncate(HASH_DIGITS);
     text
 }
 
 fn split_hash(text: &[u8]) -> Option<(&[u8], String)> {
-    let (rest, hash) = text.split_at_checked(text.len().checked_sub(DIGITS)?)?;
+    let (rest, hash) = text.split_at_checked(text.len().checked_sub(HASH_DIGITS)?)?;
     let is_digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
     let hash = hash.iter().all(is_digit).then(|| String::from_utf8_lossy(hash).into_owned())?;
     Some((rest.strip_suffix(b".")?, hash))
 }
 
-/// Whether a name may be that of a file that was changing places when its process died.
+/// Whether a file of this name may have been in an exchange when its process died.
 pub fn is_swap_name(name: &OsStr) -> bool {
     SwapName::parse(name).is_some()
 }
 
-/// Puts `temporary`, which has a name, in the place of the output `name` of which the content was `old`, if `is_ours`
-/// is true of what stands there in the very moment. Its own content is `new`, and is synced.
+/// Replaces the output `name`, whose content was `old`, by `temporary`, which has a name and whose content `new` is
+/// synced. Replaces it only if `is_ours` holds for the content that has the name at the moment of the exchange.
 ///
 /// # Errors
-/// The system's; what stood there stands there, or is put back by a later sweep.
+/// Returns the system's error. The old file still has its name, or a later sweep puts it back.
 pub fn replace(
     folder: &WorkFolder,
     temporary: &mut Temporary<'_>,
@@ -119,42 +120,42 @@ pub fn replace(
     is_ours: &dyn Fn(&Hash) -> bool,
 ) -> io::Result<Replaced> {
     if !folder.supports_exchange() {
-        return over(folder, temporary, name, is_ours);
+        return rename_over(folder, temporary, name, is_ours);
     }
     let lock = Lock::shared(folder)?;
     let swap = SwapName::of(name, new, old);
     match temporary.rename_own(&swap.text()) {
         Ok(()) => {}
-        // A process died here before.
+        // An earlier process died at this point and left its swap file.
         Err(Errno::EXIST) => {
             drop(lock);
             recover(folder, &swap.text())?;
             return Ok(Replaced::LookAgain);
         }
-        Err(_) => return over(folder, temporary, name, is_ours),
+        Err(_) => return rename_over(folder, temporary, name, is_ours),
     }
     crash_points::point(Point::Replacing);
     match exchange(folder, &swap.text(), name) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(Replaced::LookAgain),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => return over(folder, temporary, name, is_ours),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => return rename_over(folder, temporary, name, is_ours),
         Err(error) => return Err(error.into()),
     }
-    // What has that name now may be anybody's.
+    // The temporary name may now belong to another program's file.
     temporary.clear_name();
     crash_points::point(Point::Replaced);
     if matches!(read_hash(folder, &swap.text()), Ok((hash, _)) if is_ours(&hash)) {
         rustix::fs::unlinkat(folder, swap.text(), AtFlags::empty())?;
         return Ok(Replaced::Done);
     }
-    if put_back(folder, &swap)? == Back::AndOursIsLeft {
+    if put_back(folder, &swap)? == PutBack::NewFileLeft {
         temporary.set_name(swap.text());
     }
     Ok(Replaced::NotOurs)
 }
 
-/// Where no two files can change places: looked at once more, and renamed over.
-fn over(
+/// Replaces the output where the file system cannot exchange files: checks it once more and renames over it.
+fn rename_over(
     folder: &WorkFolder,
     temporary: &mut Temporary<'_>,
     name: &OsStr,
@@ -169,11 +170,11 @@ fn over(
     Ok(Replaced::Done)
 }
 
-/// Whether a process died while the output `name` with the content `new` took the place of one with the content `old`;
-/// then what was swapped out is dealt with.
+/// Returns whether a process died while it replaced the content `old` of the output `name` by `new`. If so, recovers
+/// the swapped file first.
 ///
 /// # Errors
-/// The system's; and that a sweep is under way.
+/// Returns the system's error, and `WouldBlock` while another process works in the folder.
 pub fn recover_of(folder: &WorkFolder, name: &OsStr, new: &Hash, old: &Hash) -> io::Result<bool> {
     let swap = SwapName::of(name, new, old).text();
     match rustix::fs::statat(folder, &swap, AtFlags::SYMLINK_NOFOLLOW) {
@@ -183,20 +184,21 @@ pub fn recover_of(folder: &WorkFolder, name: &OsStr, new: &Hash, old: &Hash) -> 
     }
 }
 
-/// Deals with a file of which the process died while it changed places: what is ours goes, and anything else is put
-/// back, or kept under a visible name. Does nothing while a living process may be at it.
+/// Recovers a file whose process died during an exchange: removes it if scribed wrote it; otherwise puts it back or
+/// keeps it under a visible name.
 ///
 /// # Errors
-/// The system's; then it stays as it is.
+/// Returns the system's error, and `WouldBlock` while a living process may be using the file. The file then stays as it
+/// is.
 pub fn recover(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
     let Some(parsed) = SwapName::parse(swap) else { return Ok(()) };
-    let _alone = Lock::alone(folder)?;
+    let _lock = Lock::exclusive(folder)?;
     match read_hash(folder, swap) {
         Ok((hash, _)) if parsed.is_ours(&hash) => Ok(rustix::fs::unlinkat(folder, swap, AtFlags::empty())?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         _ => {
-            if put_back(folder, &parsed)? == Back::AndOursIsLeft {
-                // It is written again: its job did not hear that it was.
+            if put_back(folder, &parsed)? == PutBack::NewFileLeft {
+                // Its job was not told that the file was written, and writes it again.
                 rustix::fs::unlinkat(folder, swap, AtFlags::empty())?;
             }
             Ok(())
@@ -205,36 +207,37 @@ pub fn recover(folder: &WorkFolder, swap: &OsStr) -> io::Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Back {
-    /// What was swapped out has its place again, and our new file has its name.
-    AndOursIsLeft,
-    /// What was swapped out has its place again, or a visible name; our new file is there no more, or has the place.
-    Only,
+enum PutBack {
+    /// The swapped-out file has its name again, and the new file has the temporary name.
+    NewFileLeft,
+    /// The swapped-out file has its name again or a visible one. The new file is gone or has the output's name.
+    NothingLeft,
 }
 
-/// What was swapped out and is not ours gets its place again, if our new file has it still; else a visible name.
-fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<Back> {
+/// Puts back a swapped-out file that scribed did not write: under the output's name if that is free or the new file
+/// still has it, otherwise under a visible name.
+fn put_back(folder: &WorkFolder, swap: &SwapName) -> io::Result<PutBack> {
     let own = swap.text();
-    let is_new = |name: &OsStr| matches!(read_hash(folder, name), Ok((hash, _)) if start(&hash) == swap.new);
+    let is_new = |name: &OsStr| matches!(read_hash(folder, name), Ok((hash, _)) if hash_prefix(&hash) == swap.new);
     if let Some(output) = swap.output() {
         if is_new(output) && exchange(folder, &own, output).is_ok() {
             tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; scribed left the saved file in place");
             if is_new(&own) {
-                return Ok(Back::AndOursIsLeft);
+                return Ok(PutBack::NewFileLeft);
             }
-            // It was saved once more in between: neither is lost.
+            // The file was saved again between the two exchanges: neither version may be lost.
         } else if folder.rename_to_new(&own, output).is_ok() {
             tracing::warn!(file = %output.display(), "another program saved an output while scribed replaced it; scribed gave the saved file its name again");
-            return Ok(Back::Only);
+            return Ok(PutBack::NothingLeft);
         }
     }
-    for number in 1..=VISIBLE {
+    for number in 1..=VISIBLE_NAMES {
         let mut visible = swap.name.clone();
         visible.push(if number == 1 { ".recovered".to_owned() } else { format!(".recovered.{number}") });
         match folder.rename_to_new(&own, &visible) {
             Ok(()) => {
                 tracing::warn!(file = %swap.name.display(), kept = %visible.display(), "another program saved an output while scribed replaced it, and its name is used since; scribed kept the saved file under another name");
-                return Ok(Back::Only);
+                return Ok(PutBack::NothingLeft);
             }
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -247,7 +250,8 @@ fn exchange(folder: &WorkFolder, one: &OsStr, other: &OsStr) -> rustix::io::Resu
     rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
 }
 
-/// A regular file and its hash, read in small parts. A file that changes meanwhile has none.
+/// Opens a regular file and returns it with its hash, without reading it into memory as a whole. Fails if the file
+/// changes meanwhile.
 pub fn read_hash(folder: &WorkFolder, name: &OsStr) -> io::Result<(Hash, File)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
@@ -256,11 +260,11 @@ pub fn read_hash(folder: &WorkFolder, name: &OsStr) -> io::Result<(Hash, File)> 
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut hasher = blake3::Hasher::new();
-    let mut part = [0; 16 * 1024];
+    let mut buffer = [0; 16 * 1024];
     loop {
-        match file.read(&mut part)? {
+        match file.read(&mut buffer)? {
             0 => break,
-            length => hasher.update(&part[..length]),
+            length => hasher.update(&buffer[..length]),
         };
     }
     let state = |meta: &std::fs::Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
@@ -270,10 +274,11 @@ pub fn read_hash(folder: &WorkFolder, name: &OsStr) -> io::Result<(Hash, File)> 
     }
 }
 
-/// The whole content of a regular file of at most so many bytes.
+/// Returns the content of a regular file of at most `longest` bytes.
 ///
 /// # Errors
-/// The system's; `InvalidInput` where it is none, or longer.
+/// Returns the system's error, and `InvalidInput` if the file is not a regular one, is longer, or changes its length
+/// meanwhile.
 pub fn read_whole(folder: &WorkFolder, name: &OsStr, longest: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
@@ -286,23 +291,23 @@ pub fn read_whole(folder: &WorkFolder, name: &OsStr, longest: u64) -> io::Result
     if is_whole { Ok(bytes) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// While files change places, no sweep takes them for those of a dead process. The kernel drops it when the process
-/// dies.
+/// A lock on the folder: while it is held, no sweep mistakes the files of an exchange for those of a dead process. The
+/// kernel releases it when the process dies.
 struct Lock(Option<Arc<File>>);
 
 impl Lock {
     fn shared(folder: &WorkFolder) -> io::Result<Self> {
-        Self::taken(folder, File::try_lock_shared)
+        Self::acquire(folder, File::try_lock_shared)
     }
 
-    fn alone(folder: &WorkFolder) -> io::Result<Self> {
-        Self::taken(folder, File::try_lock)
+    fn exclusive(folder: &WorkFolder) -> io::Result<Self> {
+        Self::acquire(folder, File::try_lock)
     }
 
-    /// A file system without locks cannot exchange either.
-    fn taken(folder: &WorkFolder, how: fn(&File) -> Result<(), TryLockError>) -> io::Result<Self> {
+    /// Without locks in the file system, the lock counts as acquired: such a file system cannot exchange files either.
+    fn acquire(folder: &WorkFolder, try_lock: fn(&File) -> Result<(), TryLockError>) -> io::Result<Self> {
         let file = folder.file();
-        match how(&file) {
+        match try_lock(&file) {
             Ok(()) => Ok(Self(Some(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(_)) => Ok(Self(None)),
@@ -339,7 +344,7 @@ mod tests {
 
     const NAME: &str = "talk.srt";
 
-    /// Replaces `there`, where "old" was seen, by "new".
+    /// Replaces a file with the content `there` by "new", expecting "old".
     fn replaced(folder: &TempDir, open: &WorkFolder, there: &str) -> Replaced {
         fs::write(folder.path().join(NAME), there).unwrap();
         let mut temporary = Temporary::write_named(open, b"new", 0o666).unwrap();
@@ -440,7 +445,7 @@ mod tests {
             assert_eq!(swap.output(), Some(OsStr::new(name)));
         }
         let long = SwapName::of("x".repeat(250).as_ref(), &new, &old);
-        assert_eq!((long.text().len(), long.output()), (LONGEST, None));
+        assert_eq!((long.text().len(), long.output()), (NAME_MAX, None));
         for other in [".0123456789abcdef0123456789abcdef.scribed-tmp", "talk.srt", ".talk.swap.scribed-tmp", ""] {
             assert!(!is_swap_name(other.as_ref()), "{other}");
         }

@@ -1,5 +1,5 @@
-//! A finished transcription as the bytes of each output. The same result gives the same bytes: no
-//! time and nothing of the machine enters.
+//! Renders a finished transcription as the bytes of each output. The same result gives the same bytes: they contain
+//! nothing of the current time or the machine.
 
 use super::subtitles::{self, Layout};
 use crate::domain::format::Format;
@@ -11,20 +11,20 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// All that outputs are made from.
+/// Everything that outputs are made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished<'a> {
     pub transcript: &'a Transcript,
-    /// The subtitles that the service sent itself; they are preferred to ours.
+    /// The subtitles that the service sent; they are preferred to those that scribed lays out.
     pub subtitles: &'a [(Format, String)],
-    /// The service's whole answer as it came.
+    /// The service's whole answer, unchanged.
     pub raw: &'a [u8],
     pub made_by: &'a Provenance,
-    /// For the subtitles that the service did not send.
+    /// How scribed lays out subtitles that the service did not send.
     pub layout: Layout,
 }
 
-/// Where an output comes from. Its order is that of the JSON output.
+/// The origin of an output. The order of the fields is that of the JSON output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provenance {
     pub program: String,
@@ -32,23 +32,23 @@ pub struct Provenance {
     pub service: String,
     /// The transcription's id at the service.
     pub transcription_id: String,
-    /// The service's number for the request, for its support.
+    /// The service's id of the request, for the service's support.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The source's name in `jobs.toml`; empty for what is of no source.
+    /// The source's name in `jobs.toml`; empty if the recording has no source.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source_name: String,
-    /// The recording's path; where it is not UTF-8, lossily.
+    /// The recording's path; bytes that are not UTF-8 are replaced.
     pub source_path: String,
     /// The recording's blake3 hash, 64 hexadecimal digits; empty where only the service has the recording.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub content_hash: String,
-    /// When the service made the transcription (ISO 8601), in its own words.
+    /// When the service created the transcription (ISO 8601), as the service wrote it.
     pub created: String,
 }
 
-/// The bytes of one output. Never fails: an answer that is not JSON was refused long before, and
-/// is kept as text all the same.
+/// Returns the bytes of one output. Never fails: an answer that is not JSON is refused long before, and would still be
+/// kept as text.
 pub fn render(format: Format, result: &Finished) -> Vec<u8> {
     match format {
         Format::Txt => txt(result.transcript),
@@ -59,13 +59,13 @@ pub fn render(format: Format, result: &Finished) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The JSON output of an answer that is not needed afterwards: without another copy of it in memory.
+/// Returns the JSON output and consumes the answer, so that memory does not hold a second copy.
 pub fn render_json(raw: Vec<u8>, made_by: &Provenance) -> Vec<u8> {
     json(raw, made_by).into_bytes()
 }
 
-/// An utterance a line; where speakers are known, a line `Speaker 1:` at each change of speaker,
-/// with an empty line before it.
+/// Writes one utterance a line. Where speakers are known, each change of speaker gets a line `Speaker 1:`, with an
+/// empty line before it.
 fn txt(transcript: &Transcript) -> String {
     let mut text = String::new();
     let mut speaker = None;
@@ -84,7 +84,7 @@ fn txt(transcript: &Transcript) -> String {
     text
 }
 
-/// What stands above the first utterance of a speaker, who is counted from 1 for people.
+/// Returns the heading above an utterance of a new speaker. Speakers are counted from 1.
 fn heading(utterance: &Utterance, is_first: bool) -> String {
     let gap = if is_first { "" } else { "\n" };
     match utterance.speaker {
@@ -113,8 +113,8 @@ fn vtt(result: &Finished) -> String {
     }
 }
 
-/// The service's own subtitles with plain line ends and one at the end; `None` when it sent none
-/// or an empty file.
+/// Returns the subtitles that the service sent, with LF line ends and one at the end; `None` if it sent none or a file
+/// without cues.
 fn sent(result: &Finished, format: Format) -> Option<String> {
     let (_, file) = result.subtitles.iter().find(|(kind, _)| *kind == format)?;
     let file = file.replace("\r\n", "\n").replace('\r', "\n");
@@ -123,8 +123,8 @@ fn sent(result: &Finished, format: Format) -> Option<String> {
     shows_something.then(|| format!("{file}\n"))
 }
 
-/// SubRip's decimal mark is the comma; some services write a point. Only a line of two times is
-/// touched, and there only the times.
+/// Writes the comma, SubRip's decimal mark, where a service wrote a point. Changes only a line of two times, and there
+/// only the times.
 fn comma_in_times(line: &str) -> String {
     let Some((start, after)) = line.split_once("-->") else {
         return line.to_owned();
@@ -139,7 +139,7 @@ fn comma_in_times(line: &str) -> String {
     format!("{}-->{gap}{}{position}", start.replace('.', ","), end.replace('.', ","))
 }
 
-/// `1:02:03.004`, also without hours and with a comma.
+/// Whether `text` is a time such as `1:02:03.004`; the hours may be missing, and the mark may be a comma.
 fn is_time(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
     let Some((clock, fraction)) = text.split_once(['.', ',']) else {
@@ -148,8 +148,7 @@ fn is_time(text: &str) -> bool {
     digits(fraction) && (2..=3).contains(&clock.split(':').count()) && clock.split(':').all(digits)
 }
 
-/// Puts a comment block behind the header of a WebVTT file: the header ends with the first empty
-/// line.
+/// Inserts a comment block after the header of a WebVTT file, which ends with the first empty line.
 fn with_note(file: &str, note: &str) -> String {
     let note = subtitles::note_block(note);
     if !file.starts_with("WEBVTT") {
@@ -161,7 +160,7 @@ fn with_note(file: &str, note: &str) -> String {
     }
 }
 
-/// For people who find the file alone. The path is left out: subtitles are published.
+/// Describes the origin for people who find the file alone. The path is left out because subtitles are published.
 fn note(made_by: &Provenance) -> String {
     let Provenance { program, service, transcription_id, created, content_hash, .. } = made_by;
     let line = |name: &str, value: &str| format!("{name}: {}", one_line(value));
@@ -177,32 +176,32 @@ fn note(made_by: &Provenance) -> String {
     lines.join("\n")
 }
 
-/// The service's answer, every byte of it as it is kept, with one more key at its end: `scribed`, the
-/// provenance. It is not laid out anew, so that numbers, order and unknown fields stay the same.
+/// Returns the service's answer with one more key at its end: `scribed`, the provenance. The answer is not serialized
+/// again, so that numbers, order and unknown fields stay the same.
 fn json(raw: Vec<u8>, made_by: &Provenance) -> String {
     let mut answer =
         String::from_utf8(raw).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let provenance = as_json(made_by);
-    let Ok(Fields { any, free_key }) = serde_json::from_str::<Fields>(&answer) else {
+    let Ok(Fields { has_fields, free_key }) = serde_json::from_str::<Fields>(&answer) else {
         return not_an_object(&answer, &provenance);
     };
     let open = answer.trim_end();
     answer.truncate(open.strip_suffix('}').unwrap_or(open).trim_end().len());
-    let comma = if any { "," } else { "" };
+    let comma = if has_fields { "," } else { "" };
     answer.extend([comma, "\"", &free_key, "\":", &provenance, "}\n"]);
     answer
 }
 
-/// The fields of an object, without what they hold.
+/// The keys of a JSON object, as far as the output needs them.
 struct Fields {
-    any: bool,
-    /// `scribed`, unless the service should have a field of that name.
+    has_fields: bool,
+    /// `scribed`; with underscores appended if the answer has a key of that name.
     free_key: String,
 }
 
 impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(FieldsVisitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
@@ -217,15 +216,15 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         const OURS: &str = "scribed";
-        let (mut any, mut taken) = (false, BTreeSet::new());
+        let (mut has_fields, mut taken) = (false, BTreeSet::new());
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             let underscores = key.strip_prefix(OURS).filter(|rest| rest.bytes().all(|byte| byte == b'_'));
             taken.extend(underscores.map(str::len));
             map.next_value::<IgnoredAny>()?;
-            any = true;
+            has_fields = true;
         }
         let free = (0..).find(|length| !taken.contains(length)).unwrap_or_default();
-        Ok(Fields { any, free_key: format!("{OURS}{}", "_".repeat(free)) })
+        Ok(Fields { has_fields, free_key: format!("{OURS}{}", "_".repeat(free)) })
     }
 }
 
@@ -237,7 +236,7 @@ fn not_an_object(answer: &str, provenance: &str) -> String {
     format!("{{\"answer\":{value},\"scribed\":{provenance}}}\n")
 }
 
-/// Text and options of text only: writing them as JSON cannot fail.
+/// Serializes text and optional text only, which cannot fail.
 fn as_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -1,7 +1,7 @@
-//! Makes written files safe from power loss: those of all who wait at once together.
+//! Syncs written files to the disk, several writers together.
 //!
-//! One `fsync` a file is the slow part of a small job. Where several files wait, and little else is
-//! unwritten, one `syncfs` does for all of them.
+//! One `fsync` for each file dominates the time of a small job. If several files wait and the machine has little
+//! unwritten data, one `syncfs` covers all of them.
 
 use rustix::fs::fstatfs;
 use std::fs::File;
@@ -11,28 +11,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// From so many files on, one sync of their whole file system costs less than one for each.
-const MANY: usize = 3;
+/// From this number of files on, one `syncfs` costs less than an `fsync` for each file.
+const MIN_FILES_FOR_SYNCFS: usize = 3;
 
-/// With more than this unwritten on the machine, in KiB, a whole sync would write what others have
-/// just copied, and wait for it.
-const LITTLE_KIB: u64 = 64 * 1024;
+/// The most unwritten data on the machine, in KiB, with which `syncfs` is used. With more, it would write and wait for
+/// what other programs have just copied.
+const MAX_DIRTY_KIB: u64 = 64 * 1024;
 
-/// Files and folders, open, that belong together.
+/// Open files and folders that are synced together.
 pub type SyncBatch = Vec<Arc<File>>;
 
-/// Where writers meet to be synced together.
+/// The queue in which writers wait to be synced together.
 #[derive(Default)]
 pub struct Syncs {
-    line: Mutex<Line>,
-    /// A whole sync failed once: since the kernel tells of a failure once only, each file is asked for its
-    /// own from then on.
+    queue: Mutex<Queue>,
+    /// A `syncfs` has failed. The kernel reports such a failure only once, so each file is synced by itself from then
+    /// on.
     failed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Line {
-    led: bool,
+struct Queue {
+    has_leader: bool,
     waiting: Vec<Waiting>,
 }
 
@@ -42,30 +42,29 @@ struct Waiting {
 }
 
 enum Turn {
-    /// It is done, or not.
+    /// The batch is synced, or failed.
     Done(io::Result<()>),
-    /// Whoever was leading is through; this one syncs for all now.
+    /// The previous leader has finished; the receiver now syncs for all who wait.
     Lead,
 }
 
 impl Syncs {
-    /// Returns when the disk has every file of the batch, with its name if a folder is among them.
-    /// Blocks.
+    /// Returns when every file of the batch is on the disk, and its name too if the folder is in the batch. Blocks.
     ///
     /// # Errors
-    /// The system's, of this batch or of one that was synced with it.
+    /// Returns the system's error for this batch.
     pub fn sync(&self, batch: SyncBatch) -> io::Result<()> {
-        let (turn, told) = sync_channel(1);
+        let (turn, outcome) = sync_channel(1);
         let leads = {
-            let mut line = self.line();
-            line.waiting.push(Waiting { batch, turn });
-            !std::mem::replace(&mut line.led, true)
+            let mut queue = self.queue();
+            queue.waiting.push(Waiting { batch, turn });
+            !std::mem::replace(&mut queue.has_leader, true)
         };
         if leads {
             self.lead();
         }
         loop {
-            match told.recv() {
+            match outcome.recv() {
                 Ok(Turn::Done(done)) => return done,
                 Ok(Turn::Lead) => self.lead(),
                 Err(_) => return Err(io::Error::other("internal error: the thread that syncs outputs has ended")),
@@ -73,36 +72,36 @@ impl Syncs {
         }
     }
 
-    /// Syncs for all who wait now; whoever comes meanwhile has a leader of its own.
+    /// Syncs for all who wait now. Those who arrive meanwhile get their own leader.
     fn lead(&self) {
-        let waiting = std::mem::take(&mut self.line().waiting);
+        let waiting = std::mem::take(&mut self.queue().waiting);
         let outcomes = self.sync_all(&waiting);
-        let mut line = self.line();
-        line.led = line.waiting.first().is_some_and(|next| next.turn.send(Turn::Lead).is_ok());
-        drop(line);
+        let mut queue = self.queue();
+        queue.has_leader = queue.waiting.first().is_some_and(|next| next.turn.send(Turn::Lead).is_ok());
+        drop(queue);
         for (waiting, outcome) in waiting.into_iter().zip(outcomes) {
-            let _ = waiting.turn.send(Turn::Done(outcome)); // its thread is gone: nobody wants to know
+            let _ = waiting.turn.send(Turn::Done(outcome)); // its thread has ended
         }
     }
 
     fn sync_all(&self, waiting: &[Waiting]) -> Vec<io::Result<()>> {
         let files: usize = waiting.iter().map(|waiting| waiting.batch.len()).sum();
-        let wholesale = files >= MANY && !self.failed.load(Ordering::Relaxed) && little_is_unwritten();
+        let use_syncfs = files >= MIN_FILES_FOR_SYNCFS && !self.failed.load(Ordering::Relaxed) && is_little_dirty();
         let mut synced = Vec::new();
-        waiting.iter().map(|waiting| self.sync_batch(&waiting.batch, wholesale, &mut synced)).collect()
+        waiting.iter().map(|waiting| self.sync_batch(&waiting.batch, use_syncfs, &mut synced)).collect()
     }
 
-    /// `synced`: file systems that were synced whole already, in this round.
-    fn sync_batch(&self, batch: &SyncBatch, wholesale: bool, synced: &mut Vec<u64>) -> io::Result<()> {
+    /// `synced` lists the devices whose file systems this round has synced whole.
+    fn sync_batch(&self, batch: &SyncBatch, use_syncfs: bool, synced: &mut Vec<u64>) -> io::Result<()> {
         for file in batch {
-            if !(wholesale && self.is_synced_whole(file, synced)?) {
+            if !(use_syncfs && self.is_synced_whole(file, synced)?) {
                 file.sync_all()?;
             }
         }
         Ok(())
     }
 
-    /// Whether the file's whole file system is on the disk now; asked of the system once a round.
+    /// Syncs the whole file system of the file, once a round, and returns whether that succeeded.
     fn is_synced_whole(&self, file: &File, synced: &mut Vec<u64>) -> io::Result<bool> {
         let device = rustix::fs::fstat(file)?.st_dev;
         if synced.contains(&device) {
@@ -119,36 +118,35 @@ impl Syncs {
         Ok(whole)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether `syncfs` reaches the disk there and reports what failed, and a file without a name can be
-/// given one: ext4, XFS and btrfs under Linux 5.8 and later. Network file systems and FUSE answer at
-/// once.
+/// Whether `syncfs` reaches the disk and reports failures, and a nameless file can be given a name: ext4, XFS and btrfs
+/// under Linux 5.8 and later. On network file systems and FUSE, `syncfs` returns at once without syncing.
 pub fn can_sync_whole(file: impl AsFd) -> bool {
     const EXT4: i64 = 0xEF53;
     const XFS: i64 = 0x5846_5342;
     const BTRFS: i64 = 0x9123_683E;
-    fstatfs(file).is_ok_and(|fs| matches!(fs.f_type, EXT4 | XFS | BTRFS)) && kernel_reports()
+    fstatfs(file).is_ok_and(|fs| matches!(fs.f_type, EXT4 | XFS | BTRFS)) && syncfs_reports_errors()
 }
 
-fn kernel_reports() -> bool {
+fn syncfs_reports_errors() -> bool {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(5), Some(8))
 }
 
-fn little_is_unwritten() -> bool {
+fn is_little_dirty() -> bool {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
     };
     match (kib("Dirty:"), kib("Writeback:")) {
-        (Some(dirty), Some(writeback)) => dirty + writeback <= LITTLE_KIB,
+        (Some(dirty), Some(writeback)) => dirty + writeback <= MAX_DIRTY_KIB,
         _ => false,
     }
 }
@@ -180,8 +178,8 @@ mod tests {
                 });
             }
         });
-        let line = syncs.line();
-        assert!(!line.led && line.waiting.is_empty());
+        let queue = syncs.queue();
+        assert!(!queue.has_leader && queue.waiting.is_empty());
     }
 
     #[test]
@@ -210,6 +208,6 @@ mod tests {
 
     #[test]
     fn a_release_is_read_as_numbers() {
-        assert!(kernel_reports(), "the tests run under Linux 5.8 or later");
+        assert!(syncfs_reports_errors(), "the tests run under Linux 5.8 or later");
     }
 }

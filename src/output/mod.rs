@@ -1,4 +1,4 @@
-//! Files written for a job: what is in them, what they are called, how they are published.
+//! The files that scribed writes for a job: their content, their names, and how they are published.
 
 mod exchange;
 pub(crate) mod formats;

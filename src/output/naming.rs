@@ -1,4 +1,4 @@
-//! What an output is called, and what else it may be called when that name is taken.
+//! The file names of outputs, and the alternatives when a name is taken.
 
 use super::publish::Names;
 use crate::domain::names::Hash;
@@ -10,18 +10,18 @@ use std::path::Path;
 /// The longest file name in bytes that Linux file systems take (`NAME_MAX`).
 pub const LONGEST_NAME: usize = 255;
 
-/// How many names are tried before an output counts as having none.
+/// The number of names that are tried before writing an output fails for lack of a free name.
 pub const CANDIDATES: usize = 100;
 
-/// The names for an output of `source`, best first: `talk.en.srt`, then with the medium's own
-/// extension `talk.wav.en.srt`, then `talk.wav.en.2.srt`, `.3` and so on; at most [`CANDIDATES`].
+/// Returns the names for an output of `source`, best first: `talk.en.srt`, then with the recording's own extension
+/// `talk.wav.en.srt`, then `talk.wav.en.2.srt`, `.3` and so on; at most [`CANDIDATES`].
 ///
-/// `rendered` is the file name from the source's `name_as`. Where the source's stem is not UTF-8 it
-/// stands there lossily; the names have its true bytes. Every name is one plain component of at
-/// most [`LONGEST_NAME`] bytes.
+/// `rendered` is the file name that the source's `name_as` gives. If the source's stem is not UTF-8, `rendered`
+/// contains it with replacement characters; the returned names contain its original bytes. Each name is a single path
+/// component of at most [`LONGEST_NAME`] bytes.
 pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
     let parts = Parts::of(source, rendered);
-    let first = usize::from(parts.medium.is_empty()); // without one the first two are the same
+    let first = usize::from(parts.medium.is_empty()); // without an extension the first two names are the same
     (first..CANDIDATES).map(move |n| match n {
         0 => parts.name(false, None),
         1 => parts.name(true, None),
@@ -29,20 +29,20 @@ pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
     })
 }
 
-/// The language that stands in a file name: the one most heard; `None` when it is unknown or not
-/// a language code (BCP 47: letters and digits in groups joined by `-`).
+/// Returns the language for a file name: the transcript's first, which is heard most. `None` if it is unknown or not a
+/// language code (BCP 47: letters and digits in groups joined by `-`).
 pub fn language(transcript: &Transcript) -> Option<&str> {
     let code = transcript.languages.first()?.as_str();
     let plain = code.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
     (plain && (2..=35).contains(&code.len())).then_some(code)
 }
 
-/// A rendered name in the parts between which something can be put, as bytes.
+/// A rendered name, split where the medium's extension and a number can be inserted.
 #[derive(Clone)]
 struct Parts {
-    /// The beginning, which may be shortened: as a rule the source's stem.
+    /// The beginning, which may be shortened: usually the source's stem.
     head: Vec<u8>,
-    /// What stands between the head and the extension, such as `.en`.
+    /// The part between the head and the extension, such as `.en`.
     middle: Vec<u8>,
     /// The output's extension with its dot, such as `.srt`.
     ext: Vec<u8>,
@@ -67,8 +67,8 @@ impl Parts {
     }
 }
 
-/// Everything up to and including the stem, with the stem's true bytes, and the rest. A name
-/// that does not hold the stem is all head but its extension.
+/// Splits the rendered name behind the stem, and gives the stem its original bytes. If the name does not contain the
+/// stem, splits before the extension.
 fn split_at_stem(rendered: &str, stem: &OsStr) -> (Vec<u8>, Vec<u8>) {
     let lossy = plain(&stem.to_string_lossy());
     let rendered = plain(rendered);
@@ -81,38 +81,38 @@ fn split_at_stem(rendered: &str, stem: &OsStr) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-/// One component of a path: a template may have put in what leads elsewhere.
+/// Makes the name a single path component: a template may have inserted a separator.
 fn plain(name: &str) -> String {
     name.replace(['/', '\0'], "_")
 }
 
-/// `.en.srt` into `.en` and `.srt`.
+/// Splits `.en.srt` into `.en` and `.srt`.
 fn split_extension(rest: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
     let dot = rest.iter().rposition(|c| *c == b'.').unwrap_or(rest.len());
     let (middle, ext) = rest.split_at(dot);
     (middle.into(), ext.into())
 }
 
-/// `head` and `tail` in at most [`LONGEST_NAME`] bytes. What is cut off leaves a short hash, so
-/// that two long names stay two.
+/// Joins `head` and `tail` in at most [`LONGEST_NAME`] bytes. A hash replaces what is cut off, so that two long names
+/// stay different.
 fn bounded(head: &[u8], tail: &[u8]) -> Vec<u8> {
-    /// `~` and eight digits.
+    /// The length of `~` and eight digits of the hash.
     const MARK: usize = 9;
-    /// The part of a tail that is kept at any rate: the extension and the number.
+    /// The length of the end of a long tail that is always kept: the extension and the number.
     const SHORT_TAIL: usize = 64;
     if head.len() + tail.len() <= LONGEST_NAME {
         return avoid_dots([head, tail].concat());
     }
     if tail.len() > LONGEST_NAME / 2 {
-        let (more, tail) = tail.split_at(tail.len() - SHORT_TAIL);
-        return bounded(&[head, more].concat(), tail);
+        let (front, tail) = tail.split_at(tail.len() - SHORT_TAIL);
+        return bounded(&[head, front].concat(), tail);
     }
     let mark = &Hash::of(head).to_string()[..MARK - 1];
     let kept = character_border(head, LONGEST_NAME - MARK - tail.len());
     [&head[..kept], b"~", mark.as_bytes(), tail].concat()
 }
 
-/// `.` and `..` are folders, and nothing is no name.
+/// Replaces the names `.`, `..` and the empty name, which no file can have.
 fn avoid_dots(name: Vec<u8>) -> Vec<u8> {
     match name.as_slice() {
         b"" | b"." | b".." => b"_".to_vec(),
@@ -120,11 +120,11 @@ fn avoid_dots(name: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The last place at or before `at` where no UTF-8 character is divided.
+/// Returns the last position at or before `at` that does not divide a UTF-8 character.
 fn character_border(bytes: &[u8], at: usize) -> usize {
     let at = at.min(bytes.len());
     let continues = |i: &usize| bytes.get(*i).is_some_and(|byte| byte & 0xc0 == 0x80);
-    // A character has at most three bytes after its first; more are no UTF-8.
+    // A UTF-8 character has at most three bytes after its first; a longer run is not UTF-8.
     (at.saturating_sub(3)..=at).rev().find(|i| !continues(i)).unwrap_or(at)
 }
 

@@ -1,4 +1,4 @@
-//! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
+//! Writes a job's outputs into a folder: each whole or not at all, and never over a file that scribed did not write.
 
 use super::exchange::{self, Replaced, read_hash};
 use super::group_fsync::{SyncBatch, Syncs};
@@ -21,25 +21,26 @@ use std::sync::Arc;
 /// An output to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingOutput<N> {
-    /// Names, best first; each a plain file name. The first that is free or ours is taken.
+    /// The names to try, best first; each a plain file name. The first that is free or has an output of this job is
+    /// taken.
     pub candidates: N,
     pub bytes: Vec<u8>,
 }
 
-/// Names to be tried, best first; they can be gone through again.
+/// The names to try, best first. The iterator can be cloned to start again.
 pub trait Names: Iterator<Item = OsString> + Clone + Send + 'static {}
 
 impl<I: Iterator<Item = OsString> + Clone + Send + 'static> Names for I {}
 
-/// What lies in the folder by our hand.
+/// The outputs of this job that the folder may already contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnOutputs {
-    /// Written down as placed: by name, with the hash of what was written there.
+    /// Outputs recorded as published: the name, and the hash of what was written there.
     pub published: Vec<(OsString, Hash)>,
-    /// Written down before it was shown, under whatever name: a killed process may have placed it, as
-    /// an older release rendered it.
+    /// Hashes recorded before publishing, under any name: a process that was killed may have published them, possibly
+    /// as an older release rendered them.
     pub pending: Vec<Hash>,
-    /// What may have come there with the recording; `None`: nothing is looked for.
+    /// How to recognise outputs that came with the recording; `None`: they are not looked for.
     pub relocation: Option<Relocation>,
 }
 
@@ -55,70 +56,69 @@ pub struct Placed {
 pub struct Destination<'a> {
     /// The folder, which is there.
     pub folder: &'a RootedPath,
-    /// Who may use them, as with the recording; `None`: as the umask says.
+    /// Who may use the outputs, taken from the recording; `None`: the umask decides.
     pub access: Option<Access>,
 }
 
-/// Why an output is not in its place, by what has to be done about it. The result is kept in every
-/// case, and a later call finishes what this one left.
+/// Why an output was not published, by what the user has to do. The result is kept in every case, and a later call
+/// finishes the work.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The disk or the user's quota is full.
     #[error("no space left to write {}; free some space: {RESULT_KEPT}", file.display())]
     NoSpace {
-        /// The output, or the folder when it concerns all.
+        /// The output, or the folder if the error concerns all outputs.
         file: PathBuf,
     },
     /// The file system is mounted read-only.
     #[error("the file system of {} is read-only; remount it read-write: {RESULT_KEPT}", file.display())]
     ReadOnly {
-        /// The output, or the folder when it concerns all.
+        /// The output, or the folder if the error concerns all outputs.
         file: PathBuf,
     },
-    /// This user may not write there.
+    /// The user of this process may not write there.
     #[error("cannot write {}: {}; {RESULT_KEPT}", file.display(), denied_message(file))]
     NoPermission {
-        /// The output, or the folder when it concerns all.
+        /// The output, or the folder if the error concerns all outputs.
         file: PathBuf,
     },
-    /// The folder is not there (any more), or is not a folder.
+    /// The folder does not exist, or is not a folder.
     #[error("the folder for {} does not exist any more; mount it or create it again: {RESULT_KEPT}", file.display())]
     FolderGone {
-        /// The output, or the folder when it concerns all.
+        /// The output, or the folder if the error concerns all outputs.
         file: PathBuf,
     },
-    /// The file system takes shorter names only.
+    /// The name is too long for the file system.
     #[error("the name of {} is too long for its file system; change `name_as` to make it shorter: {RESULT_KEPT}", file.display())]
     NameTooLong { file: PathBuf },
-    /// Files that are not ours stand under every name that was tried.
+    /// Files that scribed did not write have every name that was tried.
     #[error("files that scribed did not write have every name for {}; move some of them: {RESULT_KEPT}", file.display())]
     NoFreeName {
-        /// The output by its first name.
+        /// The output with its preferred name.
         file: PathBuf,
     },
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("cannot write {}: {}; {RESULT_KEPT}", file.display(), describe_error(source, file))]
     Io {
-        /// The output, or the folder when it concerns all.
+        /// The output, or the folder if the error concerns all outputs.
         file: PathBuf,
         source: io::Error,
     },
 }
 
-/// Every message ends with it: nobody has to fear for what was paid for.
+/// The end of every message: the user has not lost what the service was paid for.
 pub const RESULT_KEPT: &str = "scribed keeps the result and tries again to write it";
 
 /// Writes a job's outputs into a folder and returns them in the order of `wanted`. Blocks.
 ///
-/// A file with the same bytes is taken as it is. One that is among `ours` is replaced. Anything else
-/// in the way (an edited file, a folder, a symlink even if it leads nowhere) is left alone, and the
-/// next candidate is taken.
+/// A file with the same bytes counts as published. A file that is among `ours` is replaced. Anything else under a name
+/// (an edited file, a folder, a symlink even if its target is missing) is left alone, and the next candidate is tried.
 ///
 /// # Errors
 ///
-/// On an error nothing half-done is left; outputs that were placed before it stay.
+/// Returns a [`PlaceError`]. No partial file is left; outputs that were published before the error stay.
 ///
-/// `is_right` is asked once the folder is open; where it says no, the folder counts as gone.
+/// `is_right` is called when the folder is open; if it returns false, the folder counts as gone.
 pub fn publish_outputs<N: Names>(
     to: &Destination<'_>,
     is_right: &dyn Fn() -> bool,
@@ -131,46 +131,45 @@ pub fn publish_outputs<N: Names>(
     if !is_right() {
         return Err(PlaceError::FolderGone { file: folder });
     }
-    let place = Place { folder: &folder, open: &open, ours, syncs };
-    let kept = place.kept(&wanted);
-    // All are written before the first is shown: a disk that fills up shows none.
+    let publisher = Publisher { folder: &folder, open: &open, ours, syncs };
+    let kept = publisher.kept(&wanted);
+    // All outputs are written before the first is published: if the disk fills up, none appears.
     let prepare = |(wanted, kept): (PendingOutput<N>, Option<KeptOutput>)| match kept {
         Some(kept) => Ok(Planned::Kept(kept)),
-        None => place.prepare(wanted).map(Planned::Ready),
+        None => publisher.prepare(wanted).map(Planned::Ready),
     };
     let planned = wanted.into_iter().zip(kept).map(prepare).collect::<Result<Vec<_>, _>>()?;
-    place.sync(planned.iter().filter_map(Planned::file).collect())?;
+    publisher.sync(planned.iter().filter_map(Planned::file).collect())?;
     crash_points::point(Point::OutputsSynced);
-    // No output takes the name of a file that stays.
-    let stays = |planned: &Planned<N>| match planned {
+    // No output may take the name of a file that is kept.
+    let kept_name = |planned: &Planned<N>| match planned {
         Planned::Kept(KeptOutput { name, .. }) => Some(name.clone()),
         Planned::Ready(_) => None,
     };
-    let stay: Vec<OsString> = planned.iter().filter_map(stays).collect();
+    let kept_names: Vec<OsString> = planned.iter().filter_map(kept_name).collect();
     let mut placed: Vec<Placed> = Vec::with_capacity(planned.len());
-    // A file that got its first name is changed by it.
-    let mut named: SyncBatch = vec![open.file()];
+    // A nameless file changes when it gets its name, and must be synced again; so must the folder.
+    let mut to_sync: SyncBatch = vec![open.file()];
     for planned in planned {
         let done = match planned {
-            Planned::Kept(kept) => place.keep(kept, &mut named),
+            Planned::Kept(kept) => publisher.keep(kept, &mut to_sync),
             Planned::Ready(ready) => {
                 let taken: Vec<&OsStr> =
-                    placed.iter().map(|placed| &*placed.name).chain(stay.iter().map(|name| &**name)).collect();
-                place.publish(ready, &taken, &mut named)?
+                    placed.iter().map(|placed| &*placed.name).chain(kept_names.iter().map(|name| &**name)).collect();
+                publisher.publish(ready, &taken, &mut to_sync)?
             }
         };
         crash_points::point(Point::OutputNamed);
         placed.push(done);
     }
-    place.sync(named)?;
+    publisher.sync(to_sync)?;
     crash_points::point(Point::NamesSynced);
     Ok(placed)
 }
 
-/// Removes what a killed process left half-written in `folder`, and says how many files that were.
-/// Takes only regular files with exactly our temporary name that no living process is writing. What another program
-/// had saved in the moment in which that process replaced it is put back, and never removed.
-/// Blocks.
+/// Removes the temporary files that killed processes left in `folder`, and returns how many it removed. Removes only
+/// regular files and empty folders with exactly the form of scribed's temporary names that no living process holds
+/// locked. A file that another program saved while such a process replaced it is put back, never removed. Blocks.
 pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     temporary::remove_leftovers(folder)
 }
@@ -189,24 +188,24 @@ impl PlaceError {
     }
 }
 
-/// The folder of one call.
-struct Place<'a> {
+/// One call of [`publish_outputs`]: the open folder and what is known of it.
+struct Publisher<'a> {
     folder: &'a Path,
     open: &'a WorkFolder,
     ours: &'a OwnOutputs,
     syncs: &'a Syncs,
 }
 
-/// An output with its file, unless that is in its place already.
+/// An output with its temporary file; without one if the output is already in place.
 struct Ready<'a, N> {
     wanted: PendingOutput<N>,
     hash: Hash,
     temporary: Option<Temporary<'a>>,
 }
 
-/// What is done about an output.
+/// How an output is handled.
 enum Planned<'a, N> {
-    /// Nothing: a file that came with the recording stands for it.
+    /// A file that came with the recording stands for the output; nothing is written.
     Kept(KeptOutput),
     Ready(Ready<'a, N>),
 }
@@ -220,17 +219,17 @@ impl<N> Planned<'_, N> {
     }
 }
 
-/// What stands under a name.
-enum Found {
+/// What has a name in the folder.
+enum NameState {
     Nothing,
-    /// What is wanted there: the open file.
+    /// A file with the wanted content, open.
     Same(File),
     Ours(Hash),
     Foreign,
 }
 
-impl<'a> Place<'a> {
-    /// Of each output, the file that came with the recording and stays.
+impl<'a> Publisher<'a> {
+    /// Returns for each output the file that came with the recording and is kept.
     fn kept<N: Names>(&self, wanted: &[PendingOutput<N>]) -> Vec<Option<KeptOutput>> {
         match &self.ours.relocation {
             Some(relocation) => {
@@ -252,17 +251,17 @@ impl<'a> Place<'a> {
         }
         let is_placed = self.ours.published.iter().any(|(placed, _)| placed == name);
         match exchange::read_whole(self.open, name, *lengths.end()) {
-            // It is this job's own by what is written down, and is made anew where that is needed.
+            // A recorded output of this job: it is rendered again where necessary.
             Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Occupant::Own,
             Ok(bytes) if lengths.contains(&(bytes.len() as u64)) => Occupant::File(bytes),
             _ => Occupant::OtherFile,
         }
     }
 
-    /// It may have come there a moment ago, and nobody else syncs it.
-    fn keep(&self, KeptOutput { name, hash }: KeptOutput, named: &mut SyncBatch) -> Placed {
+    /// Adds the kept file to the sync: it may have been copied a moment ago, and nothing else syncs it.
+    fn keep(&self, KeptOutput { name, hash }: KeptOutput, to_sync: &mut SyncBatch) -> Placed {
         if let Ok((_, file)) = read_hash(self.open, &name) {
-            named.push(Arc::new(file));
+            to_sync.push(Arc::new(file));
         }
         tracing::debug!(folder = %self.folder.display(), file = %name.display(), "an output came with its recording; scribed keeps it as it is");
         Placed { name, hash }
@@ -273,10 +272,10 @@ impl<'a> Place<'a> {
         let mut ready = Ready { wanted, hash, temporary: None };
         for name in ready.wanted.candidates.clone() {
             match self.find(&name, &ready)? {
-                Found::Foreign => continue,
-                Found::Same(_) => break,
-                Found::Nothing => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, false)?),
-                Found::Ours(_) => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, true)?),
+                NameState::Foreign => continue,
+                NameState::Same(_) => break,
+                NameState::Nothing => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, false)?),
+                NameState::Ours(_) => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, true)?),
             }
             break;
         }
@@ -285,7 +284,7 @@ impl<'a> Place<'a> {
 
     fn write(&self, bytes: &[u8], name: &OsStr, to_replace: bool) -> Result<Temporary<'a>, PlaceError> {
         let write = if to_replace { Temporary::write_named } else { Temporary::write };
-        // What any program would ask for; the umask takes away.
+        // The usual mode for new files; the umask is applied to it.
         let written = write(self.open, bytes, 0o666).map_err(|error| self.error(name, error));
         crash_points::point(Point::OutputBegun);
         written
@@ -298,16 +297,16 @@ impl<'a> Place<'a> {
         self.syncs.sync(batch).map_err(|error| PlaceError::of(self.folder, error))
     }
 
-    /// Shows the output under the first name that it may have; what is to be synced then is `named`.
+    /// Publishes the output under the first name that it may have, and adds to `to_sync` what must be synced then.
     fn publish<N: Names>(
         &self,
         mut ready: Ready<'a, N>,
         taken: &[&OsStr],
-        named: &mut SyncBatch,
+        to_sync: &mut SyncBatch,
     ) -> Result<Placed, PlaceError> {
         for name in ready.wanted.candidates.clone() {
             let is_taken = taken.contains(&&*name);
-            if !is_taken && self.try_name(&mut ready, &name, named)? {
+            if !is_taken && self.try_name(&mut ready, &name, to_sync)? {
                 return Ok(Placed { name, hash: ready.hash });
             }
         }
@@ -315,128 +314,129 @@ impl<'a> Place<'a> {
         Err(PlaceError::NoFreeName { file })
     }
 
-    /// False when the name is another file's: then `ready` keeps its own.
-    fn try_name<N>(&self, ready: &mut Ready<'a, N>, name: &OsStr, named: &mut SyncBatch) -> Result<bool, PlaceError> {
+    /// Returns false if another file has the name; `ready` then keeps its temporary file, or is written again later.
+    fn try_name<N>(&self, ready: &mut Ready<'a, N>, name: &OsStr, to_sync: &mut SyncBatch) -> Result<bool, PlaceError> {
         let old = match self.find(name, ready)? {
-            Found::Same(file) => {
-                // A killed process may have placed it, and synced nothing; or it had swapped out another one's.
+            NameState::Same(file) => {
+                // A killed process may have published the file without syncing it, or may have swapped out another
+                // program's file.
                 if self.is_recovered(name, ready)? {
-                    return self.try_name(ready, name, named);
+                    return self.try_name(ready, name, to_sync);
                 }
-                named.push(Arc::new(file));
+                to_sync.push(Arc::new(file));
                 return Ok(true);
             }
-            Found::Foreign => return Ok(false),
-            Found::Ours(old) => Some(old),
-            Found::Nothing => None,
+            NameState::Foreign => return Ok(false),
+            NameState::Ours(old) => Some(old),
+            NameState::Nothing => None,
         };
         let mut temporary = match ready.temporary.take() {
             Some(temporary) if temporary.name().is_some() || old.is_none() => temporary,
-            // Since it was prepared something came or went there.
-            _ => return self.try_anew(ready, name, old.is_some(), named),
+            // A file appeared or disappeared under the name since the output was prepared.
+            _ => return self.rewrite(ready, name, old.is_some(), to_sync),
         };
         if let Some(old) = old {
-            return self.replace(ready, temporary, (name, old), named);
+            return self.replace(ready, temporary, (name, old), to_sync);
         }
         match temporary.publish_new(name) {
             Ok(()) => {
-                named.push(temporary.file());
+                to_sync.push(temporary.file());
                 Ok(true)
             }
-            // Another program was quicker; or another of our jobs, with the same bytes.
+            // Another program, or another job with the same bytes, took the name first.
             Err(Errno::EXIST | Errno::ISDIR | Errno::NOTEMPTY) => {
                 ready.temporary = Some(temporary);
-                self.is_same_now(ready, name, named)
+                self.is_same_now(ready, name, to_sync)
             }
-            // Where a nameless file cannot be given a name it is written once more, with one.
+            // If the system cannot give a nameless file a name, the output is written again with one.
             Err(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP)
                 if temporary.name().is_none() =>
             {
-                self.try_anew(ready, name, true, named)
+                self.rewrite(ready, name, true, to_sync)
             }
             Err(error) => Err(self.error(name, error.into())),
         }
     }
 
-    /// In the place of an older one of ours.
+    /// Replaces an older output of this job.
     fn replace<N>(
         &self,
         ready: &mut Ready<'a, N>,
         mut temporary: Temporary<'a>,
         (name, old): (&OsStr, Hash),
-        named: &mut SyncBatch,
+        to_sync: &mut SyncBatch,
     ) -> Result<bool, PlaceError> {
         let is_ours = |hash: &Hash| self.hashes_for(name).any(|known| known == *hash);
         let replaced = exchange::replace(self.open, &mut temporary, name, (&ready.hash, &old), &is_ours);
         match replaced.map_err(|error| self.error(name, error))? {
             Replaced::Done => {
-                named.push(temporary.file());
+                to_sync.push(temporary.file());
                 Ok(true)
             }
             Replaced::NotOurs => {
-                // Where it has no name any more it is written again.
+                // A temporary file without a name cannot be used again: the output is rewritten.
                 ready.temporary = Some(temporary).filter(|temporary| temporary.name().is_some());
                 Ok(false)
             }
             Replaced::LookAgain => {
                 ready.temporary = Some(temporary);
-                self.try_name(ready, name, named)
+                self.try_name(ready, name, to_sync)
             }
         }
     }
 
-    /// Whether a process died in the middle of placing this; what it had swapped out is dealt with now.
+    /// Returns whether a process died while it published this output; if so, recovers the file that was swapped out.
     fn is_recovered<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<bool, PlaceError> {
         let mut recovered = false;
         for old in self.hashes_for(name) {
-            let one = exchange::recover_of(self.open, name, &ready.hash, &old);
-            recovered |= one.map_err(|error| self.error(name, error))?;
+            let recovery = exchange::recover_of(self.open, name, &ready.hash, &old);
+            recovered |= recovery.map_err(|error| self.error(name, error))?;
         }
         Ok(recovered)
     }
 
-    /// Writes it once more, with a name if it may have to replace another; then looks again, since that took
-    /// its time.
-    fn try_anew<N>(
+    /// Writes the output again, with a temporary name if it may have to replace a file. Then checks the name again,
+    /// because writing took time.
+    fn rewrite<N>(
         &self,
         ready: &mut Ready<'a, N>,
         name: &OsStr,
         with_name: bool,
-        named: &mut SyncBatch,
+        to_sync: &mut SyncBatch,
     ) -> Result<bool, PlaceError> {
         let temporary = self.write(&ready.wanted.bytes, name, with_name)?;
         self.sync(vec![temporary.file()])?;
         ready.temporary = Some(temporary);
-        self.try_name(ready, name, named)
+        self.try_name(ready, name, to_sync)
     }
 
-    fn is_same_now<N>(&self, ready: &Ready<'a, N>, name: &OsStr, named: &mut SyncBatch) -> Result<bool, PlaceError> {
-        let Found::Same(file) = self.find(name, ready)? else { return Ok(false) };
-        named.push(Arc::new(file));
+    fn is_same_now<N>(&self, ready: &Ready<'a, N>, name: &OsStr, to_sync: &mut SyncBatch) -> Result<bool, PlaceError> {
+        let NameState::Same(file) = self.find(name, ready)? else { return Ok(false) };
+        to_sync.push(Arc::new(file));
         Ok(true)
     }
 
-    /// What stands under the name, without following a symlink.
-    fn find<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<Found, PlaceError> {
+    /// Returns what has the name, without following a symlink.
+    fn find<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<NameState, PlaceError> {
         if !is_plain(name) {
             return Err(self.error(name, io::ErrorKind::InvalidFilename.into()));
         }
         let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::NOENT) => return Ok(NameState::Nothing),
             Err(error) => return Err(self.error(name, error.into())),
         };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let same_size = u64::try_from(stat.st_size) == Ok(ready.wanted.bytes.len() as u64);
         let known: Vec<Hash> = self.hashes_for(name).collect();
         if !is_file || (!same_size && known.is_empty()) {
-            return Ok(Found::Foreign);
+            return Ok(NameState::Foreign);
         }
-        // What cannot be read cannot be known as ours.
+        // A file that cannot be read cannot be recognised as an output of scribed.
         Ok(match read_hash(self.open, name) {
-            Ok((hash, file)) if hash == ready.hash => Found::Same(file),
-            Ok((hash, _)) if known.contains(&hash) => Found::Ours(hash),
-            _ => Found::Foreign,
+            Ok((hash, file)) if hash == ready.hash => NameState::Same(file),
+            Ok((hash, _)) if known.contains(&hash) => NameState::Ours(hash),
+            _ => NameState::Foreign,
         })
     }
 
@@ -450,7 +450,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether it names a file in the folder and nothing elsewhere.
+/// Whether `name` is a single path component.
 fn is_plain(name: &OsStr) -> bool {
     let mut components = Path::new(name).components();
     let first = components.next();
@@ -631,8 +631,8 @@ mod tests {
         assert_eq!(listing(folder.path()), ["file"]);
     }
 
-    /// A small file system of its own, unmounted when dropped. Needs root: the faults of a disk
-    /// cannot be had otherwise.
+    /// A small file system, unmounted when dropped. Needs root: the errors of a full or read-only disk cannot be
+    /// produced otherwise.
     struct SmallDisk(TempDir);
 
     impl SmallDisk {

@@ -1,6 +1,6 @@
-//! Outputs that came to their place with the recording: it was moved, renamed or copied with all that lay beside it.
-//! They are known by their content and stay as they are, to the byte and to the date: checksums and backups of them
-//! stay right. So a `.json` goes on to name the path of the recording at which it was written.
+//! Outputs that came to their place with the recording: somebody moved, renamed or copied it with the files beside it.
+//! Such outputs are recognised by their content and stay unchanged, including their dates, so that checksums and
+//! backups of them stay valid. A `.json` therefore keeps the path that the recording had when it was written.
 
 use super::publish::{Names, PendingOutput};
 use crate::domain::names::Hash;
@@ -10,116 +10,117 @@ use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// The same output for another path, or by another release, differs in length by no more.
+/// The most bytes by which the same output differs in length if it was written for another path or by another release.
 const LENGTH_APART: u64 = 64 << 10;
 
-/// How long a file is that may stand for an output.
+/// Returns the lengths that a file may have to stand for an output.
 pub fn lengths(wanted: &[u8]) -> RangeInclusive<u64> {
     let length = wanted.len() as u64;
     length.saturating_sub(LENGTH_APART)..=length + LENGTH_APART
 }
 
-/// The name of the recording that a `.json` of ours was written beside; `None` for anything else.
+/// Returns the name of the recording that a `.json` of scribed was written for; `None` for any other file.
 pub fn recording_in_json(bytes: &[u8]) -> Option<OsString> {
     Json::of(bytes)?.recording()
 }
 
-/// What tells which files at a recording's place came there with it.
+/// How to recognise the outputs that came with a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocation {
     pub recording: OsString,
-    /// The folder that it lies in, where that is one of this machine.
+    /// The recording's folder, if it is on this machine.
     pub folder: Option<RootedPath>,
-    /// What was written elsewhere for the same transcription: the ending of its name, and its hash.
+    /// Outputs written elsewhere for the same transcription: the extension and the hash of each.
     pub known: Vec<(OsString, Hash)>,
-    /// Nothing was ever written at this place: even what has just the wanted content came with the recording.
+    /// Nothing was ever written at this place: even a file with exactly the wanted content came with the recording.
     pub is_first: bool,
 }
 
-/// What stands under a name.
+/// What has a name in the folder.
 pub enum Occupant {
     Nothing,
-    /// Something that is none of ours whatever it holds: a folder, a link, a file of another length.
+    /// Something that cannot be an output: a folder, a link, an unreadable entry.
     Other,
-    /// What this very job wrote there, by what is written down of it.
+    /// An output that this job wrote there, according to its records.
     Own,
-    /// What was written for another recording that lies beside.
+    /// An output of another recording in the same folder.
     Neighbours,
-    /// A file that may be ours, by what it holds.
+    /// A file of a plausible length, with its content.
     File(Vec<u8>),
-    /// A file of another length than an output of ours would have.
+    /// A file of a length that the output cannot have, or one that cannot be read.
     OtherFile,
 }
 
-/// An output that need not be written: a file under its name came with the recording.
+/// A file that came with the recording and stands for an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOutput {
     pub name: OsString,
-    /// Of its content; of one that a person has edited, of what it would hold otherwise.
+    /// The hash of its content; for a file that a person edited, of the content that scribed would write.
     pub hash: Hash,
 }
 
-/// A file that has the content of an output.
+/// A file that matches an output.
 struct Match {
-    /// `None`: it has just the wanted content, as after a crash: it is taken as it always was.
+    /// `None` if the file has exactly the wanted content, as after a crash: it then counts as published.
     kept: Option<KeptOutput>,
-    /// It shows that it came with the recording.
+    /// Whether the file proves that it came with the recording.
     is_proof: bool,
 }
 
-/// What is found under the names of one output.
+/// The result of checking the names of one output.
 #[derive(Default)]
-struct Found {
+struct NameSearch {
     matched: Option<Match>,
-    /// The first of its names is that of a file which is not ours as it is.
+    /// The first name, if a file that does not match has it.
     edited: Option<OsString>,
 }
 
 impl Relocation {
-    /// Of each output, the file that stays in its place, if there is one. `look`: what stands under a name of
-    /// the output of this number.
+    /// Returns for each output the file that stays in its place, if there is one. `look` returns what has a name of the
+    /// output with the given index.
     ///
-    /// Where one of them shows that the outputs came with the recording, a file under the first name of another one
-    /// was edited by a person: it stays too, and no second one is written beside it.
+    /// If one file proves that the outputs came with the recording, a file under the first name of another output was
+    /// edited by a person: it stays too, and no second file is written beside it.
     pub fn recognised<N: Names>(
         &self,
         wanted: &[PendingOutput<N>],
         look: &mut dyn FnMut(usize, &OsStr) -> Occupant,
     ) -> Vec<Option<KeptOutput>> {
         let each = wanted.iter().enumerate();
-        let found: Vec<Found> = each.map(|(n, wanted)| self.found(wanted, &mut |name| look(n, name))).collect();
-        let came_along = found.iter().any(|found| found.matched.as_ref().is_some_and(|matched| matched.is_proof));
-        let kept = found.into_iter().zip(wanted).map(|(found, wanted)| {
-            let edited = found.edited.filter(|_| came_along);
+        let searches: Vec<NameSearch> =
+            each.map(|(n, wanted)| self.search(wanted, &mut |name| look(n, name))).collect();
+        let came_along = searches.iter().any(|search| search.matched.as_ref().is_some_and(|matched| matched.is_proof));
+        let kept = searches.into_iter().zip(wanted).map(|(search, wanted)| {
+            let edited = search.edited.filter(|_| came_along);
             let edited = edited.map(|name| KeptOutput { name, hash: Hash::of(&wanted.bytes) });
-            found.matched.map_or(edited, |matched| matched.kept)
+            search.matched.map_or(edited, |matched| matched.kept)
         });
         distinct(kept)
     }
 
-    fn found<N: Names>(&self, wanted: &PendingOutput<N>, look: &mut dyn FnMut(&OsStr) -> Occupant) -> Found {
-        let mut found = Found::default();
+    fn search<N: Names>(&self, wanted: &PendingOutput<N>, look: &mut dyn FnMut(&OsStr) -> Occupant) -> NameSearch {
+        let mut search = NameSearch::default();
         for (n, name) in wanted.candidates.clone().enumerate() {
             match look(&name) {
-                // It is replaced by what is wanted, or is that already.
-                Occupant::Own => return Found::default(),
+                // It is replaced by the wanted content, or has it already.
+                Occupant::Own => return NameSearch::default(),
                 Occupant::Nothing => break,
                 Occupant::Other | Occupant::Neighbours => continue,
                 Occupant::File(bytes) if self.is_of_a_neighbour(&bytes) => continue,
                 Occupant::File(bytes) => {
                     let matched = self.matched(&name, &bytes, &wanted.bytes);
-                    found.matched = matched.or_else(|| edited(&name, &bytes, &wanted.bytes));
-                    if found.matched.is_some() {
+                    search.matched = matched.or_else(|| edited(&name, &bytes, &wanted.bytes));
+                    if search.matched.is_some() {
                         break;
                     }
                 }
                 Occupant::OtherFile => {}
             }
             if n == 0 {
-                found.edited = Some(name);
+                search.edited = Some(name);
             }
         }
-        found
+        search
     }
 
     fn matched(&self, name: &OsStr, there: &[u8], wanted: &[u8]) -> Option<Match> {
@@ -138,34 +139,36 @@ impl Relocation {
         (is_known || is_alike).then(|| Match { kept: kept(), is_proof: true })
     }
 
-    /// Whether this is a `.json` of another recording that lies beside.
+    /// Whether the content is a `.json` of another recording in the same folder.
     fn is_of_a_neighbour(&self, there: &[u8]) -> bool {
         let recording = recording_in_json(there).filter(|named| *named != self.recording);
         recording.zip(self.folder.as_ref()).is_some_and(|(named, folder)| folder.join(named).is_file())
     }
 }
 
-/// An output that a person edited, and that names the transcription it was made from: it may have come here alone.
+/// Matches an output that a person edited and that names the transcription it was made from: it may have come here
+/// alone.
 fn edited(name: &OsStr, there: &[u8], wanted: &[u8]) -> Option<Match> {
     let id = transcription_of(wanted)?;
     let kept = || KeptOutput { name: name.to_owned(), hash: Hash::of(wanted) };
     (transcription_of(there)? == id).then(|| Match { kept: Some(kept()), is_proof: true })
 }
 
-/// The transcription that a `.json` or `.vtt` of ours names, also where the rest of it was edited or laid out anew.
+/// Returns the id of the transcription that a `.json` or `.vtt` of scribed names, even if the rest was edited or
+/// formatted differently.
 fn transcription_of(bytes: &[u8]) -> Option<String> {
     if let Some((head, _)) = vtt(bytes) {
         let note = std::str::from_utf8(&bytes[head.len() + 1..]).ok()?.split("\n\n").next()?;
         return note.lines().find_map(|line| line.strip_prefix("transcription: ")).map(str::to_owned);
     }
     let Ok(Value::Object(json)) = serde_json::from_slice(bytes) else { return None };
-    // Where the answer has a key of this name, ours has underscores behind it.
+    // If the answer has this key already, scribed appends underscores to its own.
     let ours = json.iter().filter(|(key, _)| key.trim_end_matches('_') == "scribed").map(|(_, value)| value);
     let is_ours = |value: &&Value| value["program"].as_str().is_some_and(|program| program.starts_with("scribed "));
     ours.filter(is_ours).find_map(|value| value["transcription_id"].as_str()).map(str::to_owned)
 }
 
-/// No file stands for two outputs.
+/// Makes sure that no file stands for two outputs.
 fn distinct(kept: impl Iterator<Item = Option<KeptOutput>>) -> Vec<Option<KeptOutput>> {
     let mut names: Vec<OsString> = Vec::new();
     let once = kept.map(|kept| {
@@ -176,12 +179,12 @@ fn distinct(kept: impl Iterator<Item = Option<KeptOutput>>) -> Vec<Option<KeptOu
     once.collect()
 }
 
-/// The ending of a name.
+/// Returns the extension of a name.
 pub fn ending_of(name: &OsStr) -> Option<&OsStr> {
     Path::new(name).extension()
 }
 
-/// A `.json` of ours: the service's answer, and what was written at its end.
+/// A `.json` of scribed: the service's answer, and the provenance at its end.
 struct Json<'a> {
     answer: &'a [u8],
     provenance: Map<String, Value>,
@@ -189,7 +192,7 @@ struct Json<'a> {
 
 impl<'a> Json<'a> {
     fn of(bytes: &'a [u8]) -> Option<Self> {
-        // A text in the answer cannot hold it: its quotation marks are written otherwise there.
+        // A string in the answer cannot contain this text: its quotation marks would be escaped.
         let end = memchr::memmem::rfind(bytes, b"\":{\"program\":\"scribed ")?;
         let key = bytes[..end].iter().rposition(|byte| *byte != b'_')?;
         let answer = bytes[..=key].strip_suffix(b"\"scribed")?;
@@ -197,19 +200,19 @@ impl<'a> Json<'a> {
         Some(Self { answer, provenance: serde_json::from_slice(provenance).ok()? })
     }
 
-    /// The name of the recording that it was written beside.
+    /// Returns the name of the recording that the file was written for.
     fn recording(&self) -> Option<OsString> {
         let path = self.provenance.get("source_path")?.as_str()?;
         Path::new(path).file_name().map(OsStr::to_owned)
     }
 
-    /// Whether it tells of the same transcription, for a recording at another place, or by another release.
+    /// Whether both hold the same transcription, apart from the recording's place and the release.
     fn is_same_elsewhere(&self, other: &Self) -> bool {
-        const OF_THE_PLACE: [&str; 3] = ["program", "source_name", "source_path"];
-        let counts = |key: &str| !OF_THE_PLACE.contains(&key);
+        const PLACE_KEYS: [&str; 3] = ["program", "source_name", "source_path"];
+        let counts = |key: &str| !PLACE_KEYS.contains(&key);
         let is_same = |key: &str| {
             let (own, others) = (self.provenance.get(key), other.provenance.get(key));
-            // Older releases wrote less.
+            // Older releases wrote fewer fields.
             own.is_none() || others.is_none() || own == others
         };
         let both = self.provenance.keys().chain(other.provenance.keys());
@@ -221,7 +224,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// A `.vtt` of ours without the number of the release that made it.
+/// Returns a `.vtt` of scribed as the parts before and after the line with the release; `None` for any other file.
 fn vtt(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     const MADE_BY: &[u8] = b"\nmade by: scribed ";
     if !bytes.starts_with(b"WEBVTT") {

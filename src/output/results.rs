@@ -1,5 +1,5 @@
-//! The kept results: each transcription's whole answer, compressed, as a file of its own. From them
-//! every output can be made again without asking, or paying, the service.
+//! The kept results: the service's whole answer for each transcription, compressed, in a file of its own. Every output
+//! can be rendered again from it without asking, or paying, the service.
 
 use super::publish;
 use super::temporary::{Temporary, WorkFolder};
@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A result larger than this is not one.
+/// The largest accepted result, in bytes.
 pub const RESULT_LIMIT: u64 = 256 << 20;
 
 /// The folder of kept results.
@@ -25,13 +25,13 @@ pub struct Results {
     dir: PathBuf,
 }
 
-/// Why a kept result cannot be had.
+/// Why a kept result cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
-    /// It was never kept, or was removed.
+    /// The result was never kept, or was removed.
     #[error("there is no kept result at {}", file.display())]
     NotKept {
-        /// Where it would be.
+        /// The path that the result would have.
         file: PathBuf,
     },
     /// The file is cut short or does not agree with its checksum.
@@ -39,10 +39,10 @@ pub enum ResultError {
     Damaged {
         /// The damaged file; left as it is.
         file: PathBuf,
-        /// What does not fit.
+        /// The decoder's message.
         detail: String,
     },
-    /// It is longer than the caller allows.
+    /// The result is longer than the caller allows.
     #[error("the kept result {} has more than {limit} bytes when decompressed", file.display())]
     TooLarge {
         file: PathBuf,
@@ -55,14 +55,15 @@ pub enum ResultError {
 }
 
 impl Results {
-    /// The results under `dir`, which is made when the first is kept.
+    /// Returns the results in `dir`, which is created when the first is kept.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// Keeps the service's answer as it came, in place of an older one, whole or not at all. Not synced:
-    /// power loss within half a minute may take it, which costs another read, never money; the outputs
-    /// made from it are synced. Only the owner may read it: it is what somebody said. Blocks.
+    /// Saves the service's answer unchanged, whole or not at all; replaces an older one. The file is not synced: power
+    /// loss within about half a minute may destroy it, which costs another read from the service, never money. The
+    /// outputs made from it are synced. Only the owner may read the file, because it contains what somebody said.
+    /// Blocks.
     pub fn save(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
         let file = self.file(id);
         self.write(&file, raw).map_err(explain_state_at(&file))
@@ -85,7 +86,7 @@ impl Results {
         Ok(())
     }
 
-    /// The answer as it was kept, of at most `limit` bytes: the file may be anybody's, and a small
+    /// Returns the kept answer. Fails if it has more than `limit` bytes: anybody may have changed the file, and a small
     /// one can unpack to any length. Blocks.
     pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, ResultError> {
         let file = self.file(id);
@@ -99,15 +100,15 @@ impl Results {
         }
     }
 
-    /// Whether one is kept. In place: the state directory is this machine's own, as the queue beside it.
+    /// Whether a result is kept. Blocks only briefly: the state directory is on a local disk, like the queue.
     pub fn has(&self, id: &TranscriptionId) -> bool {
         self.file(id).exists()
     }
 
-    /// Removes a kept result for good. `false` where none is kept. Blocks.
+    /// Removes a kept result for good; returns `false` if none is kept. Blocks.
     ///
     /// # Errors
-    /// The system's; it may be there still.
+    /// Returns the system's error; the file may still exist.
     pub fn remove(&self, id: &TranscriptionId) -> io::Result<bool> {
         let file = self.file(id);
         match fs::remove_file(&file) {
@@ -117,8 +118,8 @@ impl Results {
         }
     }
 
-    /// Removes what a killed process left half-written, and says how many files that were. Looks
-    /// into every folder, so it is for the daemon's start and not for each result. Blocks.
+    /// Removes the temporary files that killed processes left, and returns how many it removed. It reads every folder,
+    /// so call it when the daemon starts, not for each result. Blocks.
     pub fn remove_leftovers(&self) -> io::Result<usize> {
         let folders = walkdir::WalkDir::new(&self.dir).min_depth(1).max_depth(1);
         let mut removed = 0;
@@ -130,12 +131,13 @@ impl Results {
         Ok(removed)
     }
 
-    /// `ab/<id>.json.gz`: by the id's hash, as a million files in one folder are slow to list. An id is the service's text: one that is not plainly a name is not used as one.
+    /// Returns `ab/<id>.json.gz`, where `ab` is the start of the id's hash: a folder with a million files is slow to
+    /// list. The id is the service's text; an id that is not a plain name is replaced by its hash.
     fn file(&self, id: &TranscriptionId) -> PathBuf {
         let hash = Hash::of(id.as_str().as_bytes()).to_string();
         let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
         let is_name = (1..=64).contains(&id.as_str().len()) && id.as_str().bytes().all(plain);
-        // The underscore is in no plain id, so the two kinds never meet.
+        // A plain id has no underscore, so the two kinds of names never collide.
         let name = if is_name { id.to_string() } else { format!("id_{hash}") };
         self.dir.join(&hash[..2]).join(format!("{name}.json.gz"))
     }
@@ -155,7 +157,7 @@ impl ResultError {
     }
 }
 
-/// Gzip without a time in its header: the same answer gives the same file.
+/// Compresses with gzip, without a time in the header: the same answer gives the same file.
 fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(raw)?;

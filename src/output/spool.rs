@@ -1,5 +1,5 @@
-//! The spool: files that are made to be sent and are gone right after. They have no name, so that a killed
-//! process leaves none; and together they take no more than was allowed.
+//! The spool: temporary files that are sent and then deleted. They have no name, so a killed process leaves none.
+//! Together they never exceed a configured size.
 
 use crate::permission_errors::explain_state_at;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The folder of the spool, and how much of it is taken.
+/// The spool's folder, its size limit and the reserved bytes.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
@@ -18,24 +18,24 @@ pub struct Spool {
 
 #[derive(Debug, Default)]
 struct Used {
-    /// Bytes that are promised to somebody.
-    taken: u64,
-    /// What did not fit when it was asked for last: 0 when everything did.
-    wanted: u64,
+    /// Bytes that reservations hold.
+    reserved: u64,
+    /// Bytes of the last reservation that was refused with [`RoomRequest::Later`]; 0 if none is unmet.
+    unmet_request: u64,
 }
 
-/// What is said to somebody who asks for room.
+/// The answer to a reservation.
 #[derive(Debug)]
 pub enum RoomRequest {
-    /// It is kept until this is dropped.
+    /// The room is reserved until this value is dropped.
     Room(SpoolRoom),
-    /// Others have it now, and give it back.
+    /// Other reservations hold the room now and will give it back.
     Later,
-    /// It is more than the whole spool.
+    /// The request is larger than the whole spool.
     Never,
 }
 
-/// Room in the spool.
+/// A reservation in the spool; dropping it gives the room back.
 #[derive(Debug)]
 pub struct SpoolRoom {
     spool: Arc<Spool>,
@@ -43,53 +43,54 @@ pub struct SpoolRoom {
 }
 
 impl Spool {
-    /// A spool of at most `bound` bytes under `dir`, which is made when it is first needed.
+    /// Returns a spool of at most `bound` bytes in `dir`. The folder is created when the first file needs it.
     pub fn new(dir: impl Into<PathBuf>, bound: u64) -> Self {
         Self { dir: dir.into(), bound, used: Mutex::default() }
     }
 
-    /// All that there is, in bytes.
+    /// Returns the size limit of the spool, in bytes.
     pub fn bound(&self) -> u64 {
         self.bound
     }
 
-    /// Asks for room of so many bytes.
+    /// Reserves `bytes` bytes.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> RoomRequest {
         if bytes > self.bound {
             return RoomRequest::Never;
         }
         let mut used = self.used();
-        if bytes > self.bound - used.taken {
-            used.wanted = bytes;
+        if bytes > self.bound - used.reserved {
+            used.unmet_request = bytes;
             return RoomRequest::Later;
         }
-        used.taken += bytes;
+        used.reserved += bytes;
         RoomRequest::Room(SpoolRoom { spool: Arc::clone(self), bytes })
     }
 
-    /// Whether somebody who was told to come later would be told so still.
+    /// Whether the last reservation that was refused with [`RoomRequest::Later`] would be refused again now.
     pub fn has_unmet_request(&self) -> bool {
         let mut used = self.used();
-        if used.wanted <= self.bound - used.taken {
-            used.wanted = 0;
+        if used.unmet_request <= self.bound - used.reserved {
+            used.unmet_request = 0;
         }
-        used.wanted > 0
+        used.unmet_request > 0
     }
 
-    /// A new file without a name. Blocks.
+    /// Opens a new file without a name. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Returns the file system's error.
     pub fn file(&self) -> io::Result<File> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
         made.and_then(|()| tempfile::tempfile_in(&self.dir)).map_err(explain_state_at(&self.dir))
     }
 
-    /// Removes what a killed process left where the file system takes no nameless files, and says how many
-    /// that were. Only for whoever has the queue: nobody else writes here. Blocks.
+    /// Removes the files that a killed process left, which happens only on file systems without nameless files, and
+    /// returns how many it removed. Only the process that holds the queue may call it: no other process writes here.
+    /// Blocks.
     ///
     /// # Errors
-    /// What the file system says, except that there is no spool.
+    /// Returns the file system's error. A missing spool folder is not an error.
     pub fn remove_leftovers(&self) -> io::Result<usize> {
         let entries = match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -105,16 +106,16 @@ impl Spool {
 }
 
 impl SpoolRoom {
-    /// How much it is.
+    /// Returns the size of the reservation, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives back all but `bytes`.
+    /// Shrinks the reservation to `bytes`; does nothing if it is smaller already.
     pub fn shrink(&mut self, bytes: u64) {
-        let back = self.bytes.saturating_sub(bytes);
-        self.spool.used().taken -= back;
-        self.bytes -= back;
+        let returned = self.bytes.saturating_sub(bytes);
+        self.spool.used().reserved -= returned;
+        self.bytes -= returned;
     }
 }
 

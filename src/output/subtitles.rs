@@ -1,6 +1,6 @@
-//! Subtitles from a transcript: what is shown when, and the two formats it is written in.
+//! Subtitles from a transcript: the layout of cues, and the SubRip and WebVTT formats.
 //!
-//! Pure, and used on both sides: for the files beside the media and by the embedded service.
+//! These functions do no I/O. The outputs and the embedded service use them.
 
 use super::timed_tokens;
 use super::timed_tokens::TimedToken;
@@ -9,18 +9,18 @@ use crate::wire::params::SubtitlesConfig;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How subtitles are laid out. The defaults are what players and viewers expect, and what the
-/// hosted service was seen to do.
+/// How subtitles are laid out. The defaults are what players and viewers expect, and what the hosted service was
+/// observed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Characters in a row, from 1; only a single longer word goes beyond. 42 is the broadcasters'
-    /// usual limit.
+    /// The most characters in a row, at least 1; only a single word can be longer. 42 is the usual limit of
+    /// broadcasters.
     pub maximum_characters_per_row: usize,
-    /// Rows shown at once, from 1.
+    /// The most rows shown at once, at least 1.
     pub maximum_rows_per_caption: usize,
-    /// A shorter cue is stretched to this where the next one leaves room.
+    /// A shorter cue is extended to this, as far as the next cue leaves room.
     pub minimum_duration: Duration,
-    /// A cue is never shown longer; at least a millisecond.
+    /// The longest time that a cue is shown; at least a millisecond.
     pub maximum_duration: Duration,
 }
 
@@ -36,27 +36,28 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// As a request asks for (interface, `subtitles_config`); the defaults for the rest.
+    /// Returns the layout that a request asks for (interface, `subtitles_config`), with defaults for what it leaves
+    /// out.
     pub fn of(config: &SubtitlesConfig) -> Self {
-        let whole = Self::default();
+        let defaults = Self::default();
         let seconds = |asked: Option<f64>, default| {
             asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(default)
         };
         let count =
             |asked: Option<u32>, default| asked.and_then(|n| usize::try_from(n).ok()).map_or(default, |n| n.max(1));
         Self {
-            maximum_characters_per_row: count(config.maximum_characters_per_row, whole.maximum_characters_per_row),
-            maximum_rows_per_caption: count(config.maximum_rows_per_caption, whole.maximum_rows_per_caption),
-            minimum_duration: seconds(config.minimum_duration, whole.minimum_duration),
-            maximum_duration: seconds(config.maximum_duration, whole.maximum_duration).max(Duration::from_millis(1)),
+            maximum_characters_per_row: count(config.maximum_characters_per_row, defaults.maximum_characters_per_row),
+            maximum_rows_per_caption: count(config.maximum_rows_per_caption, defaults.maximum_rows_per_caption),
+            minimum_duration: seconds(config.minimum_duration, defaults.minimum_duration),
+            maximum_duration: seconds(config.maximum_duration, defaults.maximum_duration).max(Duration::from_millis(1)),
         }
     }
 }
 
-/// What is shown at once. Its times are whole milliseconds, as the formats write them.
+/// One caption on the screen. Its times are whole milliseconds, as the formats write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cue {
-    /// From the start of the recording.
+    /// The time from the start of the recording.
     pub start: Duration,
     /// Always after `start`, never after the next cue's start.
     pub end: Duration,
@@ -64,27 +65,27 @@ pub struct Cue {
     pub rows: Vec<String>,
 }
 
-/// Lays a transcript out as cues: in order of time, none overlapping another, none empty. Whatever
-/// times the service sent (not numbers, negative, out of order) the result is valid.
+/// Lays a transcript out as cues: in order of time, without overlaps, none empty. The result is valid whatever times
+/// the service sent (not numbers, negative, out of order).
 pub fn lay_out(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
     let mut captions = Vec::new();
     let mut after = 0.0;
     for utterance in &transcript.utterances {
         after = add_utterance(&mut captions, utterance, after, layout);
     }
-    // Utterances of several channels may come one channel after the other.
+    // The utterances of several channels may come channel by channel.
     captions.sort_by_key(|caption| caption.start);
     separate(&mut captions);
     stretch(&mut captions, layout);
     captions.into_iter().map(Caption::into_cue).collect()
 }
 
-/// The SubRip file of a recording in which nothing is said.
+/// The SubRip file of a recording without speech.
 const SILENT_SRT: &str = "1\n00:00:00,000 --> 00:00:01,000\n\n";
 
-/// The cues as SubRip. SubRip has no escapes: an arrow in the text is written as `→`, and markup
-/// stays as it is. Where nothing was said there is one cue without text: ffmpeg, and players that are built on it,
-/// refuse a file without any cue as damaged.
+/// Formats the cues as SubRip. SubRip has no escapes: an arrow in the text becomes `→`, and markup stays as it is.
+/// Without cues, the file has one cue without text: ffmpeg, and players built on it, refuse a file without any cue as
+/// damaged.
 pub fn srt(cues: &[Cue]) -> String {
     if cues.is_empty() {
         return SILENT_SRT.to_owned();
@@ -100,8 +101,7 @@ pub fn srt(cues: &[Cue]) -> String {
     file
 }
 
-/// The cues as WebVTT (W3C WebVTT, "Syntax"). `note` becomes a comment block that players do not
-/// show.
+/// Formats the cues as WebVTT (W3C WebVTT, "Syntax"). `note` becomes a comment block that players do not show.
 pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
     let mut file = String::from("WEBVTT\n");
     if let Some(note) = note {
@@ -114,8 +114,8 @@ pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
     file
 }
 
-/// A WebVTT comment block, with its last line end. Empty lines would end the block and an arrow
-/// would make it a cue, so both are taken out of the text.
+/// Returns a WebVTT comment block with its last line end. Empty lines would end the block and an arrow would make it a
+/// cue, so both are removed from the text.
 pub fn note_block(note: &str) -> String {
     let mut block = String::from("NOTE\n");
     for line in note.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
@@ -129,21 +129,21 @@ fn escape_vtt(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// `HH:MM:SS,mmm`; more digits for the hours from the hundredth on.
+/// Formats `HH:MM:SS,mmm`; from 100 hours on, the hours have more digits.
 fn time(at: Duration, mark: char) -> String {
     let seconds = at.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", seconds % 60, at.subsec_millis())
 }
 
-/// A silence this long ends a cue, in seconds; the length that a cue is shown at least.
+/// The shortest silence, in seconds, that ends a cue: as long as the default minimum duration.
 const PAUSE: f64 = 0.7;
 
-/// A cue in the making. Times in milliseconds.
+/// A cue that is still being laid out. Times are in milliseconds.
 struct Caption {
     start: u64,
     end: u64,
-    /// The next caption goes on with the same phrase: between them the screen stays filled.
+    /// Whether the next caption continues the same phrase; if so, this one stays until then.
     continues: bool,
     rows: Vec<String>,
 }
@@ -169,13 +169,13 @@ fn millis(seconds: Option<f64>) -> u64 {
     (seconds.unwrap_or(0.0) * 1000.0).round() as u64
 }
 
-/// Adds an utterance's captions and returns where it ends, in seconds.
+/// Adds an utterance's captions and returns when it ends, in seconds.
 fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64, layout: &Layout) -> f64 {
     let pieces = timed_tokens::pieces(utterance, after);
     for phrase in pieces.chunk_by(|left, right| right.start - left.end < PAUSE) {
         let mut rest = phrase;
         while !rest.is_empty() {
-            let (shown, later) = rest.split_at(take(rest, layout));
+            let (shown, later) = rest.split_at(caption_length(rest, layout));
             captions.push(Caption::of(shown, !later.is_empty(), layout));
             rest = later;
         }
@@ -183,20 +183,20 @@ fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64,
     pieces.last().map_or(after, |last| last.end)
 }
 
-/// How many pieces of the phrase the next caption shows; at least one.
-fn take(phrase: &[TimedToken], layout: &Layout) -> usize {
+/// Returns how many pieces of the phrase the next caption shows; at least one.
+fn caption_length(phrase: &[TimedToken], layout: &Layout) -> usize {
     let fitting = fitting(phrase, layout);
     if fitting == phrase.len() {
         return fitting;
     }
     let shown = &phrase[..fitting];
-    let all = width(shown);
-    last_break(shown, all / 3, ends_sentence)
-        .or_else(|| last_break(shown, all / 2, ends_clause))
+    let total = width(shown);
+    last_break(shown, total / 3, ends_sentence)
+        .or_else(|| last_break(shown, total / 2, ends_clause))
         .unwrap_or_else(|| without_orphan(phrase, fitting))
 }
 
-/// The longest beginning that fits the rows and the duration; at least one piece.
+/// Returns how many pieces fit the rows and the duration; at least one.
 fn fitting(phrase: &[TimedToken], layout: &Layout) -> usize {
     let latest = phrase[0].start + layout.maximum_duration.as_secs_f64();
     let mut filler = Filler::new(layout.maximum_characters_per_row);
@@ -207,7 +207,7 @@ fn fitting(phrase: &[TimedToken], layout: &Layout) -> usize {
     phrase.iter().take_while(fits).count().max(1)
 }
 
-/// After the last piece that `ends` something, when at least `least` characters stand before.
+/// Returns the number of pieces up to the last one that `ends` something, if they have at least `least` characters.
 fn last_break(shown: &[TimedToken], least: usize, ends: fn(&str) -> bool) -> Option<usize> {
     let last = shown.iter().rposition(|piece| ends(&piece.text))? + 1;
     (width(&shown[..last]) >= least).then_some(last)
@@ -222,8 +222,8 @@ fn ends_clause(text: &str) -> bool {
     text.ends_with([',', ';', ':', '–', '—', '、', '，', '；', '：', '،'])
 }
 
-/// Fewer pieces than fit where otherwise a lone word or two would be left for the next caption:
-/// then both get about half.
+/// Returns `fitting`, or fewer pieces if only a word or two would be left for the next caption: then each caption gets
+/// about half.
 fn without_orphan(phrase: &[TimedToken], fitting: usize) -> usize {
     let shown = width(&phrase[..fitting]);
     let few = |rest: &[TimedToken]| rest.len() <= fitting && width(rest) < shown / 3;
@@ -234,14 +234,14 @@ fn without_orphan(phrase: &[TimedToken], fitting: usize) -> usize {
     (1..=fitting).find(|count| width(&phrase[..*count]) >= half).unwrap_or(fitting)
 }
 
-/// The length of these pieces in one row, in characters.
+/// Returns the length of the pieces in one row, in characters.
 fn width(pieces: &[TimedToken]) -> usize {
     let mut filler = Filler::new(usize::MAX);
     pieces.iter().for_each(|piece| filler.add(piece));
     filler.column
 }
 
-/// Counts rows as they are filled, each as far as it goes.
+/// Counts the rows that pieces need if each row is filled as far as possible.
 struct Filler {
     limit: usize,
     rows: usize,
@@ -253,7 +253,7 @@ impl Filler {
         Self { limit: limit.max(1), rows: 0, column: 0 }
     }
 
-    /// A piece longer than a row stands alone in one, whole.
+    /// Adds a piece. A piece longer than a row gets a row of its own.
     fn add(&mut self, piece: &TimedToken) {
         let width = piece.width();
         let with_space = width + usize::from(piece.spaced);
@@ -265,7 +265,7 @@ impl Filler {
     }
 }
 
-/// The pieces as rows of about equal length: the narrowest that need no more rows.
+/// Returns the pieces as rows of about equal length: the narrowest rows that do not increase their number.
 fn rows(pieces: &[TimedToken], layout: &Layout) -> Vec<String> {
     let widest = layout.maximum_characters_per_row.clamp(1, width(pieces).max(1));
     let needed = count_rows(pieces, widest);
@@ -300,32 +300,32 @@ fn fill_rows(pieces: &[TimedToken], limit: usize) -> Vec<String> {
     rows
 }
 
-/// Makes every caption begin after the one before and end before the next. Where two speak at
-/// once, the time of both is shared in proportion to what there is to read.
+/// Makes every caption begin after the start of the previous one and end before the next. If two people speak at once,
+/// their captions share the time in proportion to their length.
 fn separate(captions: &mut [Caption]) {
     for i in 1..captions.len() {
         let (left, right) = captions.split_at_mut(i);
-        let (Some(one), Some(next)) = (left.last_mut(), right.first_mut()) else {
+        let (Some(current), Some(next)) = (left.last_mut(), right.first_mut()) else {
             return;
         };
-        if next.start < one.end {
-            next.start = next.start.max(fair_end(one, next).min(one.end));
+        if next.start < current.end {
+            next.start = next.start.max(fair_end(current, next).min(current.end));
         }
-        next.start = next.start.max(one.start + 1);
+        next.start = next.start.max(current.start + 1);
         next.end = next.end.max(next.start);
-        one.end = one.end.min(next.start);
+        current.end = current.end.min(next.start);
     }
 }
 
-/// Where the first of two overlapping captions gives way to the second.
-fn fair_end(one: &Caption, next: &Caption) -> u64 {
-    let both = one.end.max(next.end) - one.start;
-    let characters = one.characters() + next.characters();
-    one.start + both * one.characters() / characters.max(1)
+/// Returns when the first of two overlapping captions ends, in milliseconds.
+fn fair_end(current: &Caption, next: &Caption) -> u64 {
+    let both = current.end.max(next.end) - current.start;
+    let characters = current.characters() + next.characters();
+    current.start + both * current.characters() / characters.max(1)
 }
 
-/// Lengthens captions that are too short to read as far as the next one allows, and shortens
-/// those that stand for too long.
+/// Extends captions that are too short to read as far as the next one allows, and shortens those that are shown for too
+/// long.
 fn stretch(captions: &mut [Caption], layout: &Layout) {
     let limit = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let longest = limit(layout.maximum_duration).max(1);
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(time(Duration::from_millis(360_000_001), ','), "100:00:00,001");
     }
 
-    /// The strict reading of a SubRip file: number, times, rows, an empty line.
+    /// Parses a SubRip file strictly: number, times, rows, an empty line.
     fn parse_srt(file: &str) -> Vec<Cue> {
         let blocks = file.split("\n\n").filter(|block| !block.is_empty()).enumerate();
         let one = |(i, block): (usize, &str)| {

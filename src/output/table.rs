@@ -1,5 +1,4 @@
-//! A table that is written row by row and appears whole or not at all, in the place of what we wrote there
-//! before; never in that of anybody else's.
+//! Writes a table row by row. It appears whole or not at all, and replaces only a table that scribed wrote before.
 
 use super::exchange::{self, Replaced, read_hash};
 use super::publish::PlaceError;
@@ -14,31 +13,32 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-/// What comes next of a table.
+/// The next piece of a table.
 pub enum TablePiece {
-    /// Bytes behind those before.
+    /// Bytes to append.
     Bytes(Vec<u8>),
     End,
-    /// It is given up: nothing appears.
+    /// The writer gives up: no table appears.
     GivenUp,
 }
 
-/// What a table stands for in its folder.
+/// The caller's checks and records for a table.
 pub struct TableKeeper<'a> {
-    /// Whether the folder is the right one: asked with it open.
+    /// Whether the folder is the right one; called when it is open.
     pub is_right: &'a dyn Fn() -> bool,
-    /// Names to be tried, best first.
+    /// The names to try, best first.
     pub names: &'a [OsString],
-    /// Whether these bytes are ours, by what was kept of them.
+    /// Whether scribed wrote the content with this hash, according to its records.
     pub is_ours: &'a dyn Fn(&Hash) -> bool,
-    /// Keeps, durably, that these bytes are ours: before they are shown.
+    /// Records durably that scribed writes the content with this hash; called before the table is published.
     pub announce: &'a dyn Fn(Hash) -> io::Result<()>,
 }
 
-/// Writes a table into `folder`, for those of `access`; `None` where it was given up, or is there already. Blocks.
+/// Writes a table into `folder`, with the permissions of `access`, and returns its name; `None` if the writer gave up
+/// or the same table is already there. Blocks.
 ///
 /// # Errors
-/// As [`publish_outputs`](super::publish::publish_outputs): nothing half-done is left.
+/// Fails as [`publish_outputs`](super::publish::publish_outputs) does: no partial file is left.
 pub fn write_table(
     folder: &RootedPath,
     access: Option<Access>,
@@ -57,45 +57,45 @@ pub fn write_table(
     temporary.file().sync_all().map_err(failed)?;
     (keeper.announce)(hash).map_err(failed)?;
     for name in keeper.names {
-        match show(&open, &mut temporary, name, hash, keeper).map_err(failed)? {
-            Shown::Now => {
+        match try_name(&open, &mut temporary, name, hash, keeper).map_err(failed)? {
+            TryResult::Published => {
                 crash_points::point(Point::ReceiptNamed);
                 open.file().sync_all().map_err(failed)?;
                 return Ok(Some(name.clone()));
             }
-            Shown::Already => return Ok(None),
-            Shown::Not => {}
+            TryResult::Unchanged => return Ok(None),
+            TryResult::NameTaken => {}
         }
     }
     Err(PlaceError::NoFreeName { file: full.join(keeper.names.first().map_or(OsStr::new(""), |name| name)) })
 }
 
-/// What became of a table under one name.
-enum Shown {
-    Now,
-    /// It was there before.
-    Already,
-    /// Somebody else's has the name.
-    Not,
+/// The outcome of publishing a table under one name.
+enum TryResult {
+    Published,
+    /// The same table had the name already.
+    Unchanged,
+    /// Another program's file has the name.
+    NameTaken,
 }
 
-/// A name that changes hands while it is looked at is looked at so often.
-const LOOKS: usize = 3;
+/// How many times a name is checked if other programs change it meanwhile.
+const MAX_LOOKS: usize = 3;
 
-fn show(
+fn try_name(
     open: &WorkFolder,
     temporary: &mut Temporary<'_>,
     name: &OsStr,
     hash: Hash,
     keeper: &TableKeeper<'_>,
-) -> io::Result<Shown> {
-    for _ in 0..LOOKS {
-        let replaced = match found(open, name)? {
-            Some(Found::File(there)) if there == hash => return Ok(Shown::Already),
-            Some(Found::File(there)) if (keeper.is_ours)(&there) => {
+) -> io::Result<TryResult> {
+    for _ in 0..MAX_LOOKS {
+        let replaced = match occupant(open, name)? {
+            Some(Occupant::File(there)) if there == hash => return Ok(TryResult::Unchanged),
+            Some(Occupant::File(there)) if (keeper.is_ours)(&there) => {
                 exchange::replace(open, temporary, name, (&hash, &there), keeper.is_ours)?
             }
-            Some(_) => return Ok(Shown::Not),
+            Some(_) => return Ok(TryResult::NameTaken),
             None => match temporary.publish_new(name) {
                 Ok(()) => Replaced::Done,
                 Err(Errno::EXIST) => Replaced::LookAgain,
@@ -103,9 +103,9 @@ fn show(
             },
         };
         match replaced {
-            Replaced::Done => return Ok(Shown::Now),
-            Replaced::NotOurs if temporary.name().is_none() => break, // the next pass writes it again
-            Replaced::NotOurs => return Ok(Shown::Not),
+            Replaced::Done => return Ok(TryResult::Published),
+            Replaced::NotOurs if temporary.name().is_none() => break, // the next pass writes the table again
+            Replaced::NotOurs => return Ok(TryResult::NameTaken),
             Replaced::LookAgain => {}
         }
     }
@@ -131,20 +131,20 @@ fn fill(temporary: &Temporary<'_>, next: &mut impl FnMut() -> TablePiece) -> io:
     }
 }
 
-enum Found {
+enum Occupant {
     File(Hash),
     Other,
 }
 
-/// What stands under a name, without following a symlink.
-fn found(folder: &WorkFolder, name: &OsStr) -> io::Result<Option<Found>> {
+/// Returns what has the name, without following a symlink.
+fn occupant(folder: &WorkFolder, name: &OsStr) -> io::Result<Option<Occupant>> {
     match read_hash(folder, name) {
-        Ok((hash, _)) => Ok(Some(Found::File(hash))),
-        // No file, or one that is being written: it is somebody's, whatever it is.
-        Err(error) if error.raw_os_error().is_none() => Ok(Some(Found::Other)),
+        Ok((hash, _)) => Ok(Some(Occupant::File(hash))),
+        // Not a regular file, or one that is being written: another program's in either case.
+        Err(error) if error.raw_os_error().is_none() => Ok(Some(Occupant::Other)),
         Err(error) => match Errno::from_io_error(&error) {
             Some(Errno::NOENT) => Ok(None),
-            Some(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::ISDIR) => Ok(Some(Found::Other)),
+            Some(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::ISDIR) => Ok(Some(Occupant::Other)),
             _ => Err(error),
         },
     }

@@ -1,9 +1,9 @@
-//! A file that is not yet an output: under a name of its own until it is whole.
+//! A file that is not yet an output: it has no name, or a temporary one, until it is complete.
 //!
-//! Not [`durable_file`](crate::durable_file), since the folder is other people's: every call goes through the open
-//! folder (`*at(2)`), so that no link and no renamed folder leads elsewhere; nothing of another program is replaced
-//! ([`exchange`]); several outputs are synced together ([`group_fsync`](super::group_fsync)); and what a dead process
-//! left is told by a lock, as others may work in the folder.
+//! This is not [`durable_file`](crate::durable_file), because the folder belongs to other people. Every call uses the
+//! open folder (`*at(2)`), so that no link or renamed folder redirects it; no file of another program is replaced
+//! ([`exchange`]); several outputs are synced together ([`group_fsync`](super::group_fsync)); and a lock tells the
+//! files of a dead process, because other processes may work in the folder.
 
 use super::exchange;
 use super::group_fsync::can_sync_whole;
@@ -19,22 +19,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A written file that nobody sees yet; gone when it is dropped unpublished.
+/// A written file that is not published yet; it is deleted when dropped unpublished.
 ///
-/// Where the file system allows it, it has no name at all, and a killed process leaves nothing. Else
-/// it stands under a temporary name, and holds a lock while it lives, which the kernel drops when the
-/// process dies: that is how a leftover is told from a file that another process is still writing.
+/// Where the file system allows it, the file has no name at all, and a killed process leaves nothing. Otherwise it has
+/// a temporary name and holds a lock, which the kernel releases when the process dies: so a sweep can tell a leftover
+/// from a file that another process is still writing.
 pub struct Temporary<'a> {
     folder: &'a WorkFolder,
-    /// `None` while it has no name at all.
+    /// `None` if it has no name.
     name: Option<OsString>,
-    /// Kept open for its lock and its sync.
+    /// Kept open for the lock and the sync.
     file: Arc<File>,
 }
 
 impl<'a> Temporary<'a> {
-    /// Writes `bytes` to a new file that is to get a name of its own. The umask is applied to `mode`, unless the folder
-    /// was opened for outputs that take somebody's access.
+    /// Writes `bytes` to a new file that will get a free name. The umask is applied to `mode`; if the folder was opened
+    /// with an [`Access`], the file gets that instead.
     pub fn write(folder: &'a WorkFolder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         if !folder.takes_nameless {
             return Self::write_named(folder, bytes, mode);
@@ -47,12 +47,12 @@ impl<'a> Temporary<'a> {
         }
     }
 
-    /// Writes `bytes` to a new file that is to take another one's place.
+    /// Writes `bytes` to a new file with a temporary name, which can replace another file.
     pub fn write_named(folder: &'a WorkFolder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = rooted_path::temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(folder, &name, flags, folder.first_mode(mode))?);
-        // A file system without locks only loses the removal of leftovers.
+        // Without locks in the file system, a sweep may take the file for a leftover; nothing else depends on the lock.
         let _ = file.try_lock();
         Self::fill(folder, Some(name.into()), file, bytes)
     }
@@ -66,17 +66,18 @@ impl<'a> Temporary<'a> {
         Ok(temporary)
     }
 
-    /// The open file, to be synced.
+    /// Returns the open file, for syncing.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Its name, if it has one: only then can it take another one's place.
+    /// Returns the temporary name, if it has one. Only a file with a name can replace another.
     pub fn name(&self) -> Option<&OsStr> {
         self.name.as_deref()
     }
 
-    /// Gives it a name that nothing has; otherwise `EXIST`, and it stays as it was.
+    /// Gives the file a name that no other file has. Fails with `EXIST` if the name is taken; the file then stays as it
+    /// was.
     pub fn publish_new(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         match &self.name {
             None => link(self.folder, &self.file, name),
@@ -84,23 +85,24 @@ impl<'a> Temporary<'a> {
         }
     }
 
-    /// Gives it another temporary name that nothing has; otherwise `EXIST`. Only for one that has a name.
+    /// Gives the file another temporary name. Fails with `EXIST` if the name is taken, and with `INVAL` if the file has
+    /// no name.
     pub(super) fn rename_own(&mut self, to: &OsStr) -> rustix::io::Result<()> {
         let own = self.name.as_ref().ok_or(Errno::INVAL)?;
         rename_to_new(self.folder, own, to).map(|()| self.name = Some(to.to_owned()))
     }
 
-    /// Another file has its name now.
+    /// Records that another file has its name now.
     pub(super) fn clear_name(&mut self) {
         self.name = None;
     }
 
-    /// It has this name again.
+    /// Records that the file has this name again.
     pub(super) fn set_name(&mut self, name: OsString) {
         self.name = Some(name);
     }
 
-    /// Puts it in another one's place, whatever that is. Only for one that has a name.
+    /// Replaces whatever has the name `name`. Fails with `INVAL` if the file has no name.
     pub fn publish_over(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         let own = self.name.as_ref().ok_or(Errno::INVAL)?;
         rustix::fs::renameat(self.folder, own, self.folder, name).map(|()| self.name = None)
@@ -110,14 +112,14 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // What cannot be removed now is removed by a later sweep.
+            // A later sweep removes what cannot be removed now.
             let _ = rustix::fs::unlinkat(self.folder, name, AtFlags::empty());
         }
     }
 }
 
-/// Gives a nameless file its name: by the file itself, or where an older kernel keeps that for root,
-/// by its entry in `/proc`.
+/// Gives a nameless file a name: through its descriptor, or, where an older kernel allows that to root only, through
+/// its entry in `/proc`.
 fn link(folder: &WorkFolder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
     match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
         Err(Errno::NOENT) => link_by_proc(folder, file, name),
@@ -130,7 +132,7 @@ fn link_by_proc(folder: &WorkFolder, file: &File, name: &OsStr) -> rustix::io::R
     rustix::fs::linkat(rustix::fs::CWD, &path, folder, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// A folder to work in; whoever moves it meanwhile does not mislead the writes.
+/// An open folder. Because it is open, moving it does not redirect the writes.
 pub struct WorkFolder {
     file: Arc<File>,
     takes_nameless: bool,
@@ -139,31 +141,31 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Opens one of scribed's own.
+    /// Opens a folder of scribed's own.
     pub fn open(folder: &Path) -> io::Result<Self> {
         Self::beneath(&RootedPath::new(folder, ""), None)
     }
 
-    /// Opens it. `access`: who may use what is written into it; `None`: as the umask says.
+    /// Opens the folder. Files written into it get `access`; with `None`, the umask decides.
     pub fn beneath(folder: &RootedPath, access: Option<Access>) -> io::Result<Self> {
         let file = folder.open_folder()?;
-        // A name given later is a change of the file too, which must be synced once more: where a
-        // whole file system can be synced, that costs nothing.
+        // Giving a nameless file its name changes the file, which must then be synced again. That costs nothing where
+        // the whole file system can be synced.
         let takes_nameless = can_sync_whole(&file);
         Ok(Self { file: Arc::new(file), takes_nameless, exchanges: true, access })
     }
 
-    /// Nobody else may read a file before it has its own mode.
+    /// Returns the mode to create a file with. A file that gets an [`Access`] is private until it has it.
     fn first_mode(&self, mode: u32) -> Mode {
         Mode::from_raw_mode(if self.access.is_some() { 0o600 } else { mode })
     }
 
-    /// It, open, to be synced.
+    /// Returns the open folder, for syncing.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Whether it is tried that two files change places.
+    /// Whether exchanging two files is tried.
     pub(super) fn supports_exchange(&self) -> bool {
         self.exchanges
     }
@@ -185,42 +187,42 @@ impl AsFd for WorkFolder {
     }
 }
 
-/// Removes the temporary files in `folder` whose writer is dead, and says how many there were. What such a writer had
-/// swapped out is put back, or kept, unless it is ours.
+/// Removes the temporary files in `folder` whose process is dead, and returns how many it removed. Recovers the files
+/// that such a process had swapped out.
 pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
     let fd = WorkFolder::beneath(folder, None)?;
     let mut removed = 0;
     for name in rooted_path::names(fd.as_fd())? {
         let name = name?;
         if exchange::is_swap_name(&name) {
-            // While somebody is at it, or where it cannot be done, it is for the next sweep.
+            // If another process works in the folder, or recovery fails, the next sweep tries again.
             let _ = exchange::recover(&fd, &name);
         }
         if is_temporary(&name)
-            && let Some(how) = abandoned(&fd, &name)
+            && let Some(unlink_flags) = abandoned(&fd, &name)
         {
-            removed += usize::from(rustix::fs::unlinkat(&fd, &name, how).is_ok());
+            removed += usize::from(rustix::fs::unlinkat(&fd, &name, unlink_flags).is_ok());
         }
     }
     Ok(removed)
 }
 
-/// Exactly the form of [`rooted_path::temporary_name`].
+/// Whether the name has exactly the form of [`rooted_path::temporary_name`].
 fn is_temporary(name: &OsStr) -> bool {
     let digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
     let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(rooted_path::TEMPORARY.as_bytes()));
     middle.is_some_and(|middle| middle.len() == 32 && middle.iter().all(digit))
 }
 
-/// How to remove a file or folder that nobody holds locked. Where that cannot be told it is left; a folder is only
-/// removed while it is empty.
+/// Returns the flags to remove a file or folder that no process holds locked; `None` if it is locked or that cannot be
+/// determined. A folder is only removed if it is empty.
 fn abandoned(folder: &WorkFolder, name: &OsStr) -> Option<AtFlags> {
-    // Not blocking: a pipe of that name must not hang the sweep.
+    // `NONBLOCK`: a pipe of that name must not block the sweep.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?);
     let meta = file.metadata().ok()?;
-    let how = if meta.is_dir() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    ((meta.is_file() || meta.is_dir()) && file.try_lock().is_ok()).then_some(how)
+    let unlink_flags = if meta.is_dir() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    ((meta.is_file() || meta.is_dir()) && file.try_lock().is_ok()).then_some(unlink_flags)
 }
 
 /// Renames only if nothing has the name; otherwise `EXIST`. By the surest way that the file system
@@ -247,7 +249,8 @@ fn link_and_unlink(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io:
     rustix::fs::unlinkat(folder, from, AtFlags::empty())
 }
 
-/// Leaves a moment in which another program could take the name; there is no better way there.
+/// Checks the name and then renames. Another program can take the name in between; such file systems offer no better
+/// way.
 fn look_and_rename(folder: &WorkFolder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
     match rustix::fs::statat(folder, to, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => rustix::fs::renameat(folder, from, folder, to),

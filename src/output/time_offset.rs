@@ -1,7 +1,7 @@
-//! An answer in the time of the recording: where a sound track was sent that begins later than the file, the
-//! service's times are earlier by that.
+//! Shifts the times of an answer to those of the recording: if the sound track that was sent begins later than the
+//! file, the service's times are too early by the difference.
 //!
-//! Only the times are touched, as text: everything else of the answer stays as it came.
+//! Only the times are changed, as text: everything else in the answer stays as the service sent it.
 
 use crate::domain::sent_audio::ExtractedPart;
 use crate::domain::token::{RESERVED_KEY, Token};
@@ -13,20 +13,20 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// An answer as JSON, and as it was read.
+/// An answer as JSON text, and the same answer parsed.
 pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, BoundedValue>);
 
-/// An answer in the time of its recording, and read. By how much it is later than what was sent stands behind the
-/// token of the transcription, whoever bought it; where the service does not give that back, the `own` cut says it.
+/// Returns the answer with the times of its recording, as text and parsed. The token of the transcription carries the
+/// offset, whoever bought it. If the service does not return the token's metadata, `own` gives the offset.
 ///
 /// # Errors
-/// It is not as the interface has it.
+/// Returns an error if the answer does not have the form that the interface specifies.
 pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> serde_json::Result<InTime<'_>> {
-    let carried = {
+    let part_in_token = {
         let as_sent: Record<IgnoredAny, BoundedValue> = serde_json::from_slice(&raw)?;
         as_sent.bounded_metadata_text(RESERVED_KEY).and_then(Token::parse_with_part)
     };
-    let late_ms = carried.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
+    let late_ms = part_in_token.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
     let shifted = match shift_times(&raw, late_ms) {
         Cow::Owned(shifted) => Some(shifted),
         Cow::Borrowed(_) => None,
@@ -36,29 +36,29 @@ pub fn shift_to_recording(raw: Cow<'_, [u8]>, own: Option<ExtractedPart>) -> ser
     Ok((raw, record))
 }
 
-/// Of an answer, what holds times.
+/// The part of an answer that contains times.
 #[derive(Deserialize)]
-struct Parts<'a> {
+struct TimedFields<'a> {
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
 }
 
-/// The whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under
-/// `start` and `end` at any depth, and the times of subtitles. What is no JSON object, or has no `result`,
-/// is given back as it is.
+/// Returns the whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under `start`
+/// and `end` at any depth, and the times of subtitles. Returns anything that is not a JSON object with a `result`
+/// unchanged.
 pub fn shift_times(raw: &[u8], late_ms: u64) -> Cow<'_, [u8]> {
     let shifted = std::str::from_utf8(raw).ok().filter(|_| late_ms > 0).and_then(|answer| {
-        let Parts { result } = serde_json::from_str(answer).ok()?;
+        let TimedFields { result } = serde_json::from_str(answer).ok()?;
         let result = result?.get();
         let begin = result.as_ptr().addr().checked_sub(answer.as_ptr().addr())?;
         let (before, after) = (answer.get(..begin)?, answer.get(begin + result.len()..)?);
-        Some(format!("{before}{}{after}", of_json(result, late_ms)))
+        Some(format!("{before}{}{after}", shift_json(result, late_ms)))
     });
     shifted.map_or(Cow::Borrowed(raw), |text| Cow::Owned(text.into_bytes()))
 }
 
-/// JSON that is known to be well formed.
-fn of_json(json: &str, late_ms: u64) -> String {
+/// Shifts the times in `json`, which is known to be well-formed.
+fn shift_json(json: &str, late_ms: u64) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 8);
     let (mut rest, mut key) = (json, Key::None);
     while let Some(c) = rest.chars().next() {
@@ -69,13 +69,13 @@ fn of_json(json: &str, late_ms: u64) -> String {
         };
         let (token, behind) = rest.split_at(length);
         match (c, key) {
-            // A string before a colon is a key, whatever it says.
+            // A string before a colon is a key, whatever its text.
             ('"', _) if behind.trim_start().starts_with(':') => {
                 key = Key::of(token);
                 out.push_str(token);
             }
-            ('"', Key::Subtitles) => out.push_str(&of_subtitles(token, late_ms)),
-            ('-' | '0'..='9', Key::Time) => out.push_str(&seconds(token, late_ms)),
+            ('"', Key::Subtitles) => out.push_str(&shift_subtitles(token, late_ms)),
+            ('-' | '0'..='9', Key::Time) => out.push_str(&shift_seconds(token, late_ms)),
             _ => out.push_str(token),
         }
         if !matches!(c, '"' | ':' | ' ' | '\n' | '\r' | '\t') {
@@ -86,7 +86,7 @@ fn of_json(json: &str, late_ms: u64) -> String {
     out
 }
 
-/// What stands under the key that was read last.
+/// The kind of value under the key that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     None,
@@ -104,7 +104,7 @@ impl Key {
     }
 }
 
-/// Of the string that `json` begins with, its quotes included.
+/// Returns the length of the string that `json` begins with, including its quotes.
 fn string_length(json: &str) -> usize {
     let mut escaped = false;
     let end = json.bytes().skip(1).position(|byte| {
@@ -115,12 +115,13 @@ fn string_length(json: &str) -> usize {
     end.map_or(json.len(), |at| at + 2)
 }
 
-/// Seconds, as many digits behind the point as a millisecond needs at least.
-fn seconds(number: &str, late_ms: u64) -> String {
+/// Returns the number of seconds plus the offset, with as many decimals as it had, from 3 to 9, and without trailing
+/// zeros.
+fn shift_seconds(number: &str, late_ms: u64) -> String {
     let Ok(value) = number.parse::<f64>() else { return number.to_owned() };
     let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len()).clamp(3, 9);
     let later = value + late_ms as f64 / 1_000.0;
-    // Larger than any number, which JSON can write and cannot be shown again.
+    // A JSON number can be too large for a float, and then cannot be written again.
     if !later.is_finite() {
         return number.to_owned();
     }
@@ -129,27 +130,26 @@ fn seconds(number: &str, late_ms: u64) -> String {
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
-fn of_subtitles(quoted: &str, late_ms: u64) -> String {
+fn shift_subtitles(quoted: &str, late_ms: u64) -> String {
     let Ok(file) = serde_json::from_str::<String>(quoted) else { return quoted.to_owned() };
-    let shifted: Vec<String> = file.split('\n').map(|line| of_line(line, late_ms)).collect();
+    let shifted: Vec<String> = file.split('\n').map(|line| shift_line(line, late_ms)).collect();
     serde_json::to_string(&shifted.join("\n")).unwrap_or_else(|_| quoted.to_owned())
 }
 
-/// `00:00:01,000 --> 00:00:02.500 position:10%`.
-fn of_line(line: &str, late_ms: u64) -> String {
+fn shift_line(line: &str, late_ms: u64) -> String {
     let shifted = || {
         let (start, after) = line.split_once("-->")?;
         let end = after.trim_start();
         let gap = &after[..after.len() - end.len()];
         let (end, position) = end.split_at(end.find(char::is_whitespace).unwrap_or(end.len()));
         let blank = &start[start.trim_end().len()..];
-        Some(format!("{}{blank}-->{gap}{}{position}", clock(start.trim(), late_ms)?, clock(end, late_ms)?))
+        Some(format!("{}{blank}-->{gap}{}{position}", shift_clock(start.trim(), late_ms)?, shift_clock(end, late_ms)?))
     };
     shifted().unwrap_or_else(|| line.to_owned())
 }
 
-/// `HH:MM:SS,mmm` or `MM:SS.mmm`, in the form that it had; `None` for anything else, and for what no clock shows.
-fn clock(text: &str, late_ms: u64) -> Option<String> {
+/// Shifts `HH:MM:SS,mmm` or `MM:SS.mmm` and keeps its form; `None` for any other text and on overflow.
+fn shift_clock(text: &str, late_ms: u64) -> Option<String> {
     let mark = text.find([',', '.'])?;
     let (whole, fraction) = (&text[..mark], text.get(mark + 1..)?);
     let parts: Vec<u64> = whole.split(':').map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -160,7 +160,7 @@ fn clock(text: &str, late_ms: u64) -> Option<String> {
     };
     let millis: u64 = format!("{:0<3}", fraction.get(..fraction.len().min(3))?).parse().ok()?;
     let [minutes, seconds] = parts[parts.len() - 2..] else { return None };
-    let add = |at: u64, more: u64, times: u64| at.checked_mul(times)?.checked_add(more);
+    let add = |at: u64, addend: u64, times: u64| at.checked_mul(times)?.checked_add(addend);
     let at = add(add(add(hours, minutes, 60)?, seconds, 60)?, millis, 1_000)?.checked_add(late_ms)?;
     let (hours, rest) = (at / 3_600_000, at % 3_600_000);
     let tail = format!("{:02}:{:02}{}{:03}", rest / 60_000, rest / 1_000 % 60, &text[mark..=mark], rest % 1_000);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in it, it stays JSON, and what is no time stays the same.
+        /// Whatever the answer contains, it stays valid JSON, and only times change.
         #[test]
         fn any_answer_stays_whole(text in ".*", start in 0.0..1e6_f64, late_ms in 1..10_000_000_u64) {
             let utterance = json!({"start": start, "text": text, "x": [text, {"end": [1, text]}], text.clone(): text});

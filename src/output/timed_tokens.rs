@@ -1,69 +1,67 @@
-//! An utterance's text as timed pieces, the bits that no row break may divide.
+//! Splits an utterance's text into timed pieces that no row break may divide.
 //!
-//! The text is the truth about what was said, the words only about when: a service may redact or
-//! respell the text, send fewer words than it holds, or none at all.
+//! The text decides what was said, the words only when: a service may redact or respell the text, send fewer words than
+//! it contains, or none at all.
 
 use crate::domain::transcript::{Utterance, Word};
 
-/// A piece of text that is never divided: a word, or one character of a script without spaces.
+/// A piece of text that is never divided: a word, or characters of a script without spaces that stay together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimedToken {
-    /// Never empty; holds no white space but the no-break kinds.
+    /// Never empty; contains no white space except no-break spaces.
     pub text: String,
-    /// Whether a space stands before it when it does not begin a row.
+    /// Whether a space precedes the piece if it does not begin a row.
     pub spaced: bool,
-    /// Seconds, 0 to [`LATEST`]; never before the piece before it.
+    /// In seconds, 0 to [`LATEST`]; never before the previous piece's start.
     pub start: f64,
-    /// Seconds, never before `start`, never after the next piece's start.
+    /// In seconds; never before `start`, never after the next piece's start.
     pub end: f64,
 }
 
 impl TimedToken {
-    /// Its length in characters.
+    /// Returns the length in characters.
     pub fn width(&self) -> usize {
         self.text.chars().count()
     }
 }
 
-/// The latest time that is believed, in seconds: a thousand hours. A stray number beyond would
-/// only give times that no player reads.
+/// The latest accepted time, in seconds: a thousand hours. A larger number would only give times that no player reads.
 pub const LATEST: f64 = 3_600_000.0;
 
-/// The utterance's pieces with their times. `after`, in seconds, is where an utterance begins
-/// that does not say so itself.
+/// Returns the utterance's pieces with their times. `after`, in seconds, is the start of an utterance that has none
+/// itself.
 pub fn pieces(utterance: &Utterance, after: f64) -> Vec<TimedToken> {
-    let cut = cut(&text_of(utterance));
-    let span = span(utterance, after, &cut);
-    let anchors = anchors(&cut, &spoken(&utterance.words));
-    let mut pieces = interpolate(cut, &anchors, span);
+    let tokens = tokens(&text_of(utterance));
+    let span = span(utterance, after, &tokens);
+    let anchors = anchors(&tokens, &spoken(&utterance.words));
+    let mut pieces = interpolate(tokens, &anchors, span);
     put_in_order(&mut pieces);
     pieces
 }
 
-/// A time as a service sent it, when it is one.
+/// Returns the time, limited to the accepted range, if it is a finite number.
 fn believable(seconds: f64) -> Option<f64> {
     seconds.is_finite().then(|| seconds.clamp(0.0, LATEST))
 }
 
-/// The utterance's text; that of its words where it has none.
+/// Returns the utterance's text; the joined text of its words if it has none.
 fn text_of(utterance: &Utterance) -> String {
     if !utterance.text.trim().is_empty() {
         return utterance.text.clone();
     }
     let words: Vec<&str> = utterance.words.iter().map(|word| word.text.as_str()).collect();
-    // Some services leave out the leading spaces that words should carry.
+    // Some services omit the leading spaces that words should carry.
     let bare = !words.iter().skip(1).any(|word| word.starts_with(char::is_whitespace));
     let unspaced = words.iter().any(|word| word.chars().any(breaks_anywhere));
     words.join(if bare && !unspaced { " " } else { "" })
 }
 
-/// Text and whether a space stands before it.
-type Cut = Vec<(String, bool)>;
+/// Pieces of text, each with whether a space precedes it.
+type Tokens = Vec<(String, bool)>;
 
-/// Cuts at white space, at control characters, and between the characters of scripts that write
-/// no spaces.
-fn cut(text: &str) -> Cut {
-    let mut pieces = Cut::new();
+/// Splits at white space, at control characters, and between the characters of scripts that write no spaces.
+fn tokens(text: &str) -> Tokens {
+    let mut pieces = Tokens::new();
     for run in text.split(separates).filter(|run| !run.trim().is_empty()) {
         let mut last = None;
         for c in run.chars() {
@@ -77,15 +75,14 @@ fn cut(text: &str) -> Cut {
     pieces
 }
 
-/// Whether `c` ends a word and is not shown itself. The no-break spaces are part of a word:
-/// French writes one before `!`.
+/// Whether `c` separates words and is not shown. No-break spaces are part of a word: French writes one before `!`.
 fn separates(c: char) -> bool {
     let joins = matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}');
     (c.is_whitespace() || c.is_control() || c == '\u{feff}') && !joins
 }
 
-/// Whether no row may break between these neighbours. The short form of the Japanese rules for
-/// row ends (JIS X 4051): no row begins with a closing mark, none ends with an opening one.
+/// Whether no row may break between these two characters. This is the short form of the Japanese rules (JIS X 4051): no
+/// row begins with a closing mark, none ends with an opening one.
 fn stay_together(left: char, right: char) -> bool {
     let may_break = breaks_anywhere(left) || breaks_anywhere(right);
     !may_break || clings_to_previous(right) || clings_to_next(left)
@@ -117,23 +114,23 @@ fn clings_to_previous(c: char) -> bool {
         || "、。，．・：；？！」』）】〉》〕］｝”’ー々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ…‥,.!?:;)]}%".contains(c)
 }
 
-/// From when to when the utterance is spoken, in seconds.
-fn span(utterance: &Utterance, after: f64, cut: &Cut) -> (f64, f64) {
+/// Returns when the utterance starts and ends, in seconds.
+fn span(utterance: &Utterance, after: f64, tokens: &Tokens) -> (f64, f64) {
     let words = &utterance.words;
     let first_word = words.iter().find_map(|word| believable(word.start));
     let last_word = words.iter().filter_map(|word| believable(word.end)).reduce(f64::max);
     let start = believable(utterance.start).or(first_word).unwrap_or(after);
     let end = believable(utterance.end).into_iter().chain(last_word).fold(0.0, f64::max);
-    if end > start { (start, end) } else { (start, start + time_to_say(cut)) }
+    if end > start { (start, end) } else { (start, start + time_to_say(tokens)) }
 }
 
-/// About how long it takes to say it, in seconds: people speak some 15 characters a second.
-fn time_to_say(cut: &Cut) -> f64 {
-    let characters: usize = cut.iter().map(|(text, _)| text.chars().count()).sum();
+/// Estimates how long the text takes to say, in seconds: people speak about 15 characters a second.
+fn time_to_say(tokens: &Tokens) -> f64 {
+    let characters: usize = tokens.iter().map(|(text, _)| text.chars().count()).sum();
     characters as f64 / 15.0
 }
 
-/// One character of a word, with the share of the word's time that falls to it.
+/// One character of a word, with its share of the word's time.
 struct Spoken {
     c: char,
     time: Option<(f64, f64)>,
@@ -156,12 +153,12 @@ fn spoken_word(word: &Word) -> Vec<Spoken> {
     shown.iter().enumerate().map(one).collect()
 }
 
-/// The time of each piece that the words hold; `None` where text and words differ.
-fn anchors(cut: &Cut, spoken: &[Spoken]) -> Vec<Option<(f64, f64)>> {
+/// Returns the time of each piece that the words contain; `None` where text and words differ.
+fn anchors(tokens: &Tokens, spoken: &[Spoken]) -> Vec<Option<(f64, f64)>> {
     let mut next = 0;
-    let mut anchors = Vec::with_capacity(cut.len());
-    for (i, (text, _)) in cut.iter().enumerate() {
-        let following = cut.get(i + 1).map_or("", |(text, _)| text.as_str());
+    let mut anchors = Vec::with_capacity(tokens.len());
+    for (i, (text, _)) in tokens.iter().enumerate() {
+        let following = tokens.get(i + 1).map_or("", |(text, _)| text.as_str());
         let found = find(text, following, spoken, next);
         let length = text.chars().count();
         anchors.push(found.and_then(|at| time_of(&spoken[at..at + length])));
@@ -170,10 +167,10 @@ fn anchors(cut: &Cut, spoken: &[Spoken]) -> Vec<Option<(f64, f64)>> {
     anchors
 }
 
-/// Where `text` is spoken: at `next`, or a few words on when what follows it agrees as well. The
-/// second condition keeps a small word from being taken for its next occurrence.
+/// Returns where `text` is spoken: at `next`, or up to 64 characters later if the text that follows matches too. The
+/// second condition keeps a short word from matching its next occurrence.
 fn find(text: &str, following: &str, spoken: &[Spoken], next: usize) -> Option<usize> {
-    /// How far the words may be behind the text and still be found again, in characters.
+    /// The most characters of the words that are skipped to find the text again.
     const REACH: usize = 64;
     if matches_at(text.chars(), spoken, next) {
         return Some(next);
@@ -194,16 +191,16 @@ fn time_of(spoken: &[Spoken]) -> Option<(f64, f64)> {
     Some((start, end))
 }
 
-/// Gives the pieces their times; between two known ones in proportion to their length.
-fn interpolate(cut: Cut, anchors: &[Option<(f64, f64)>], span: (f64, f64)) -> Vec<TimedToken> {
-    let mut pieces: Vec<TimedToken> = Vec::with_capacity(cut.len());
-    let mut cut = cut.into_iter().zip(anchors).peekable();
+/// Gives the pieces their times. Pieces between two known times share the gap in proportion to their length.
+fn interpolate(tokens: Tokens, anchors: &[Option<(f64, f64)>], span: (f64, f64)) -> Vec<TimedToken> {
+    let mut pieces: Vec<TimedToken> = Vec::with_capacity(tokens.len());
+    let mut tokens = tokens.into_iter().zip(anchors).peekable();
     let mut known_from = 0;
     let mut left = span.0;
-    while let Some(((text, spaced), anchor)) = cut.next() {
+    while let Some(((text, spaced), anchor)) = tokens.next() {
         let (start, end) = anchor.unwrap_or((left, left));
         pieces.push(TimedToken { text, spaced, start, end });
-        let right = match (anchor, cut.peek()) {
+        let right = match (anchor, tokens.peek()) {
             (Some(_), _) => start,
             (None, None) => span.1,
             (None, Some(_)) => continue,
@@ -215,7 +212,7 @@ fn interpolate(cut: Cut, anchors: &[Option<(f64, f64)>], span: (f64, f64)) -> Ve
     pieces
 }
 
-/// Spreads the pieces over `left` to `right` by their length; all at `left` where there is no room.
+/// Spreads the pieces from `left` to `right` by their length; puts all at `left` if there is no room.
 fn share_out(pieces: &mut [TimedToken], left: f64, right: f64) {
     let total: usize = pieces.iter().map(TimedToken::width).sum();
     let step = (right - left).max(0.0) / total.max(1) as f64;
@@ -227,7 +224,7 @@ fn share_out(pieces: &mut [TimedToken], left: f64, right: f64) {
     }
 }
 
-/// Makes times ascend whatever the service sent.
+/// Makes the times ascend, whatever the service sent.
 fn put_in_order(pieces: &mut [TimedToken]) {
     let mut earliest = 0.0;
     for piece in pieces.iter_mut() {

@@ -1,4 +1,4 @@
-//! What single cells of a manifest mean. Each error stands after the name of its column.
+//! Parses single cells of a manifest. An error message is written to follow the column's name.
 
 use crate::config::paths::rules::normalize_lexically;
 use crate::domain::checksum::{Algorithm, Checksum};
@@ -13,10 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-type Read<T> = Result<T, String>;
+type CellResult<T> = Result<T, String>;
 
-/// A file, from the folder of its manifest. Below `root` it is told from there, else it is absolute.
-pub fn file(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
+/// Parses a path relative to the manifest's folder. The result is relative to `root` if the file is below it, and
+/// absolute otherwise.
+pub fn file(cell: &[u8], root: &Path, manifest: &RelPath) -> CellResult<RelPath> {
     if cell.contains(&b'\\') && !cell.contains(&b'/') {
         return Err("has \\ between folders: write / instead".to_owned());
     }
@@ -30,11 +31,11 @@ pub fn file(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
     if cell.ends_with(b"/") {
         return Err("names a folder: a row names one recording".to_owned());
     }
-    below(cell, root, manifest)
+    resolve(cell, root, manifest)
 }
 
-/// A path from the folder of its manifest.
-fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
+/// Resolves a path relative to the manifest's folder, without looking at the disk.
+fn resolve(cell: &[u8], root: &Path, manifest: &RelPath) -> CellResult<RelPath> {
     if cell.iter().any(|byte| *byte == 0 || *byte == b'\n' || *byte == b'\r') {
         return Err("has a line break within a path".to_owned());
     }
@@ -47,19 +48,19 @@ fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
     Ok(RelPath::new(path.as_os_str().as_bytes()))
 }
 
-/// How a cell says where its recording lies.
+/// The way in which a cell gives its recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaCell<'c> {
     Path(Cow<'c, [u8]>),
-    /// By an address that the service fetches.
+    /// An address that the service fetches.
     Url,
 }
 
-/// Tells paths from addresses. `in_url`: the column is one for addresses.
-pub fn classify_media(cell: &[u8], in_url: bool) -> Read<MediaCell<'_>> {
+/// Distinguishes paths from addresses. `in_url` is whether the column is one for addresses.
+pub fn classify_media(cell: &[u8], in_url: bool) -> CellResult<MediaCell<'_>> {
     let starts = |scheme: &[u8]| cell.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     if starts(b"file://") {
-        return of_file_url(cell).map(|path| MediaCell::Path(Cow::Owned(path)));
+        return path_of_file_url(cell).map(|path| MediaCell::Path(Cow::Owned(path)));
     }
     if in_url || starts(b"http://") || starts(b"https://") {
         return Ok(MediaCell::Url);
@@ -79,8 +80,8 @@ pub fn classify_media(cell: &[u8], in_url: bool) -> Read<MediaCell<'_>> {
     }
 }
 
-/// The path of `file:///srv/a%20b.wav`, or of `file://localhost/…`.
-fn of_file_url(cell: &[u8]) -> Read<Vec<u8>> {
+/// Returns the path of `file:///srv/a%20b.wav` or `file://localhost/…`.
+fn path_of_file_url(cell: &[u8]) -> CellResult<Vec<u8>> {
     let rest = &cell[b"file://".len()..];
     let path = rest.iter().position(|byte| *byte == b'/').map(|at| rest.split_at(at));
     match path {
@@ -91,8 +92,8 @@ fn of_file_url(cell: &[u8]) -> Read<Vec<u8>> {
     }
 }
 
-/// An address that the service fetches.
-pub fn url(cell: &[u8]) -> Read<RemoteUrl> {
+/// Parses an address that the service fetches.
+pub fn url(cell: &[u8]) -> CellResult<RemoteUrl> {
     let text = std::str::from_utf8(cell).map_err(|_| "is not UTF-8".to_owned())?;
     let url = RemoteUrl::parse(text).map_err(str::to_owned)?;
     match reqwest::Url::parse(url.expose()) {
@@ -101,8 +102,8 @@ pub fn url(cell: &[u8]) -> Read<RemoteUrl> {
     }
 }
 
-/// Codes of languages, one or more.
-pub fn languages(text: &str) -> Read<Vec<String>> {
+/// Parses one or more language codes, separated by `,`, `;`, `|` or line breaks.
+pub fn languages(text: &str) -> CellResult<Vec<String>> {
     let codes = text.split([',', ';', '|', '\n']).map(|code| code.trim().to_lowercase());
     let codes: Vec<String> = codes.filter(|code| !code.is_empty()).collect();
     match codes.iter().find(|code| !LANGUAGES.contains(&code.as_str())) {
@@ -113,22 +114,22 @@ pub fn languages(text: &str) -> Read<Vec<String>> {
     }
 }
 
-/// Words, separated by `;`, `|` or lines.
-pub fn words(text: &str) -> Read<Vec<String>> {
-    const MOST: usize = 1_000;
+/// Parses words separated by `;`, `|` or line breaks.
+pub fn words(text: &str) -> CellResult<Vec<String>> {
+    const MAX_WORDS: usize = 1_000;
     let words = text.split([';', '|', '\n']).map(|word| word.trim().to_owned());
     let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-    if words.len() > MOST { Err(format!("has more than {MOST} words")) } else { Ok(words) }
+    if words.len() > MAX_WORDS { Err(format!("has more than {MAX_WORDS} words")) } else { Ok(words) }
 }
 
-/// `folder/` or `folder/name`: where outputs go, and what they are named after.
-pub fn output(text: &str, root: &Path, manifest: &RelPath) -> Read<OutputPlace> {
+/// Parses `folder/` or `folder/name`: where the outputs go, and optionally the name that they get.
+pub fn output(text: &str, root: &Path, manifest: &RelPath) -> CellResult<OutputPlace> {
     if text.contains('\0') {
         return Err("contains a NUL character".to_owned());
     }
     let (folder, name) = text.rsplit_once('/').unwrap_or((".", text));
     let folder = if folder.is_empty() { "/" } else { folder };
-    let folder = below(folder.as_bytes(), root, manifest)?;
+    let folder = resolve(folder.as_bytes(), root, manifest)?;
     let ends = ["srt", "vtt", "txt", "json"].map(|end| format!(".{end}"));
     let stem = ends.iter().find_map(|end| name.strip_suffix(end.as_str())).unwrap_or(name);
     match stem {
@@ -138,21 +139,21 @@ pub fn output(text: &str, root: &Path, manifest: &RelPath) -> Read<OutputPlace> 
     }
 }
 
-/// Higher ones come first.
-pub fn priority(text: &str) -> Read<i32> {
+/// Parses a priority; jobs with higher ones come first.
+pub fn priority(text: &str) -> CellResult<i32> {
     let number = text.parse::<i32>().ok().filter(|number| number.abs() <= 1_000);
     number.ok_or_else(|| "must be a whole number from -1000 to 1000; higher numbers come first".to_owned())
 }
 
-/// A checksum of the whole file.
-pub fn checksum(algorithm: Algorithm, text: &str) -> Read<Checksum> {
+/// Parses a checksum of the whole file.
+pub fn checksum(algorithm: Algorithm, text: &str) -> CellResult<Checksum> {
     Checksum::parse(algorithm, text)
         .ok_or_else(|| format!("must be a {} checksum in hexadecimal digits", algorithm.name()))
 }
 
-/// Milliseconds, more than 0: `95`, `1:35`, `0:01:35.5`, `95,5`, `1m 35s`.
-pub fn duration(text: &str) -> Read<u64> {
-    // German and French spreadsheets write the fraction behind a comma.
+/// Parses a length above 0 and returns milliseconds: `95`, `1:35`, `0:01:35.5`, `95,5`, `1m 35s`.
+pub fn duration(text: &str) -> CellResult<u64> {
+    // German and French spreadsheets write the fraction after a comma.
     let point = text.replace(',', ".");
     let by_colons = point.split(':').try_fold(0.0, |sum: f64, part| {
         let number = part.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)?;
@@ -164,8 +165,8 @@ pub fn duration(text: &str) -> Read<u64> {
     millis.ok_or_else(|| "must be a length: seconds, 1:02:03 or \"1h 2m\"".to_owned())
 }
 
-/// How many are billed.
-pub fn channels(text: &str) -> Read<u64> {
+/// Parses the number of channels that are billed.
+pub fn channels(text: &str) -> CellResult<u64> {
     let number = text.parse::<u64>().ok().filter(|number| (1..=64).contains(number));
     number.ok_or_else(|| "must be a whole number from 1 to 64".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the cells of one row say: its order, or all that is wrong with it at once.
+//! Parses the cells of one row: returns the row, or all its errors at once.
 
 use super::cells::{
     MediaCell, channels, checksum, classify_media, duration, file, languages, output, priority, url, words,
@@ -14,52 +14,51 @@ use crate::source::path_policy::{Denied, PathPolicy};
 use crate::source::recording_place::full_path;
 use std::collections::BTreeMap;
 
-/// What the rows of one manifest are read for.
+/// The context in which the rows of one manifest are parsed.
 pub struct ColumnContext<'a> {
     /// The source of the manifest.
     pub source: &'a Source,
     /// The manifest, below its source's folder.
     pub manifest: &'a RelPath,
-    /// What they may name.
+    /// The recordings and outputs that rows may name.
     pub policy: &'a PathPolicy<'a>,
 }
 
-/// A free column is at most so long, in bytes: it is kept with its job.
-const LONGEST_CELL: usize = 8 << 10;
+/// The longest cell of a free column, in bytes: it is stored with the job.
+const MAX_CELL_BYTES: usize = 8 << 10;
 
-/// What a row orders.
+/// Parses a row.
 ///
 /// # Errors
-/// Everything that is wrong with it; never empty.
+/// Returns every error of the row; never an empty list.
 pub fn parse_row(record: &RawRow, terms: &ColumnContext<'_>) -> Result<ManifestRow, Vec<RowError>> {
-    order_of(Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() })
+    read_row(Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() })
 }
 
-/// What a row orders whatever the ending of its recording is; `None` where something else is wrong with it. Older
-/// releases took a recording of any ending.
+/// Parses a row but accepts any extension of its recording, as older releases did; `None` if the row has another error.
 pub fn parse_row_any_extension(record: &RawRow, terms: &ColumnContext<'_>) -> Option<ManifestRow> {
-    order_of(Reader { record, terms, any_ending: true, wrong: Vec::new(), columns: BTreeMap::new() }).ok()
+    read_row(Reader { record, terms, any_ending: true, wrong: Vec::new(), columns: BTreeMap::new() }).ok()
 }
 
-fn order_of(mut reader: Reader<'_>) -> Result<ManifestRow, Vec<RowError>> {
+fn read_row(mut reader: Reader<'_>) -> Result<ManifestRow, Vec<RowError>> {
     let (record, terms) = (reader.record, reader.terms);
-    let media = reader.media().and_then(|(column, media)| reader.may_be_named(column, media));
+    let media = reader.media().and_then(|(column, media)| reader.check_allowed(column, media));
     let mut row =
         ManifestRow::minimal(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
     row.columns = std::mem::take(&mut reader.columns);
-    reader.together(&row);
+    reader.check_combinations(&row);
     if reader.wrong.is_empty() { Ok(row) } else { Err(reader.wrong) }
 }
 
-/// The recording that a row names, whatever else is wrong with it; `None` where it names none.
+/// Returns the recording that a row names, whatever other errors the row has; `None` if it names none.
 pub fn names(record: &RawRow, terms: &ColumnContext<'_>) -> Option<RowMedia> {
     Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() }
         .media()
         .map(|(_, media)| media)
 }
 
-/// What is wrong with the recording that a row names.
+/// Returns an error about the recording that a row names.
 pub fn media_error(record: &RawRow, what: String) -> RowError {
     let is_named = |(column, cell): &&(std::sync::Arc<str>, Vec<u8>)| {
         [&FILE[..], &URL].concat().contains(&normalize_column(column).as_str()) && !cell.trim_ascii().is_empty()
@@ -68,7 +67,7 @@ pub fn media_error(record: &RawRow, what: String) -> RowError {
     RowError { row: record.number, column, what }
 }
 
-/// How long the recording is by its row's word.
+/// Returns the length of the recording that the row declares.
 pub fn declared_audio(record: &RawRow) -> Option<AudioAmount> {
     let cell = |name: &str| {
         let found = record.cells.iter().find(|(column, _)| normalize_column(column) == name);
@@ -82,18 +81,18 @@ pub fn declared_audio(record: &RawRow) -> Option<AudioAmount> {
 struct Reader<'r> {
     record: &'r RawRow,
     terms: &'r ColumnContext<'r>,
-    /// Its recording need not have the ending of one.
+    /// Whether the recording may have any extension.
     any_ending: bool,
     wrong: Vec<RowError>,
     columns: BTreeMap<String, String>,
 }
 
-/// What a column is for. Anything else is free.
+/// The names of the columns with a recording's path.
 const FILE: [&str; 3] = ["file", "path", "filename"];
 const URL: [&str; 2] = ["url", "audio_url"];
 
 impl<'r> Reader<'r> {
-    /// The recording and its column: `None` where that is wrong, which is told.
+    /// Returns the recording and its column; `None` after reporting an error.
     fn media(&mut self) -> Option<(&'r str, RowMedia)> {
         let (at_file, at_url) = (self.first(&FILE), self.first(&URL));
         match (at_file, at_url) {
@@ -103,11 +102,11 @@ impl<'r> Reader<'r> {
                 } else {
                     "it has no column `file` and no column `url`"
                 };
-                self.tell(None, what.to_owned());
+                self.report(None, what.to_owned());
                 None
             }
             (Some(_), Some((column, _))) => {
-                self.tell(Some(column), "it names a file and a URL: remove one of them".to_owned());
+                self.report(Some(column), "it names a file and a URL: remove one of them".to_owned());
                 None
             }
             (Some((column, cell)), None) | (None, Some((column, cell))) => {
@@ -115,35 +114,35 @@ impl<'r> Reader<'r> {
                     MediaCell::Path(path) => self.local(&path),
                     MediaCell::Url => self.remote(cell),
                 });
-                self.noted(column, read).map(|media| (column, media))
+                self.ok_or_report(column, read).map(|media| (column, media))
             }
         }
     }
 
-    /// `None` where no setting allows it, which is told.
-    fn may_be_named(&mut self, column: &str, media: RowMedia) -> Option<RowMedia> {
-        let judged = match &media {
+    /// Returns the recording; `None` after reporting that no setting allows it.
+    fn check_allowed(&mut self, column: &str, media: RowMedia) -> Option<RowMedia> {
+        let decision = match &media {
             RowMedia::File(path) if self.any_ending => self.terms.policy.check_location(path),
             RowMedia::File(path) => self.terms.policy.check_media_name(path),
             RowMedia::Url(_) => Ok(()),
         };
-        self.noted(column, refused(judged)).map(|()| media)
+        self.ok_or_report(column, refused(decision)).map(|()| media)
     }
 
     fn local(&self, cell: &[u8]) -> Result<RowMedia, String> {
         let root = &self.terms.source.folder;
         let path = file(cell, root, self.terms.manifest)?;
-        // Outside of the roots a path is judged by its name alone.
+        // Outside the allowed folders only the path itself is checked, never the disk.
         let may_be_looked_at = || self.terms.policy.check_location(&path).is_ok();
-        let old = self.in_old_letters(cell).filter(|_| may_be_looked_at());
+        let old = self.in_manifest_encoding(cell).filter(|_| may_be_looked_at());
         let as_on_disk = old.and_then(|cell| file(&cell, root, self.terms.manifest).ok());
         let is_there = |path: &RelPath| full_path(root, path).symlink_metadata().is_ok();
         let old = as_on_disk.filter(|old| !is_there(&path) && is_there(old));
         Ok(RowMedia::File(old.unwrap_or(path)))
     }
 
-    /// A name as an old disk may have it: written like its list, and not in UTF-8.
-    fn in_old_letters(&self, cell: &[u8]) -> Option<Vec<u8>> {
+    /// Returns the file name in the manifest's encoding, as an old disk may have it; `None` for UTF-8.
+    fn in_manifest_encoding(&self, cell: &[u8]) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(cell).ok().filter(|text| !text.is_ascii())?;
         let encoding = self.record.encoding;
         (encoding != Encoding::Utf8).then(|| encoding.bytes_of(text))
@@ -168,26 +167,28 @@ impl<'r> Reader<'r> {
             if cell.is_empty() || name.starts_with(OURS) || [&FILE[..], &URL].concat().contains(&name.as_str()) {
                 continue;
             }
-            let Some(text) = self.noted(column, utf8(cell)) else { continue };
+            let Some(text) = self.ok_or_report(column, utf8(cell)) else { continue };
             match name.as_str() {
-                "template" => row.template = self.noted(column, self.template(text)).map(str::to_owned),
-                "language" | "languages" => row.languages = self.noted(column, languages(text)).unwrap_or_default(),
-                "vocabulary" => row.vocabulary = self.noted(column, words(text)).unwrap_or_default(),
+                "template" => row.template = self.ok_or_report(column, self.template(text)).map(str::to_owned),
+                "language" | "languages" => {
+                    row.languages = self.ok_or_report(column, languages(text)).unwrap_or_default()
+                }
+                "vocabulary" => row.vocabulary = self.ok_or_report(column, words(text)).unwrap_or_default(),
                 "output" => {
                     let place = output(text, &self.terms.source.folder, self.terms.manifest);
-                    let judged = |place| refused(self.terms.policy.outputs(&place)).map(|()| place);
-                    row.output = self.noted(column, place.and_then(judged));
+                    let decision = |place| refused(self.terms.policy.outputs(&place)).map(|()| place);
+                    row.output = self.ok_or_report(column, place.and_then(decision));
                 }
-                "priority" => row.priority = self.noted(column, priority(text)).unwrap_or_default(),
-                "duration" => seconds = self.noted(column, duration(text)),
-                "channels" => counted = self.noted(column, channels(text)),
+                "priority" => row.priority = self.ok_or_report(column, priority(text)).unwrap_or_default(),
+                "duration" => seconds = self.ok_or_report(column, duration(text)),
+                "channels" => counted = self.ok_or_report(column, channels(text)),
                 _ => match Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name) {
                     Some(algorithm) => {
-                        let sum = self.noted(column, checksum(algorithm, text));
-                        // One of them is enough: the strongest.
+                        let sum = self.ok_or_report(column, checksum(algorithm, text));
+                        // One checksum is enough: the strongest is kept.
                         row.checksum = row.checksum.take().max(sum);
                     }
-                    None => self.free(column, &name, text),
+                    None => self.add_free_column(column, &name, text),
                 },
             }
         }
@@ -200,28 +201,28 @@ impl<'r> Reader<'r> {
             return Ok(text);
         }
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(format!("names the template `{text}`, but jobs.toml has no [template.{text}] (it has: {there})"))
+        let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Err(format!("names the template `{text}`, but jobs.toml has no [template.{text}] (it has: {available})"))
     }
 
-    fn free(&mut self, column: &str, name: &str, text: &str) {
-        if text.len() > LONGEST_CELL {
-            self.tell(Some(column), format!("is longer than {LONGEST_CELL} bytes"));
+    fn add_free_column(&mut self, column: &str, name: &str, text: &str) {
+        if text.len() > MAX_CELL_BYTES {
+            self.report(Some(column), format!("is longer than {MAX_CELL_BYTES} bytes"));
         } else if !name.is_empty() {
             self.columns.insert(name.to_owned(), text.to_owned());
         }
     }
 
-    fn together(&mut self, row: &ManifestRow) {
+    fn check_combinations(&mut self, row: &ManifestRow) {
         if row.checksum.is_some() && row.is_remote() {
             let column = row.checksum.as_ref().map(|sum| sum.algorithm().name());
             let what = "cannot be checked, since only the service fetches the recording: download it and name the \
                         file, or leave the cell empty";
-            self.tell(column, what.to_owned());
+            self.report(column, what.to_owned());
         }
     }
 
-    /// The first of these columns that holds something.
+    /// Returns the first of these columns that is not empty.
     fn first(&self, names: &[&str]) -> Option<(&'r str, &'r [u8])> {
         let each = self.record.cells.iter().map(|(name, cell)| (&**name, cell.trim_ascii()));
         each.into_iter().find(|(name, cell)| names.contains(&normalize_column(name).as_str()) && !cell.is_empty())
@@ -231,19 +232,19 @@ impl<'r> Reader<'r> {
         self.record.cells.iter().any(|(name, _)| names.contains(&normalize_column(name).as_str()))
     }
 
-    fn noted<T>(&mut self, column: &str, read: Result<T, String>) -> Option<T> {
-        read.map_err(|what| self.tell(Some(column), what)).ok()
+    fn ok_or_report<T>(&mut self, column: &str, read: Result<T, String>) -> Option<T> {
+        read.map_err(|what| self.report(Some(column), what)).ok()
     }
 
-    fn tell(&mut self, column: Option<&str>, what: String) {
+    fn report(&mut self, column: Option<&str>, what: String) {
         let column = column.map(str::to_owned);
         self.wrong.push(RowError { row: self.record.number, column, what });
     }
 }
 
-/// What waits for another configuration is right as it is.
-fn refused(judged: Result<(), Denied>) -> Result<(), String> {
-    match judged {
+/// Returns the reason of a refusal. A row that only waits for another configuration is valid.
+fn refused(decision: Result<(), Denied>) -> Result<(), String> {
+    match decision {
         Err(Denied::Refused(words)) => Err(words),
         Err(Denied::Held(_)) | Ok(()) => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Which files are a source's manifests, and reading one of them.
+//! Finds a source's manifests and reads one of them.
 
 use super::kind::{ManifestFormat, kind};
 use super::objects::{read_lines, read_list};
@@ -21,19 +21,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// What stands before the number and the ending of a receipt: `2024.csv.receipt.csv`, `2024.csv.receipt.2.csv`.
+/// The part of a receipt's name before its number and extension: `2024.csv.receipt.csv`, `2024.csv.receipt.2.csv`.
 pub const RECEIPT: &str = ".receipt.";
 
-/// What a look at a source's lists came to.
+/// The result of looking for a source's manifests.
 #[derive(Debug, Default)]
 pub struct FoundManifests {
     /// The manifests, by their paths below the source's folder.
     pub manifests: Vec<(RelPath, Stamp)>,
-    /// Those that a source before this one has already, and which that is.
+    /// Manifests that an earlier source in `jobs.toml` uses already, with that source.
     pub owned_by_others: Vec<(RelPath, Stamp, SourceName)>,
-    /// What could not be looked at, in words.
+    /// The errors of files and folders that could not be read.
     pub problems: Vec<String>,
-    /// Folders in which a killed process left a receipt half-written.
+    /// Folders that contain temporary files of a process that was killed.
     pub leftovers: BTreeSet<RootedPath>,
 }
 
@@ -47,7 +47,7 @@ impl FoundManifests {
     }
 }
 
-/// Why nothing of a manifest is taken that a source before it has, in words.
+/// Returns the message for a manifest that an earlier source uses already.
 pub fn owned_by_other_message(earlier: &SourceName) -> String {
     format!(
         "the source {earlier}, which comes first in jobs.toml, uses this manifest already, and a manifest has one \
@@ -55,13 +55,13 @@ pub fn owned_by_other_message(earlier: &SourceName) -> String {
     )
 }
 
-/// Looks for the manifests of a source; another kind of source has none. Links are not followed. Blocks.
+/// Finds the manifests of a source; other kinds of sources have none. Does not follow links. Blocks.
 pub fn find(source: &Source, disk: Disk) -> FoundManifests {
     let mut lists = FoundManifests::default();
     let Some(manifests) = source.manifests() else { return lists };
     let walk = WalkDir::new(&source.folder).min_depth(1).max_depth(manifests.depth).sort_by_file_name();
-    let goes_on = |entry: &DirEntry| !entry.file_type().is_dir() || ignored(entry.file_name(), true).is_none();
-    for entry in walk.into_iter().filter_entry(goes_on) {
+    let is_entered = |entry: &DirEntry| !entry.file_type().is_dir() || ignored(entry.file_name(), true).is_none();
+    for entry in walk.into_iter().filter_entry(is_entered) {
         match entry {
             Ok(entry) if is_leftover(entry.file_name()) => {
                 lists.leftovers.insert(rooted(source, entry.path()).parent());
@@ -69,7 +69,7 @@ pub fn find(source: &Source, disk: Disk) -> FoundManifests {
             Ok(entry) => {
                 let path = rooted(source, entry.path());
                 if entry.file_type().is_file() && is_manifest(manifests, path.below()) && !is_output(&path) {
-                    // What was a folder on the way may be a link by now.
+                    // A folder in the path may have become a link since it was listed.
                     match path.stat() {
                         Ok(stat) => lists.add(manifests, path.below(), disk.stamp_of(&stat)),
                         Err(error) => lists.problems.push(error.to_string()),
@@ -92,12 +92,13 @@ pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
     manifests.pattern.is_match(below) && !is_receipt(name) && ignored(name, false).is_none() && kind(below).is_some()
 }
 
-/// Whether this is an output of ours, of a recording beside the lists: an object, where lists are lists.
+/// Whether the file is the `.json` output of a recording in the same folder; an output is a JSON object, a manifest a
+/// list.
 fn is_output(path: &RootedPath) -> bool {
     kind(path.below()) == Some(ManifestFormat::Json) && is_own_json(path)
 }
 
-/// Whether this is the name of a receipt, which orders nothing.
+/// Whether `name` is that of a receipt, which is never read as a manifest.
 pub fn is_receipt(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_lowercase();
     let Some((_, rest)) = name.rsplit_once(RECEIPT) else { return false };
@@ -105,10 +106,10 @@ pub fn is_receipt(name: &OsStr) -> bool {
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Reads a manifest that looks like `expected` before and after. Blocks.
+/// Reads a manifest whose stamp is `expected` before and after reading. Blocks.
 ///
 /// # Errors
-/// In words, why nothing of it can be believed.
+/// Returns the reason why nothing of the manifest is used.
 pub fn read(
     source: &Source,
     manifest: &RelPath,
@@ -117,22 +118,24 @@ pub fn read(
     on_row: OnRow<'_>,
 ) -> Result<Form, String> {
     let path = resolve_below(&source.folder, manifest);
-    let same = || "the manifest changed while scribed read it; scribed reads it again when it has settled".to_owned();
-    let broken = |error: std::io::Error| format!("cannot read the manifest: {}", describe_error(&error, &path.full()));
-    let file = open(&path).map_err(broken)?;
-    if disk.stamp(&file.metadata().map_err(broken)?) != expected {
-        return Err(same());
+    let changed_message =
+        || "the manifest changed while scribed read it; scribed reads it again when it has settled".to_owned();
+    let read_error =
+        |error: std::io::Error| format!("cannot read the manifest: {}", describe_error(&error, &path.full()));
+    let file = open(&path).map_err(read_error)?;
+    if disk.stamp(&file.metadata().map_err(read_error)?) != expected {
+        return Err(changed_message());
     }
-    let again = file.try_clone().map_err(broken)?;
+    let second_handle = file.try_clone().map_err(read_error)?;
     let form = match kind(path.below()) {
         Some(ManifestFormat::Csv) | None => table::read(file, false, on_row),
         Some(ManifestFormat::Tsv) => table::read(file, true, on_row),
         Some(ManifestFormat::Json) => read_list(file, on_row),
         Some(ManifestFormat::Jsonl) => read_lines(file, on_row),
     }?;
-    match disk.stamp(&again.metadata().map_err(broken)?) == expected {
+    match disk.stamp(&second_handle.metadata().map_err(read_error)?) == expected {
         true => Ok(form),
-        false => Err(same()),
+        false => Err(changed_message()),
     }
 }
 

@@ -6,18 +6,18 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestFormat {
     Csv,
-    /// A table with tabs.
+    /// A table with tabs between the cells.
     Tsv,
-    /// One list of objects.
+    /// A list of objects.
     Json,
-    /// An object a line.
+    /// One object a line.
     Jsonl,
 }
 
-/// How their names end.
+/// The extensions of manifests.
 pub const ENDINGS: [&str; 4] = [".csv", ".tsv", ".json", ".jsonl"];
 
-/// By the ending of a name, whatever its case.
+/// Returns the format by the extension of a name, in upper or lower case.
 pub fn kind(path: &Path) -> Option<ManifestFormat> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match ending.as_str() {

@@ -1,4 +1,4 @@
-//! Reading manifests: encodings, tables, JSON, columns and cells.
+//! Parsers for manifests: encodings, tables, JSON, columns and cells.
 
 pub(crate) mod cells;
 pub(crate) mod columns;

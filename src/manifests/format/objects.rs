@@ -1,4 +1,4 @@
-//! Manifests that are JSON: one list of objects, or an object a line.
+//! Reads manifests in JSON: one list of objects, or one object a line.
 
 use super::record::{Form, RawRow, RowError};
 use super::table::OnRow;
@@ -11,17 +11,17 @@ use std::io::{BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// So many columns of receipts are kept; more are no columns, but data.
-const MOST_COLUMNS: usize = 256;
+/// The most columns that a receipt repeats. An object with more keys contains data, not columns.
+const MAX_COLUMNS: usize = 256;
 
-/// Reads one list of objects. Blocks.
+/// Reads a list of objects. Blocks.
 ///
 /// # Errors
-/// In words, why nothing of it can be believed.
+/// Returns the reason why nothing of the manifest is used.
 pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
-    let gauge = RowLimit::default();
-    let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: gauge.clone(), on_row };
-    let text = LimitedText::new(text(file, Encoding::Utf8), gauge);
+    let limit = RowLimit::default();
+    let mut rows = Rows { number: 0, names: BTreeSet::new(), limit: limit.clone(), on_row };
+    let text = LimitedText::new(text(file, Encoding::Utf8), limit);
     let mut deserializer = serde_json::Deserializer::from_reader(BufReader::new(text));
     let read = deserializer.deserialize_seq(&mut rows).and_then(|ended| match ended {
         ControlFlow::Continue(()) => deserializer.end(),
@@ -34,12 +34,12 @@ pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
     }
 }
 
-/// Reads an object a line. Blocks.
+/// Reads one object a line. Blocks.
 ///
 /// # Errors
-/// What the file system says, in words.
+/// Returns the file system's error, or that a line is too long.
 pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
-    let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: RowLimit::default(), on_row };
+    let mut rows = Rows { number: 0, names: BTreeSet::new(), limit: RowLimit::default(), on_row };
     let mut lines = BufReader::new(text(file, Encoding::Utf8));
     let mut line = Vec::new();
     loop {
@@ -54,11 +54,11 @@ pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let told = match serde_json::from_slice::<Value>(&line) {
-            Ok(value) => rows.tell(value),
-            Err(error) => rows.tell_wrong(format!("it is not a JSON object: {error}")),
+        let flow = match serde_json::from_slice::<Value>(&line) {
+            Ok(value) => rows.report(value),
+            Err(error) => rows.report_error(format!("it is not a JSON object: {error}")),
         };
-        if told.is_break() {
+        if flow.is_break() {
             return Ok(rows.form());
         }
     }
@@ -67,23 +67,23 @@ pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
 struct Rows<'a> {
     number: u64,
     names: BTreeSet<String>,
-    /// Of what is read for one object.
-    gauge: RowLimit,
+    /// Limits the bytes that are read for one object.
+    limit: RowLimit,
     on_row: OnRow<'a>,
 }
 
 impl Rows<'_> {
-    fn tell(&mut self, value: Value) -> ControlFlow<()> {
+    fn report(&mut self, value: Value) -> ControlFlow<()> {
         match value {
-            Value::Object(object) => self.tell_object(object),
-            other => self.tell_wrong(format!("it must be an object, but is {}", kind(&other))),
+            Value::Object(object) => self.report_object(object),
+            other => self.report_error(format!("it must be an object, but is {}", kind(&other))),
         }
     }
 
-    fn tell_object(&mut self, object: Map<String, Value>) -> ControlFlow<()> {
+    fn report_object(&mut self, object: Map<String, Value>) -> ControlFlow<()> {
         let (mut cells, mut wrong) = (Vec::new(), None);
         for (name, value) in object {
-            if self.names.len() < MOST_COLUMNS && !self.names.contains(&name) {
+            if self.names.len() < MAX_COLUMNS && !self.names.contains(&name) {
                 self.names.insert(name.clone());
             }
             match cell(value) {
@@ -97,7 +97,7 @@ impl Rows<'_> {
         (self.on_row)(RawRow { number: self.number, cells, encoding: Encoding::Utf8 }, wrong)
     }
 
-    fn tell_wrong(&mut self, what: String) -> ControlFlow<()> {
+    fn report_error(&mut self, what: String) -> ControlFlow<()> {
         let wrong = RowError { row: self.number, column: None, what };
         (self.on_row)(RawRow { number: self.number, cells: Vec::new(), encoding: Encoding::Utf8 }, Some(wrong))
     }
@@ -112,7 +112,7 @@ impl Rows<'_> {
     }
 }
 
-/// A value as the cell of a table; lists have an element a line.
+/// Converts a value to the text of a cell; a list gets one line for each element.
 fn cell(value: Value) -> Result<String, &'static str> {
     Ok(match value {
         Value::Null => String::new(),
@@ -149,13 +149,13 @@ impl<'de> Visitor<'de> for &mut Rows<'_> {
         f.write_str("a list of objects")
     }
 
-    /// One element at a time: the list may be longer than memory.
+    /// Reads one element at a time, because the list may be larger than memory.
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        while let Some(value) = list.next_element_seed(One)? {
+        while let Some(value) = list.next_element_seed(ElementSeed)? {
             self.number += 1;
-            self.gauge.row_ended();
-            if self.tell(value).is_break() {
-                // What is left need not be read; who reads the end sees this number.
+            self.limit.row_ended();
+            if self.report(value).is_break() {
+                // The rest is not read. This number tells [`read_list`] that the error is not one of the file.
                 self.number = u64::MAX;
                 return Err(serde::de::Error::custom("the reader of the manifest has stopped"));
             }
@@ -164,13 +164,13 @@ impl<'de> Visitor<'de> for &mut Rows<'_> {
     }
 }
 
-struct One;
+struct ElementSeed;
 
-impl<'de> DeserializeSeed<'de> for One {
+impl<'de> DeserializeSeed<'de> for ElementSeed {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        serde::Deserialize::deserialize(from)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        serde::Deserialize::deserialize(deserializer)
     }
 }
 

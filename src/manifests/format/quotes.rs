@@ -1,55 +1,55 @@
-//! Whether the quotes of a table are closed (RFC 4180): one that is not takes in every row behind it.
+//! Finds quotes in a table that are never closed (RFC 4180): such a quote turns all following rows into one cell.
 
 use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// The line in which a quote was opened that is not closed yet; none where all are.
+/// The line of the quote that is open now; `None` if all quotes are closed.
 #[derive(Clone, Default)]
 pub struct OpenQuote(Rc<Cell<Option<u64>>>);
 
 impl OpenQuote {
-    /// The line of its quote, from 1, as of what was read so far.
+    /// Returns the line of the open quote, from 1, after what was read so far.
     pub fn line(&self) -> Option<u64> {
         self.0.get()
     }
 }
 
-/// Bytes of a table that are watched as they are read.
+/// A reader that tracks the quotes of a table as it is read.
 pub struct Quotes<R> {
     inner: R,
     delimiter: u8,
-    at: At,
+    state: CellState,
     line: u64,
     open: OpenQuote,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum CellState {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote in a quoted cell: its end, or the first of two.
-    Behind,
+    /// After a quote in a quoted cell: the end of the cell, or the first of two quotes.
+    AfterQuote,
 }
 
 impl<R> Quotes<R> {
-    /// Nothing is read yet; `line` is the first one's number.
+    /// Returns a reader that has read nothing; `line` is the number of its first line.
     pub fn new(inner: R, delimiter: u8, line: u64, open: OpenQuote) -> Self {
-        Self { inner, delimiter, at: At::Start, line, open }
+        Self { inner, delimiter, state: CellState::Start, line, open }
     }
 
-    fn pass(&mut self, byte: u8) {
+    fn observe(&mut self, byte: u8) {
         let ends = byte == self.delimiter || matches!(byte, b'\n' | b'\r');
-        self.at = match (self.at, byte) {
-            (At::Quoted, b'"') => At::Behind,
-            (At::Start, b'"') => {
+        self.state = match (self.state, byte) {
+            (CellState::Quoted, b'"') => CellState::AfterQuote,
+            (CellState::Start, b'"') => {
                 self.open.0.set(Some(self.line));
-                At::Quoted
+                CellState::Quoted
             }
-            (At::Behind, b'"') | (At::Quoted, _) => At::Quoted,
-            _ if ends => At::Start,
-            _ => At::Plain,
+            (CellState::AfterQuote, b'"') | (CellState::Quoted, _) => CellState::Quoted,
+            _ if ends => CellState::Start,
+            _ => CellState::Plain,
         };
         self.line += u64::from(byte == b'\n');
     }
@@ -58,8 +58,8 @@ impl<R> Quotes<R> {
 impl<R: Read> Read for Quotes<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        buffer[..n].iter().for_each(|byte| self.pass(*byte));
-        if self.at != At::Quoted {
+        buffer[..n].iter().for_each(|byte| self.observe(*byte));
+        if self.state != CellState::Quoted {
             self.open.0.set(None);
         }
         Ok(n)
@@ -89,7 +89,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the csv crate writes has all its quotes closed.
+        /// The csv crate closes all quotes of what it writes.
         #[test]
         fn what_is_written_is_closed(rows: Vec<[String; 2]>) {
             let mut writer = csv::WriterBuilder::new().delimiter(b';').from_writer(Vec::new());

@@ -1,26 +1,26 @@
-//! A row of a manifest as it is written, in whatever format.
+//! A row of a manifest as it is written, in any format.
 
 use super::text::Encoding;
 use std::sync::Arc;
 
-/// A row as it is written: its cells with the names of their columns.
+/// A row as it is written: its cells with their column names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRow {
-    /// As a spreadsheet numbers it: the header is 1. Objects of a list count from 1.
+    /// The row number as spreadsheets show it: the header of a table is row 1. Objects of a list are counted from 1.
     pub number: u64,
-    /// In the order of the columns. Bytes: only text that names a file may be no UTF-8.
+    /// The cells in the order of the columns. Only cells with file names may contain bytes that are not UTF-8.
     pub cells: Vec<(Arc<str>, Vec<u8>)>,
-    /// How the manifest is written; its cells are UTF-8 all the same.
+    /// The encoding of the manifest; the cells are converted to UTF-8.
     pub encoding: Encoding,
 }
 
-/// Something wrong with one row, at one column where it is one.
+/// An error in one row, in one column if it concerns a single one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
     pub row: u64,
-    /// As the manifest writes it.
+    /// The column's name as the manifest writes it.
     pub column: Option<String>,
-    /// In words, with the mend.
+    /// A message that says what is wrong and how to fix it.
     pub what: String,
 }
 
@@ -33,28 +33,29 @@ impl std::fmt::Display for RowError {
     }
 }
 
-/// Everything that is wrong with a row, in one line.
+/// Joins all errors of a row in one line.
 pub fn join_errors(wrong: &[RowError]) -> String {
     wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// How the receipt of a manifest is to be written, so that the same program opens it.
+/// The format of a manifest, so that the same program can open its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
-    /// The columns of every row that comes back.
+    /// The columns that the receipt repeats.
     pub columns: Vec<Arc<str>>,
     pub delimiter: u8,
-    /// Whether it begins with the mark of UTF-8.
+    /// Whether the receipt begins with the byte order mark of UTF-8.
     pub marked: bool,
-    /// How the manifest itself is written.
+    /// The encoding of the manifest.
     pub encoding: Encoding,
 }
 
-/// The name of a column as settings and templates name it: lower case, with `_` for whatever is no letter or digit.
+/// Returns a column's name as settings and templates write it: in lower case, with `_` for everything that is not a
+/// letter or digit.
 pub fn normalize_column(name: &str) -> String {
     let lower = name.trim().to_lowercase();
     lower.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// The start of the columns that a receipt adds: a receipt that is used as a manifest orders the same.
+/// The prefix of the columns that a receipt adds: they are ignored if the receipt is used as a manifest.
 pub const OURS: &str = "scribed_";

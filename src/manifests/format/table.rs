@@ -1,4 +1,4 @@
-//! Manifests that are tables: CSV and TSV as spreadsheets write them.
+//! Reads manifests that are tables: CSV and TSV as spreadsheets write them.
 
 use super::quotes::{OpenQuote, Quotes};
 use super::record::{Form, RawRow, RowError, normalize_column};
@@ -10,34 +10,36 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What is told of each row; it may say that it has heard enough.
+/// The callback for each row; it may stop the reading.
 pub type OnRow<'a> = &'a mut dyn FnMut(RawRow, Option<RowError>) -> ControlFlow<()>;
 
-/// Reads a table. `tabs`: its cells are separated by tabs, whatever it looks like. Blocks.
+/// Reads a table. `tabs` is whether its cells are always separated by tabs. Blocks.
 ///
 /// # Errors
-/// In words, why nothing of it can be believed.
+/// Returns the reason why nothing of the manifest is used.
 pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
     let encoding = encoding(&file).map_err(|error| error.to_string())?;
-    // A receipt of one in windows-1252 is for the same spreadsheet, and holds more than that can write.
+    // The receipt of a windows-1252 manifest gets the mark of UTF-8: the same spreadsheet opens it, and it contains
+    // characters that windows-1252 does not have.
     let is_marked = mark(&file).map_err(|error| error.to_string())? == ByteOrderMark::Spreadsheet;
     let marked = is_marked || encoding == Encoding::Windows1252;
-    let (gauge, broken) =
+    let (limit, read_error) =
         (RowLimit::default(), |error: &dyn std::fmt::Display| format!("cannot read the file: {error}"));
-    let (head, rest) = head(LimitedText::new(text(file, encoding), gauge.clone())).map_err(|error| broken(&error))?;
+    let (head, rest) =
+        head(LimitedText::new(text(file, encoding), limit.clone())).map_err(|error| read_error(&error))?;
     let (skipped, delimiter) = delimiter(&head, tabs);
-    let all = Cursor::new(head[skipped..].to_vec()).chain(rest);
+    let input = Cursor::new(head[skipped..].to_vec()).chain(rest);
     let open = OpenQuote::default();
-    let all = Quotes::new(all, delimiter, 1 + u64::from(skipped > 0), open.clone());
-    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(all);
+    let input = Quotes::new(input, delimiter, 1 + u64::from(skipped > 0), open.clone());
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(input);
     let mut record = ByteRecord::new();
     let mut columns: Option<Vec<Arc<str>>> = None;
     let mut number = u64::from(skipped > 0);
     loop {
         let before = reader.position().line();
-        let more = reader.read_byte_record(&mut record).map_err(|error| broken(&error))?;
-        gauge.row_ended();
-        if !more {
+        let has_record = reader.read_byte_record(&mut record).map_err(|error| read_error(&error))?;
+        limit.row_ended();
+        if !has_record {
             if let Some(line) = open.line() {
                 return Err(unclosed(line));
             }
@@ -68,8 +70,8 @@ fn unclosed(line: u64) -> String {
     )
 }
 
-/// How many of the lines that were read for a row were blank: they are passed over without a word, and have numbers
-/// all the same.
+/// Returns how many of the lines that were read for a row were blank: the csv crate skips them, but they count in row
+/// numbers.
 fn blank_lines(record: &ByteRecord, lines: u64) -> u64 {
     let within = record.iter().flatten().filter(|byte| **byte == b'\n').count() as u64;
     lines.saturating_sub(within + 1)
@@ -77,14 +79,14 @@ fn blank_lines(record: &ByteRecord, lines: u64) -> u64 {
 
 type Rest<R> = BufReader<R>;
 
-/// The first line, and what follows it.
+/// Reads the first row and returns it with the reader of the rest. A `sep=` line before the row is included.
 fn head<R: Read>(reader: R) -> io::Result<(Vec<u8>, Rest<R>)> {
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let mut head = Vec::new();
     loop {
         let at = head.len();
         reader.read_until(b'\n', &mut head)?;
-        // Spreadsheets say their delimiter in a line of its own, and a header may have breaks within quotes.
+        // Spreadsheets may declare the delimiter in a line of its own, and a header may have line breaks within quotes.
         let quotes = head.iter().filter(|byte| **byte == b'"').count();
         let says_delimiter = head[at..].to_ascii_lowercase().starts_with(b"sep=");
         if head.len() == at || (quotes.is_multiple_of(2) && !says_delimiter) {
@@ -93,7 +95,7 @@ fn head<R: Read>(reader: R) -> io::Result<(Vec<u8>, Rest<R>)> {
     }
 }
 
-/// How many bytes of the head say the delimiter, and that.
+/// Returns the length of the line that declares the delimiter, and the delimiter.
 fn delimiter(head: &[u8], tabs: bool) -> (usize, u8) {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if line.len() >= 5 && line[..4].eq_ignore_ascii_case(b"sep=") {
@@ -136,8 +138,8 @@ fn header(record: &ByteRecord) -> Result<Vec<Arc<str>>, String> {
 }
 
 fn row(columns: &[Arc<str>], record: &ByteRecord, number: u64, encoding: Encoding) -> (RawRow, Option<RowError>) {
-    let more = record.iter().skip(columns.len()).any(|cell| !cell.trim_ascii().is_empty());
-    let wrong = more.then(|| RowError {
+    let has_extra_cells = record.iter().skip(columns.len()).any(|cell| !cell.trim_ascii().is_empty());
+    let wrong = has_extra_cells.then(|| RowError {
         row: number,
         column: None,
         what: format!(
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(&*form.columns[1], "M\u{fc}ller", "also in the header");
         let mixed = [b"file;note\nM\xfcller.wav;".as_slice(), "M\u{fc}ller\n".as_bytes()].concat();
         assert_eq!(read_all(&mixed).unwrap().1.encoding, Encoding::Utf8, "the name of a file may be no text");
-        // The letters lie where one read of the file ends.
+        // The character lies where one read of the file ends.
         for letter in ["\u{fc}".as_bytes(), b"\xfc", "\u{20ac}".as_bytes()] {
             let head = b"file\n".to_vec();
             for before in (1 << 16) - head.len() - 4..(1 << 16) - head.len() {

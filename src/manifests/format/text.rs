@@ -1,5 +1,5 @@
-//! The text of a manifest, whatever program saved it: UTF-8 with or without its mark, or UTF-16 as spreadsheets
-//! save it. Bytes that are no text stay as they are: a file's name may have them.
+//! Decodes the text of a manifest, whatever program saved it: UTF-8 with or without a byte order mark, UTF-16 as
+//! spreadsheets save it, or windows-1252. Invalid bytes stay as they are, because a file name may contain them.
 
 use encoding_rs::WINDOWS_1252;
 use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
@@ -8,21 +8,21 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// No row is longer, in bytes: a quote that is never closed would take in the rest of the file.
+/// The longest row, in bytes: otherwise a quote that is never closed would include the rest of the file.
 pub const LONGEST_ROW: u64 = 1 << 20;
 
-/// How a manifest's text begins.
+/// The byte order mark at the start of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrderMark {
     None,
-    /// With the mark of UTF-8, or as UTF-16: it was saved by a spreadsheet, and is opened by one.
+    /// The mark of UTF-8 or UTF-16: a spreadsheet saved the file and will open its receipt.
     Spreadsheet,
 }
 
-/// What a file begins with. Leaves it where it was.
+/// Returns the byte order mark of a file without moving its position.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn mark(file: &File) -> io::Result<ByteOrderMark> {
     use std::os::unix::fs::FileExt;
     let mut start = [0; 3];
@@ -33,18 +33,18 @@ pub fn mark(file: &File) -> io::Result<ByteOrderMark> {
     })
 }
 
-/// How the letters of a manifest are written.
+/// The character encoding of a manifest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// As text should, or as its mark says.
+    /// UTF-8, or what the byte order mark says.
     #[default]
     Utf8,
-    /// As Western European spreadsheets save "CSV" (code page 1252, "ANSI").
+    /// The encoding in which Western European spreadsheets save "CSV" (code page 1252, "ANSI").
     Windows1252,
 }
 
 impl Encoding {
-    /// For people and machines.
+    /// Returns the name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "utf-8",
@@ -52,7 +52,7 @@ impl Encoding {
         }
     }
 
-    /// What a text would be in a file of this encoding.
+    /// Returns the bytes of a text in this encoding.
     pub fn bytes_of(self, text: &str) -> Vec<u8> {
         match self {
             Self::Utf8 => text.as_bytes().to_vec(),
@@ -61,46 +61,46 @@ impl Encoding {
     }
 }
 
-/// Finds out how a table is written. Valid UTF-8 is UTF-8. What is not, and has no letter in UTF-8 either, is
-/// windows-1252. With both, it is UTF-8 and names files whose names are none. Reads the file once, and leaves it where
-/// it was.
+/// Determines the encoding of a table. A file with invalid UTF-8 and without any non-ASCII character in valid UTF-8 is
+/// windows-1252. With both, it is UTF-8 and contains file names that are not UTF-8. Reads the file at most once,
+/// without moving its position.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn encoding(file: &File) -> io::Result<Encoding> {
     use std::os::unix::fs::FileExt;
     if mark(file)? == ByteOrderMark::Spreadsheet {
         return Ok(Encoding::Utf8);
     }
     let mut seen = Letters::default();
-    let (mut buffer, mut kept, mut at) = (vec![0; 1 << 16], 0, 0);
+    let (mut buffer, mut carried, mut at) = (vec![0; 1 << 16], 0, 0);
     loop {
-        let n = file.read_at(&mut buffer[kept..], at)?;
+        let n = file.read_at(&mut buffer[carried..], at)?;
         at += n as u64;
-        let rest = seen.take(&buffer[..kept + n], n == 0);
-        let length = kept + n;
+        let rest = seen.scan(&buffer[..carried + n], n == 0);
+        let length = carried + n;
         buffer.copy_within(length - rest..length, 0);
-        kept = rest;
+        carried = rest;
         if n == 0 || seen.is_decided() {
-            return Ok(if seen.other && !seen.utf8 { Encoding::Windows1252 } else { Encoding::Utf8 });
+            return Ok(if seen.non_utf8 && !seen.utf8 { Encoding::Windows1252 } else { Encoding::Utf8 });
         }
     }
 }
 
-/// Which letters beyond ASCII were seen.
+/// The kinds of non-ASCII bytes that were found.
 #[derive(Default)]
 struct Letters {
     utf8: bool,
-    other: bool,
+    non_utf8: bool,
 }
 
 impl Letters {
     fn is_decided(&self) -> bool {
-        self.utf8 && self.other
+        self.utf8 && self.non_utf8
     }
 
-    /// Looks at the next bytes; how many at their end may be the start of a letter.
-    fn take(&mut self, mut bytes: &[u8], is_end: bool) -> usize {
+    /// Examines the next bytes and returns how many at their end may be the start of a character.
+    fn scan(&mut self, mut bytes: &[u8], is_end: bool) -> usize {
         loop {
             let error = match std::str::from_utf8(bytes) {
                 Ok(text) => {
@@ -114,11 +114,11 @@ impl Letters {
             match error.error_len() {
                 None if !is_end => return rest.len(),
                 None => {
-                    self.other = true;
+                    self.non_utf8 = true;
                     return 0;
                 }
                 Some(wrong) => {
-                    self.other = true;
+                    self.non_utf8 = true;
                     bytes = &rest[wrong..];
                 }
             }
@@ -126,41 +126,41 @@ impl Letters {
     }
 }
 
-/// The text of a file as UTF-8, without its mark. What is no text of its encoding stays as it is.
+/// Returns a reader of the file's text as UTF-8, without its byte order mark. Bytes that are invalid in its encoding
+/// stay as they are.
 pub fn text(file: File, encoding: Encoding) -> DecodeReaderBytes<File, Vec<u8>> {
     let encoding = (encoding == Encoding::Windows1252).then_some(WINDOWS_1252);
     DecodeReaderBytesBuilder::new().encoding(encoding).bom_override(true).strip_bom(true).build(file)
 }
 
-/// A limit on what is read for one row.
+/// Counts the bytes that are read for one row, to limit them.
 #[derive(Clone, Default)]
 pub struct RowLimit(Rc<Cell<u64>>);
 
 impl RowLimit {
-    /// A row has been read whole.
+    /// Starts counting for the next row.
     pub fn row_ended(&self) {
         self.0.set(0);
     }
 }
 
-/// Text that is read row by row.
+/// A reader that fails if a row is too long.
 pub struct LimitedText<R> {
     inner: R,
-    gauge: RowLimit,
+    limit: RowLimit,
 }
 
 impl<R> LimitedText<R> {
-    /// Nothing is read yet.
-    pub fn new(inner: R, gauge: RowLimit) -> Self {
-        Self { inner, gauge }
+    pub fn new(inner: R, limit: RowLimit) -> Self {
+        Self { inner, limit }
     }
 }
 
 impl<R: Read> Read for LimitedText<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        let read = self.gauge.0.get() + n as u64;
-        self.gauge.0.set(read);
+        let read = self.limit.0.get() + n as u64;
+        self.limit.0.set(read);
         if read > 2 * LONGEST_ROW {
             return Err(io::Error::other("a row of the file is longer than 1 MB: a quote (\") may be missing"));
         }

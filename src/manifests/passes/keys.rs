@@ -1,4 +1,4 @@
-//! By which name the job of a row is known. The row's place in its manifest does not matter: rows are sorted.
+//! Names the job of a row. The row's position in its manifest does not matter, because people sort rows.
 
 use super::repeats::{RepeatedRows, order, recording};
 use crate::domain::job::JobKey;
@@ -7,12 +7,12 @@ use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use std::collections::HashMap;
 
-/// What was given out in one pass over a manifest.
+/// The job names that one pass over a manifest has assigned.
 #[derive(Default)]
 pub struct AssignedNames {
-    /// Which of the rows that name one recording is known by the recording's own name: what it orders.
+    /// For each recording that several rows name, what the row orders whose job has the recording's own name.
     firsts: HashMap<u64, u64>,
-    /// The number of the row that ordered it first, where more rows name one recording.
+    /// The number of the first row for each recording and order, if several rows name the recording.
     ordered: HashMap<(u64, u64), u64>,
 }
 
@@ -20,21 +20,22 @@ pub struct AssignedNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     Key(JobKey),
-    /// Another row orders the same.
+    /// The row with this number orders the same.
     Repeats(u64),
 }
 
-/// Whose the recording's own name is.
+/// Which job has the recording's own name.
 #[derive(Debug, Clone, Copy)]
 pub enum OwnName<'r> {
     Free,
-    /// That of a job that this row ordered.
+    /// The job of this row, which belongs to the same manifest.
     Of(&'r ManifestRow),
     Taken,
 }
 
 impl<'r> OwnName<'r> {
-    /// `known`: the row of the job that has the recording's own name, where there is one, for a row of `manifest`.
+    /// Returns whether a row of `manifest` can have the recording's own name. `known` is the row of the job that has
+    /// that name, if any.
     pub fn of(known: Option<&'r ManifestRow>, manifest: &RelPath) -> Self {
         match known {
             None => Self::Free,
@@ -45,13 +46,14 @@ impl<'r> OwnName<'r> {
 }
 
 impl AssignedNames {
-    /// The number of the row before that ordered the same. Of rows that are not named by [`AssignedNames::name`].
+    /// Returns the number of the earlier row that orders the same. Only for rows that [`AssignedNames::name`] does not
+    /// name.
     pub fn earlier(&mut self, row: &ManifestRow) -> Option<u64> {
         let first = *self.ordered.entry((recording(row), order(row))).or_insert(row.number);
         (first != row.number).then_some(first)
     }
 
-    /// Names the job of a row of this source.
+    /// Assigns a name to the job of a row of this source.
     pub fn name(
         &mut self,
         source: &SourceName,
@@ -62,7 +64,7 @@ impl AssignedNames {
         let key = |path| JobKey { source: source.clone(), path };
         let base = match own_name {
             OwnName::Free | OwnName::Of(_) => own_key(source, row),
-            OwnName::Taken => key(marked(row, None)),
+            OwnName::Taken => key(with_manifest_name(row, None)),
         };
         let recording = recording(row);
         let Some(orders) = repeats.orders(recording) else { return Name::Key(base) };
@@ -76,11 +78,11 @@ impl AssignedNames {
             OwnName::Free | OwnName::Taken => None,
         };
         let first = *self.firsts.entry(recording).or_insert_with(|| known.unwrap_or(orders[0]));
-        Name::Key(if order == first { base } else { key(marked(row, Some(order))) })
+        Name::Key(if order == first { base } else { key(with_manifest_name(row, Some(order))) })
     }
 }
 
-/// The recording's own path or address, as the name of a job.
+/// Returns the recording's own path or address as the name of a job.
 pub fn own_key(source: &SourceName, row: &ManifestRow) -> JobKey {
     let path = match &row.media {
         RowMedia::File(path) => path.clone(),
@@ -89,14 +91,14 @@ pub fn own_key(source: &SourceName, row: &ManifestRow) -> JobKey {
     JobKey { source: source.clone(), path }
 }
 
-/// Every name that the job of a row may have.
+/// Returns every name that the job of a row may have.
 pub fn candidates(source: &SourceName, row: &ManifestRow) -> [JobKey; 3] {
     let key = |path| JobKey { source: source.clone(), path };
-    [own_key(source, row), key(marked(row, None)), key(marked(row, Some(order(row))))]
+    [own_key(source, row), key(with_manifest_name(row, None)), key(with_manifest_name(row, Some(order(row))))]
 }
 
-/// That with the manifest's name behind it, and what is ordered where that alone tells it from others.
-fn marked(row: &ManifestRow, order: Option<u64>) -> RelPath {
+/// Returns the recording's name followed by the manifest's, and by the hash of the order if that is given.
+fn with_manifest_name(row: &ManifestRow, order: Option<u64>) -> RelPath {
     let mut name = match &row.media {
         RowMedia::File(path) => path.as_bytes().to_vec(),
         RowMedia::Url(url) => url.name().into_bytes(),

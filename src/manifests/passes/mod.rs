@@ -1,4 +1,4 @@
-//! The manifests of a source: found, read row by row, made into jobs, and answered by a receipt.
+//! The manifests of a source: finds them, makes jobs of their rows, and writes receipts.
 
 use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};
@@ -28,48 +28,48 @@ pub(crate) mod repeats;
 pub(crate) mod rows;
 pub(crate) mod rows_naming;
 
-/// How often it is looked for manifests, at the most; a look that lasts is rested from twenty times as long.
-const LOOK: Duration = Duration::from_secs(2);
+/// The shortest time between two searches for manifests; after a slow search the wait is twenty times its duration.
+const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a receipt is written anew while its jobs move, at the most.
-const RECEIPT: Duration = Duration::from_secs(5);
+/// The shortest time between two receipts of a manifest while its jobs change.
+const MIN_RECEIPT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Longer than a pass over a manifest took it is rested before the next, so many times.
-const RESTS: u32 = 30;
+/// The wait after a pass over a manifest is at least this many times its duration.
+const REST_FACTOR: u32 = 30;
 
 pub struct SourceManifests {
     mount: Arc<Mount>,
-    /// What is kept of receipts.
+    /// The folder with the records of receipts.
     state: PathBuf,
-    /// What an hour of billed audio costs, where that is known.
+    /// The price of an hour of billed audio, if known.
     price: Option<f64>,
     known: Mutex<BTreeMap<RelPath, Known>>,
-    /// The lists that there were at the last look at all of them; `None` before the first.
+    /// The manifests that the last search found; `None` before the first.
     there: Mutex<Option<BTreeSet<RelPath>>>,
 }
 
-/// What works with them.
+/// What a pass needs from the daemon.
 #[derive(Clone, Copy)]
 pub struct PassContext<'a> {
     pub store: &'a dyn Store,
-    /// Time: the same as of those who settle.
+    /// The clock; it must be the one that the engine uses to settle files.
     pub clock: &'a dyn Clock,
-    /// Told when something new is due.
+    /// Called when a new job is due.
     pub admitted: &'a (dyn Fn() + Sync),
-    /// Where a plan is carried out: nothing but its rows is taken.
+    /// The plan that is being carried out: no other rows are admitted.
     pub plan_allowlist: Option<&'a PlanAllowlist>,
 }
 
-/// What is known of one manifest.
+/// The state of one manifest.
 struct Known {
     stamp: Stamp,
-    /// Since when it looks so.
+    /// When this stamp was first seen.
     since: Timestamp,
-    /// As it was last gone through: `None` before, and since it looks otherwise.
+    /// The result of the last pass; `None` before the first pass of this stamp.
     taken: Option<Taken>,
-    /// Why nothing of it is believed, in words.
+    /// Why the manifest cannot be used.
     problem: Option<String>,
-    /// Why its receipt cannot be written, in words.
+    /// Why its receipt cannot be written.
     receipt: Option<String>,
 }
 
@@ -83,56 +83,56 @@ struct Taken {
     form: Form,
     repeats: Arc<RepeatedRows>,
     sum: RowCounts,
-    /// Where the source's jobs were after it.
+    /// The counts of the source's jobs after the pass.
     counts: JobCounts,
     at: Uptime,
-    /// The same by the wall clock.
+    /// The end of the pass by the wall clock.
     wall: Timestamp,
     took: Duration,
 }
 
-/// What the rows of a manifest came to.
+/// The numbers of rows of a manifest, by their results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCounts {
     pub rows: u64,
-    /// Those that order nothing, for what is wrong with them.
+    /// Rows with errors, which order nothing.
     pub wrong: u64,
-    /// Those that order what another row orders already.
+    /// Rows that order the same as another row.
     pub repeated: u64,
-    /// Those whose files are not there yet.
+    /// Rows whose files do not exist yet.
     pub awaited: u64,
-    /// Those whose jobs have not ended, awaited ones included.
+    /// Rows whose jobs have not ended, including awaited ones.
     pub open: u64,
 }
 
-/// A manifest as it is told.
+/// The state of a manifest for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestSummary {
-    /// Below its source's folder.
+    /// The path below its source's folder.
     pub manifest: RelPath,
-    /// As its file was seen.
+    /// The stamp of its file.
     pub stamp: Stamp,
-    /// Why nothing of it is believed.
+    /// Why the manifest cannot be used.
     pub problem: Option<String>,
-    /// `None` before it was first gone through.
+    /// The row counts; `None` before the first pass.
     pub sum: Option<RowCounts>,
 }
 
-/// What a look came to.
+/// The result of a search and its passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassResult {
-    /// Whether the folder was there.
+    /// Whether the source's folder was available.
     pub is_folder_present: bool,
-    /// Rows that made a new job, or made one start over.
+    /// Rows that created a job or restarted one.
     pub admitted: u64,
-    /// Rows of what was gone through.
+    /// Rows of the manifests that were read.
     pub rows: u64,
-    /// When the next manifest is quiet, if one is not yet.
+    /// The time until the next manifest has settled, if one has not.
     pub unsettled: Option<Duration>,
 }
 
 impl SourceManifests {
-    /// Of a source that has manifests. Nothing is looked at yet.
+    /// Returns the manifests of a source, or `None` if it has none. Reads nothing yet.
     pub fn new(mount: Arc<Mount>, state: &Path, price: Option<f64>) -> Option<Self> {
         mount.source().reads_manifests().then(|| Self {
             mount,
@@ -147,84 +147,84 @@ impl SourceManifests {
         &self.mount
     }
 
-    /// Each manifest as it is known now.
+    /// Returns the current state of each manifest.
     pub fn summaries(&self) -> Vec<ManifestSummary> {
         let known = self.known();
-        let told = |(manifest, known): (&RelPath, &Known)| ManifestSummary {
+        let summary = |(manifest, known): (&RelPath, &Known)| ManifestSummary {
             manifest: manifest.clone(),
             stamp: known.stamp,
             problem: known.problem.clone(),
             sum: known.taken.as_ref().map(|taken| taken.sum),
         };
-        known.iter().map(told).collect()
+        known.iter().map(summary).collect()
     }
 
-    /// Goes through what is new or moves, again and again.
+    /// Processes manifests that are new or whose jobs have changed, without end.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's error.
     pub async fn run(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
         loop {
             let begun = context.clock.uptime();
             self.run_due(context).await?;
             let took = context.clock.uptime().since(begun);
-            context.clock.sleep(LOOK.max(took * 20)).await;
+            context.clock.sleep(MIN_SCAN_INTERVAL.max(took * 20)).await;
         }
     }
 
-    /// Goes through all there is, once, as soon as it is quiet.
+    /// Processes all manifests once, each as soon as it has settled.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's error.
     pub async fn once(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
-        let mut all = PassResult { is_folder_present: true, admitted: 0, rows: 0, unsettled: None };
+        let mut total = PassResult { is_folder_present: true, admitted: 0, rows: 0, unsettled: None };
         loop {
-            let looked = self.run_due(context).await?;
-            all.admitted += looked.admitted;
-            all.rows += looked.rows;
-            all.is_folder_present &= looked.is_folder_present;
-            match looked.unsettled {
-                Some(wait) if all.is_folder_present => context.clock.sleep(wait.max(Duration::from_millis(10))).await,
-                _ => return Ok(all),
+            let result = self.run_due(context).await?;
+            total.admitted += result.admitted;
+            total.rows += result.rows;
+            total.is_folder_present &= result.is_folder_present;
+            match result.unsettled {
+                Some(wait) if total.is_folder_present => context.clock.sleep(wait.max(Duration::from_millis(10))).await,
+                _ => return Ok(total),
             }
         }
     }
 
-    /// Looks for manifests, and goes through those that are due.
+    /// Searches for manifests and makes a pass over each that is due.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's error.
     pub async fn run_due(self: &Arc<Self>, context: PassContext<'_>) -> Result<PassResult, StoreError> {
-        let mut looked = PassResult { is_folder_present: false, admitted: 0, rows: 0, unsettled: None };
+        let mut result = PassResult { is_folder_present: false, admitted: 0, rows: 0, unsettled: None };
         let _scanning = self.mount.scans().begin_first_scan();
         if self.mount.check_now().await.is_err() {
-            return Ok(looked);
+            return Ok(result);
         }
-        looked.is_folder_present = true;
+        result.is_folder_present = true;
         let lists = Arc::clone(self);
         let found = blocking(move || find(lists.mount.source(), lists.mount.disk_at(&RelPath::new("")))).await;
         if self.mount.check_now().await.is_err() {
-            return Ok(PassResult { is_folder_present: false, ..looked });
+            return Ok(PassResult { is_folder_present: false, ..result });
         }
         let is_whole = found.problems.is_empty();
-        let there = self.note(found, context.clock.now()).await;
+        let there = self.record_found(found, context.clock.now()).await;
         if is_whole && context.plan_allowlist.is_none() && self.has_lost_a_list(&there) {
             self.end_removed_lists(context, &there).await?;
         }
         let (due, unsettled) = self.due(context).await?;
-        looked.unsettled = unsettled;
+        result.unsettled = unsettled;
         for manifest in due {
-            if let Some(sum) = self.pass(context, &manifest, &mut looked.admitted).await? {
-                looked.rows += sum.rows;
+            if let Some(sum) = self.pass(context, &manifest, &mut result.admitted).await? {
+                result.rows += sum.rows;
             }
         }
-        Ok(looked)
+        Ok(result)
     }
 
-    /// Goes through everything that was gone through before, so that each receipt says how it stands.
+    /// Makes another pass over every manifest that was processed before, so that each receipt is current.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's error.
     pub async fn receipts(self: &Arc<Self>, context: PassContext<'_>) -> Result<(), StoreError> {
         let taken: Vec<RelPath> = {
             let known = self.known();
@@ -236,20 +236,21 @@ impl SourceManifests {
         Ok(())
     }
 
-    /// Whether a list was taken away since the last look; at the first one nobody knows.
+    /// Whether a manifest was removed since the last search; also true at the first search, when the earlier manifests
+    /// are unknown.
     fn has_lost_a_list(&self, there: &BTreeSet<RelPath>) -> bool {
         let before = self.there.lock().unwrap_or_else(PoisonError::into_inner).replace(there.clone());
         before.is_none_or(|before| !before.is_subset(there))
     }
 
-    /// Takes down which lists there are, and says so.
-    async fn note(&self, found: Found, now: Timestamp) -> BTreeSet<RelPath> {
+    /// Records which manifests exist, logs those of other sources, and returns all.
+    async fn record_found(&self, found: Found, now: Timestamp) -> BTreeSet<RelPath> {
         if !found.manifests.is_empty() {
             let mount = Arc::clone(&self.mount);
             blocking(move || mount.mark()).await;
         }
         if !found.leftovers.is_empty() {
-            // What cannot be removed does no harm.
+            // Leftovers that cannot be removed do no harm.
             blocking(move || found.leftovers.iter().for_each(|folder| drop(publish::remove_leftovers(folder)))).await;
         }
         let mut known = self.known();
@@ -257,24 +258,24 @@ impl SourceManifests {
         let there: BTreeSet<RelPath> = found.manifests.iter().map(|(found, _)| found).chain(taken).cloned().collect();
         known.retain(|manifest, _| there.contains(manifest));
         for (manifest, stamp) in found.manifests {
-            let one = known.entry(manifest).or_insert_with(|| Known::new(stamp, now));
-            if one.stamp != stamp {
-                *one = Known::new(stamp, now);
+            let entry = known.entry(manifest).or_insert_with(|| Known::new(stamp, now));
+            if entry.stamp != stamp {
+                *entry = Known::new(stamp, now);
             }
         }
         for (manifest, stamp, earlier) in found.owned_by_others {
-            let one = known.entry(manifest.clone()).or_insert_with(|| Known::new(stamp, now));
+            let entry = known.entry(manifest.clone()).or_insert_with(|| Known::new(stamp, now));
             let problem = owned_by_other_message(&earlier);
-            if one.problem.as_ref() != Some(&problem) {
+            if entry.problem.as_ref() != Some(&problem) {
                 let (source, reason) = (&self.mount.source().name, &problem);
                 tracing::error!(%source, %manifest, %reason, "scribed does not read a manifest for this source; jobs of its rows continue");
             }
-            *one = Known { stamp, problem: Some(problem), ..Known::new(stamp, one.since) };
+            *entry = Known { stamp, problem: Some(problem), ..Known::new(stamp, entry.since) };
         }
         there
     }
 
-    /// What is to be gone through now, and when the next is quiet.
+    /// Returns the manifests that are due now, and the time until the next one has settled.
     async fn due(&self, context: PassContext<'_>) -> Result<(Vec<RelPath>, Option<Duration>), StoreError> {
         let name = &self.mount.source().name;
         let counts = context.store.counts_of(&|group| group.source == *name).await?;
@@ -298,7 +299,8 @@ impl SourceManifests {
                 Some(taken) => {
                     let passed = up.since(taken.at);
                     let moved = taken.counts != counts || taken.sum.open > 0;
-                    (moved && passed >= RECEIPT.max(taken.took * RESTS)) || self.is_scanned(taken, up, at.wall)
+                    (moved && passed >= MIN_RECEIPT_INTERVAL.max(taken.took * REST_FACTOR))
+                        || self.is_scanned(taken, up, at.wall)
                 }
             };
             if is_due {
@@ -308,7 +310,7 @@ impl SourceManifests {
         Ok((due, unsettled))
     }
 
-    /// Whether all that it names is looked at again, by the source's `scan`.
+    /// Whether the source's `scan` schedule requires a new pass.
     fn is_scanned(&self, taken: &Taken, up: Uptime, wall: Timestamp) -> bool {
         match &self.mount.source().scan {
             Schedule::Every(every) => up.since(taken.at) >= *every,

@@ -1,4 +1,4 @@
-//! What is remembered of receipts: which of the files that lie there are ours.
+//! Records which receipts scribed wrote, so that they can be recognised.
 
 use super::SourceManifests;
 use crate::domain::names::Hash;
@@ -9,8 +9,8 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// More are not remembered: only the last one is ever found in its place, or one that a crash left there.
-const MOST: usize = 8;
+/// The number of hashes that are kept: only the last receipt, or one that a crash left, is ever found in its place.
+const MAX_REMEMBERED: usize = 8;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Kept {
@@ -18,24 +18,25 @@ struct Kept {
 }
 
 impl SourceManifests {
-    fn kept_at(&self, manifest: &RelPath) -> PathBuf {
+    fn record_path(&self, manifest: &RelPath) -> PathBuf {
         let tag = u128::from_be_bytes(self.key(manifest.clone()).tag().0);
         self.state.join(format!("{tag:032x}.json"))
     }
 
-    /// What was written as the receipt of this manifest. Blocks.
+    /// Returns the hashes of the receipts that were written for this manifest. Blocks.
     pub(crate) fn own_receipts(&self, manifest: &RelPath) -> Vec<Hash> {
-        let read = fs::read(self.kept_at(manifest)).ok();
+        let read = fs::read(self.record_path(manifest)).ok();
         read.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok()).unwrap_or_default().ours
     }
 
-    /// Durable when it returns. Blocks.
+    /// Records the hash of a receipt that is about to be published. The record is on the disk when this returns.
+    /// Blocks.
     pub(crate) fn announce(&self, manifest: &RelPath, hash: Hash) -> io::Result<()> {
         let mut ours = self.own_receipts(manifest);
         ours.retain(|known| *known != hash);
         ours.push(hash);
-        ours.drain(..ours.len().saturating_sub(MOST));
+        ours.drain(..ours.len().saturating_sub(MAX_REMEMBERED));
         fs::create_dir_all(&self.state)?;
-        durable_file::replace(&self.kept_at(manifest), &serde_json::to_vec(&Kept { ours })?, Durability::Synced)
+        durable_file::replace(&self.record_path(manifest), &serde_json::to_vec(&Kept { ours })?, Durability::Synced)
     }
 }

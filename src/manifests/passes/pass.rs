@@ -1,4 +1,4 @@
-//! One pass over a manifest: each row becomes a job, or says why not, and comes back in the receipt.
+//! One pass over a manifest: each row becomes a job or is rejected with a reason, and is repeated in the receipt.
 
 use super::keys::{AssignedNames, Name, OwnName, candidates, own_key};
 use super::receipt::{Draft, RowResult};
@@ -23,20 +23,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Rows are taken in portions.
+/// The number of rows that are processed at once.
 const PORTION: usize = 256;
 
-/// So many rows that are wrong are told in the log; the receipt has them all.
-const TOLD: u64 = 20;
+/// The most invalid rows that are logged for one pass; the receipt contains all.
+const MAX_LOGGED: u64 = 20;
 
-/// The next pass looks for a file that is not there; a job is looked at by itself after so long.
-const AWAITED: Duration = Duration::from_secs(3600);
+/// How long a job waits before it checks for a missing file itself; normally the next pass finds the file.
+const RECHECK_MISSING: Duration = Duration::from_secs(3600);
 
-/// What is known of a manifest before its rows are taken.
+/// What the first reading of a manifest gives: its format and the repeated rows.
 type Gathered = (Form, Arc<RepeatedRows>);
 
 impl SourceManifests {
-    /// Goes through a manifest; `None` where nothing of it is believed.
+    /// Makes one pass over a manifest; `None` if the manifest cannot be used.
     pub(crate) async fn pass(
         self: &Arc<Self>,
         context: PassContext<'_>,
@@ -53,20 +53,20 @@ impl SourceManifests {
         let (form, repeats) = match gathered {
             Ok(gathered) => gathered,
             Err(problem) => {
-                self.disbelieve(manifest, stamp, problem);
+                self.record_problem(manifest, stamp, problem);
                 return Ok(None);
             }
         };
         let source = &self.mount.source().name;
         let (sum, draft, named) = match self.rows(context, manifest, stamp, &form, &repeats, is_first, admitted).await?
         {
-            Ok(gone_through) => gone_through,
+            Ok(pass_result) => pass_result,
             Err(problem) => {
-                self.disbelieve(manifest, stamp, problem);
+                self.record_problem(manifest, stamp, problem);
                 return Ok(None);
             }
         };
-        self.answered(manifest, draft.end().await);
+        self.record_receipt(manifest, draft.end().await);
         if is_first {
             if context.plan_allowlist.is_none() {
                 self.end_removed_rows(context, manifest, &named).await?;
@@ -90,8 +90,8 @@ impl SourceManifests {
         Some((*stamp, taken.as_ref().map(|taken| (taken.form.clone(), Arc::clone(&taken.repeats)))))
     }
 
-    /// Said once, until the manifest is another.
-    fn disbelieve(&self, manifest: &RelPath, stamp: Stamp, problem: String) {
+    /// Records why a manifest cannot be used, and logs it once until the manifest changes.
+    fn record_problem(&self, manifest: &RelPath, stamp: Stamp, problem: String) {
         let source = &self.mount.source().name;
         let mut known = self.known();
         let Some(known) = known.get_mut(manifest).filter(|known| known.stamp == stamp) else { return };
@@ -102,15 +102,15 @@ impl SourceManifests {
         known.problem = Some(problem);
     }
 
-    fn answered(&self, manifest: &RelPath, written: Result<(), String>) {
+    fn record_receipt(&self, manifest: &RelPath, written: Result<(), String>) {
         let source = &self.mount.source().name;
         let mut known = self.known();
         let Some(known) = known.get_mut(manifest) else { return };
-        let trouble = written.err();
-        if let Some(reason) = trouble.as_ref().filter(|trouble| known.receipt.as_ref() != Some(trouble)) {
+        let problem = written.err();
+        if let Some(reason) = problem.as_ref().filter(|problem| known.receipt.as_ref() != Some(problem)) {
             tracing::warn!(%source, %manifest, %reason, "cannot write the receipt of a manifest; its jobs continue");
         }
-        known.receipt = trouble;
+        known.receipt = problem;
     }
 
     async fn gather(self: &Arc<Self>, manifest: &RelPath, stamp: Stamp) -> Result<Gathered, String> {
@@ -127,32 +127,32 @@ impl SourceManifests {
         stamp: Stamp,
         form: &Form,
         repeats: &RepeatedRows,
-        tells: bool,
+        logs: bool,
         admitted: &mut u64,
     ) -> Result<Result<(RowCounts, Draft, NamedJobs), String>, StoreError> {
         let (to, mut items) = mpsc::channel(4 * PORTION);
         let (lists, of) = (Arc::clone(self), manifest.clone());
         let reading = spawn(move || lists.read_rows(&of, stamp, &to));
         let mut draft = Draft::begin(self, manifest, form);
-        let (mut sum, mut given, mut portion) = (RowCounts::default(), AssignedNames::default(), Vec::new());
+        let (mut sum, mut assigned, mut portion) = (RowCounts::default(), AssignedNames::default(), Vec::new());
         let (mut held, mut named) = (0, NamedJobs::default());
         while items.recv_many(&mut portion, PORTION).await > 0 {
             for item in portion.drain(..) {
-                let answer = self.take(context, &item, repeats, (&mut given, &mut named), admitted).await?;
+                let answer = self.take(context, &item, repeats, (&mut assigned, &mut named), admitted).await?;
                 sum.add(&answer);
                 if let Some(media) = &item.names {
                     named.add_recording(&self.mount.source().name, manifest, media);
                 }
                 if let RowResult::Wrong(wrong) = &answer
-                    && tells
-                    && sum.wrong <= TOLD
+                    && logs
+                    && sum.wrong <= MAX_LOGGED
                 {
-                    self.tell_wrong(manifest, wrong);
+                    self.log_wrong(manifest, wrong);
                 }
                 if let (Some(denied), Ok(row)) = (&item.denied, &item.row) {
                     held += 1;
-                    if tells && held <= TOLD {
-                        self.tell_held(manifest, row, denied);
+                    if logs && held <= MAX_LOGGED {
+                        self.log_held(manifest, row, denied);
                     }
                 }
                 draft.push(&item.record, &answer);
@@ -168,14 +168,14 @@ impl SourceManifests {
         })
     }
 
-    fn tell_wrong(&self, manifest: &RelPath, wrong: &[RowError]) {
+    fn log_wrong(&self, manifest: &RelPath, wrong: &[RowError]) {
         let source = &self.mount.source().name;
         for reason in wrong {
             tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row of a manifest is wrong and orders nothing; other rows continue");
         }
     }
 
-    fn tell_held(&self, manifest: &RelPath, row: &ManifestRow, denied: &Denied) {
+    fn log_held(&self, manifest: &RelPath, row: &ManifestRow, denied: &Denied) {
         let source = self.mount.source();
         let (name, number, reason) = (&source.name, row.number, denied.describe(source));
         tracing::warn!(source = %name, %manifest, row = number, %reason, "a row of a manifest waits for a setting in jobs.toml; other rows continue");
@@ -193,24 +193,24 @@ impl SourceManifests {
         context: PassContext<'_>,
         item: &'i ReadRow,
         repeats: &RepeatedRows,
-        (given, named): (&mut AssignedNames, &mut NamedJobs),
+        (assigned, named): (&mut AssignedNames, &mut NamedJobs),
         admitted: &mut u64,
     ) -> Result<RowResult<'i>, StoreError> {
         let row = match &item.row {
             Ok(row) => row,
             Err(wrong) => {
-                return Ok(self.bought_before(context, item, given).await?.unwrap_or(RowResult::Wrong(wrong)));
+                return Ok(self.bought_before(context, item, assigned).await?.unwrap_or(RowResult::Wrong(wrong)));
             }
         };
         let source = &self.mount.source().name;
         let known = context.store.find(&own_key(source, row)).await?.and_then(|job| job.row);
         let own_name = OwnName::of(known.as_deref(), &row.manifest);
-        let key = match given.name(source, row, own_name, repeats) {
+        let key = match assigned.name(source, row, own_name, repeats) {
             Name::Key(key) => key,
             Name::Repeats(first) => return Ok(RowResult::Repeats(first)),
         };
         let seen = item.seen();
-        let key = context.plan_allowlist.and_then(|chosen| as_planned(chosen, source, row, seen)).unwrap_or(key);
+        let key = context.plan_allowlist.and_then(|chosen| planned_key(chosen, source, row, seen)).unwrap_or(key);
         named.add(&key);
         if let Some(chosen) =
             context.plan_allowlist.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row)))
@@ -219,7 +219,7 @@ impl SourceManifests {
                 None => return Ok(RowResult::LeftOut),
                 // It is not as it was planned: that is noted, so that nothing is bought for it.
                 Some(_) if chosen.names(&key) => {}
-                Some(job) => return Ok(self.of_job(job, item)),
+                Some(job) => return Ok(self.result_of_job(job, item)),
             }
         }
         let sight = if item.denied.is_some() { RowSight::Unknown } else { sight(item.file_look.as_ref()) };
@@ -233,25 +233,25 @@ impl SourceManifests {
         let job = context.store.job(id).await?;
         let job = job.ok_or_else(|| StoreError::Damaged(format!("the row of job {id} is missing")))?;
         if !admission.is_news() {
-            judged_anew(context, &job, item).await?;
+            wake_if_decision_changed(context, &job, item).await?;
         }
-        Ok(self.of_job(job, item))
+        Ok(self.result_of_job(job, item))
     }
 
-    /// What became of a row that orders nothing any more, since its recording has no ending of one, and was bought by
-    /// an older release: that stays so.
+    /// Returns the result of a row that is rejected now for the extension of its recording, but was bought by an older
+    /// release: its job stays valid.
     async fn bought_before<'i>(
         &self,
         context: PassContext<'_>,
         item: &'i ReadRow,
-        given: &mut AssignedNames,
+        assigned: &mut AssignedNames,
     ) -> Result<Option<RowResult<'i>>, StoreError> {
         let Some(row) = &item.row_any_extension else { return Ok(None) };
         for key in candidates(&self.mount.source().name, row) {
             let Some(job) = context.store.find(&key).await? else { continue };
-            let is_theirs = |known: &ManifestRow| known.manifest == row.manifest && known.requests_same_as(row);
-            if job.row.as_deref().is_some_and(is_theirs) && has_bought(&job) {
-                let earlier = given.earlier(row).map(RowResult::Repeats);
+            let is_same_request = |known: &ManifestRow| known.manifest == row.manifest && known.requests_same_as(row);
+            if job.row.as_deref().is_some_and(is_same_request) && has_bought(&job) {
+                let earlier = assigned.earlier(row).map(RowResult::Repeats);
                 return Ok(Some(earlier.unwrap_or_else(|| RowResult::Job(Box::new(job), false))));
             }
         }
@@ -259,19 +259,19 @@ impl SourceManifests {
     }
 
     fn first_look(&self, context: PassContext<'_>, seen: RowSight) -> (Timestamp, Timestamp) {
-        // The engine looks with what the file's own disk needs.
+        // The engine checks again with the settings of the file's own disk.
         let root = RelPath::new("");
         let (at, settle, disk) = (context.clock.moment(), self.mount.settle_at(&root), self.mount.disk_at(&root));
         let quiet = |stamp| disk.quiet_at(&stamp, at, settle);
         let due = match seen {
             RowSight::File(stamp) => quiet(stamp).map_or(at.now.saturating_add(settle), |quiet| quiet.max(at.now)),
-            RowSight::Nothing => at.now.saturating_add(AWAITED),
+            RowSight::Nothing => at.now.saturating_add(RECHECK_MISSING),
             RowSight::Unknown => at.now,
         };
         (at.now, due)
     }
 
-    fn of_job<'i>(&self, job: Job, item: &ReadRow) -> RowResult<'i> {
+    fn result_of_job<'i>(&self, job: Job, item: &ReadRow) -> RowResult<'i> {
         let is_file = item.row.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
         let waits = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
         let is_missed = waits || item.seen().is_none() && item.denied.is_none();
@@ -280,21 +280,21 @@ impl SourceManifests {
     }
 }
 
-/// Whether something was or may be bought for it.
+/// Whether something was or may have been bought for the job.
 fn has_bought(job: &Job) -> bool {
     let is_under_way = matches!(job.stage.kind(), StageKind::Submitting | StageKind::Following);
     is_under_way || job.stage.transcription().is_some() || !job.outputs.is_empty()
 }
 
-/// What was not allowed and is now, or the other way round, is looked at again: the configuration may be another one,
-/// or a link. What is due already (its source may be paused) need not be told again.
-async fn judged_anew(context: PassContext<'_>, job: &Job, item: &ReadRow) -> Result<(), StoreError> {
+/// Wakes a job if a row was not allowed before and is now, or the reverse: the configuration or a link may have
+/// changed. A job that is due already (its source may be paused) is not woken.
+async fn wake_if_decision_changed(context: PassContext<'_>, job: &Job, item: &ReadRow) -> Result<(), StoreError> {
     let (kind, now) = (job.fault.as_ref().map(|fault| &fault.kind), context.clock.now());
     let is_over = job.stage.is_end() || is_bought(job.stage.kind());
     if is_over || job.due.is_some_and(|due| due <= now) {
         return Ok(());
     }
-    // A look by a person's word would be that a file is whole.
+    // A held job is not woken: waking it would mean that its file is complete.
     let is_other = kind != Some(&FaultKind::Held) && (kind == Some(&FaultKind::NotAllowed)) != item.denied.is_some();
     if is_other && context.store.wake(job.id, now).await?.is_done() {
         (context.admitted)();
@@ -302,9 +302,9 @@ async fn judged_anew(context: PassContext<'_>, job: &Job, item: &ReadRow) -> Res
     Ok(())
 }
 
-/// The name that a plan gave to the job of a row, where it is as it was planned: what has the recording's own name is
-/// another one when not all of what was planned before it is taken.
-fn as_planned(chosen: &PlanAllowlist, source: &SourceName, row: &ManifestRow, seen: Option<Stamp>) -> Option<JobKey> {
+/// Returns the name that a plan gave to the job of a row, if the row is as planned. The name can differ from the
+/// assigned one if rows before it are not in the plan.
+fn planned_key(chosen: &PlanAllowlist, source: &SourceName, row: &ManifestRow, seen: Option<Stamp>) -> Option<JobKey> {
     let has = |key: &JobKey| chosen.has(key, &seen.unwrap_or_default(), Some(row));
     candidates(source, row).into_iter().find(has)
 }

@@ -1,4 +1,4 @@
-//! The receipt of a manifest: every row back, with what became of it. It appears whole or not at all.
+//! The receipt of a manifest: every row with its result. It appears whole or not at all.
 
 use super::SourceManifests;
 use crate::blocking::{joined, spawn};
@@ -24,18 +24,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// What becomes of a row.
+/// The result of a row.
 pub enum RowResult<'i> {
     Wrong(&'i [RowError]),
-    /// The row of this number orders the same.
+    /// The row with this number orders the same.
     Repeats(u64),
-    /// This job, and whether its file is waited for.
+    /// The row's job, and whether its file is awaited.
     Job(Box<Job>, bool),
-    /// Nothing was done about it: a plan is carried out that does not name it.
+    /// The row was ignored because a plan is being carried out that does not contain it.
     LeftOut,
 }
 
-/// What is added behind the columns of the manifest, each with [`OURS`] before it.
+/// The columns that are added after those of the manifest, each with the prefix [`OURS`].
 const COLUMNS: [&str; 14] = [
     "row",
     "state",
@@ -53,8 +53,8 @@ const COLUMNS: [&str; 14] = [
     "missing",
 ];
 
-/// Receipts under other names are tried so often where somebody else's file has the name.
-const NAMES: usize = 20;
+/// How many names are tried if other programs' files have the receipt's name.
+const MAX_NAMES: usize = 20;
 
 /// A receipt that is being written.
 pub struct Draft {
@@ -63,20 +63,20 @@ pub struct Draft {
     columns: Vec<Arc<str>>,
     rows: csv::Writer<Vec<u8>>,
     delimiter: u8,
-    /// What is to be told of the list itself, in each of its rows.
+    /// A note about the whole manifest, which is added to each row.
     note: Option<String>,
-    to: mpsc::Sender<TablePiece>,
+    sender: mpsc::Sender<TablePiece>,
     writing: JoinHandle<Result<Option<OsString>, PlaceError>>,
 }
 
 impl Draft {
-    /// Begins with the header.
+    /// Starts a receipt and writes its header.
     pub fn begin(lists: &Arc<SourceManifests>, manifest: &RelPath, form: &Form) -> Self {
-        let (to, pieces) = mpsc::channel(4);
+        let (sender, pieces) = mpsc::channel(4);
         let (theirs, of) = (Arc::clone(lists), manifest.clone());
         let writing = spawn(move || theirs.write(&of, pieces));
-        let is_theirs = |name: &&Arc<str>| !normalize_column(name).starts_with(OURS);
-        let columns: Vec<Arc<str>> = form.columns.iter().filter(is_theirs).cloned().collect();
+        let is_manifest_column = |name: &&Arc<str>| !normalize_column(name).starts_with(OURS);
+        let columns: Vec<Arc<str>> = form.columns.iter().filter(is_manifest_column).cloned().collect();
         let start = if form.marked { "\u{feff}".as_bytes().to_vec() } else { Vec::new() };
         let rows = writer(form.delimiter, start);
         let mut draft = Self {
@@ -87,7 +87,7 @@ impl Draft {
             delimiter: form.delimiter,
             note: (form.encoding != Encoding::Utf8)
                 .then(|| format!("scribed read the manifest as {}", form.encoding.name())),
-            to,
+            sender,
             writing,
         };
         let ours = COLUMNS.iter().map(|name| format!("{OURS}{name}").into_bytes());
@@ -104,34 +104,34 @@ impl Draft {
             found.map(|(_, cell)| cell.clone()).unwrap_or_default()
         };
         let theirs = self.columns.iter().map(cell);
-        // The others are theirs, byte for byte: a receipt can be edited and read as a list again.
+        // The manifest's own cells are copied byte for byte: people can edit a receipt and use it as a manifest.
         let ours = self.ours(record.number, answer).map(|cell| escape::cell(&cell).into_owned().into_bytes());
         let note = self.note.as_ref().map(|note| note.clone().into_bytes());
         let row: Vec<Vec<u8>> = theirs.chain(ours).chain(note).collect();
         self.write(row);
     }
 
-    /// Into memory: this cannot fail.
+    /// Writes into memory, which cannot fail.
     fn write(&mut self, cells: Vec<Vec<u8>>) {
         self.rows.write_record(cells).ok();
     }
 
-    /// Hands on what there is.
+    /// Passes the buffered rows to the writer.
     pub async fn flush(&mut self) {
         let rows = std::mem::replace(&mut self.rows, writer(self.delimiter, Vec::new()));
-        // Whoever does not listen any more says why in the end.
-        self.to.send(TablePiece::Bytes(rows.into_inner().unwrap_or_default())).await.ok();
+        // If the writer has stopped, [`Draft::end`] returns its error.
+        self.sender.send(TablePiece::Bytes(rows.into_inner().unwrap_or_default())).await.ok();
     }
 
-    /// Shows it. In words, why that cannot be done.
+    /// Publishes the receipt; returns a message if that is impossible.
     pub async fn end(mut self) -> Result<(), String> {
         self.flush().await;
-        self.to.send(TablePiece::End).await.ok();
+        self.sender.send(TablePiece::End).await.ok();
         joined(self.writing).await.map(drop).map_err(|error| error.to_string())
     }
 
     pub async fn discard(self) {
-        self.to.send(TablePiece::GivenUp).await.ok();
+        self.sender.send(TablePiece::GivenUp).await.ok();
         joined(self.writing).await.ok();
     }
 
@@ -188,17 +188,17 @@ impl Draft {
         set("missing", job.missing_names().unwrap_or_default());
     }
 
-    /// From the manifest's folder where they lie below it.
+    /// Lists the outputs, relative to the manifest's folder if they are below it.
     fn outputs(&self, job: &Job) -> String {
         let source = self.lists.mount.source();
         let folder = outputs_beside(source, job).parent().full();
         let manifest = full_path(&source.folder, &self.manifest);
-        let from = manifest.parent().unwrap_or(Path::new(""));
-        let each = job.outputs.iter().map(|output| {
+        let base = manifest.parent().unwrap_or(Path::new(""));
+        let outputs = job.outputs.iter().map(|output| {
             let path = full_path(&folder, &output.name);
-            RelPath::new(path.strip_prefix(from).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
+            RelPath::new(path.strip_prefix(base).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
         });
-        each.collect::<Vec<_>>().join(" | ")
+        outputs.collect::<Vec<_>>().join(" | ")
     }
 }
 
@@ -210,7 +210,7 @@ impl SourceManifests {
     ) -> Result<Option<OsString>, PlaceError> {
         let path = resolve_below(&self.mount.source().folder, manifest);
         let (folder, name) = (path.parent(), path.file_name());
-        let numbered = (2..=NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
+        let numbered = (2..=MAX_NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
         let ends = std::iter::once(format!("{RECEIPT}csv")).chain(numbered);
         let names: Vec<OsString> =
             ends.map(|end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat())).collect();
@@ -218,7 +218,7 @@ impl SourceManifests {
         let announce = |hash: Hash| -> io::Result<()> { self.announce(manifest, hash) };
         let is_right = || self.mount.check_writable_blocking().is_ok();
         let keeper = TableKeeper { is_right: &is_right, names: &names, is_ours: &is_ours, announce: &announce };
-        // Whoever may read the list may read its receipt.
+        // The receipt gets the permissions of the manifest.
         write_table(&folder, access_of(&path).ok(), &keeper, || pieces.blocking_recv().unwrap_or(TablePiece::GivenUp))
     }
 }

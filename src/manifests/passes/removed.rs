@@ -1,5 +1,5 @@
-//! Rows that were taken out of their list, and lists that were taken away: what waits for its file by their word waits
-//! no longer. What was or may be bought goes on, and so does what has its file.
+//! Ends jobs that still wait for their file when their row was removed from its manifest, or the manifest was removed.
+//! Jobs that have their file, or for which something was or may be bought, continue.
 
 use super::keys::candidates;
 use super::{PassContext, SourceManifests};
@@ -14,39 +14,40 @@ use crate::store::contract::{JobSubset, StoreError};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Jobs are read in portions.
+/// The number of jobs that are read at once.
 const PORTION: usize = 256;
 
-/// The jobs that a whole pass over a list gave to its rows.
+/// The jobs that a complete pass over a manifest assigned to its rows.
 #[derive(Default)]
 pub(crate) struct NamedJobs(HashSet<u64>);
 
 impl NamedJobs {
-    /// A row has this job.
+    /// Adds the job of a row.
     pub(crate) fn add(&mut self, key: &JobKey) {
-        self.0.insert(short(key));
+        self.0.insert(short_hash(key));
     }
 
-    /// A row that is wrong names this recording: whatever was ordered for it before goes on.
+    /// Adds every job that may belong to a recording that an invalid row names: an earlier order for it continues.
     pub(crate) fn add_recording(&mut self, source: &SourceName, manifest: &RelPath, media: &RowMedia) {
         let row = ManifestRow::minimal(manifest.clone(), 0, media.clone());
         candidates(source, &row).iter().for_each(|key| self.add(key));
     }
 
     fn has(&self, key: &JobKey) -> bool {
-        self.0.contains(&short(key))
+        self.0.contains(&short_hash(key))
     }
 }
 
-/// Of a list of a million rows these are a few megabytes. Two keys that share one keep a job waiting, no more.
-fn short(key: &JobKey) -> u64 {
+/// Hashes a key, so that a manifest of a million rows needs a few megabytes. If two keys have the same hash, a job may
+/// only wait longer.
+fn short_hash(key: &JobKey) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key.source.as_str(), key.path.as_bytes()).hash(&mut hasher);
     hasher.finish()
 }
 
 impl SourceManifests {
-    /// Ends what waits for a file by a row of this list that is not in it any more.
+    /// Ends the jobs that wait for their file and whose row is no longer in this manifest.
     pub(crate) async fn end_removed_rows(
         &self,
         context: PassContext<'_>,
@@ -58,7 +59,7 @@ impl SourceManifests {
         self.end_waiting(context, is_removed).await
     }
 
-    /// Ends what waits for a file by a list that is not there any more.
+    /// Ends the jobs that wait for their file and whose manifest no longer exists.
     pub(crate) async fn end_removed_lists(
         &self,
         context: PassContext<'_>,
@@ -91,7 +92,7 @@ impl SourceManifests {
     }
 }
 
-/// By the word of a row, with nothing bought for it.
+/// Whether the job of a row waits for its file and nothing was bought for it.
 fn waits_for_its_file(job: &Job) -> bool {
     let is_awaited = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
     let of_row = job.row.as_deref().is_some_and(|row| matches!(row.media, RowMedia::File(_)) && !row.lost);

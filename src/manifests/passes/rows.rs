@@ -1,5 +1,5 @@
-//! The rows of a manifest as they are read: what each orders, and whether its file is there. The same for whoever
-//! takes them in and for whoever only counts or explains them.
+//! Reads the rows of a manifest: what each orders, and whether its file exists. Passes use this, and so do the commands
+//! that only count or explain rows.
 
 use super::repeats::{RepeatCollector, RepeatedRows};
 use crate::domain::job::Stamp;
@@ -15,32 +15,32 @@ use crate::source::recording_place::row_file;
 use std::io;
 use std::ops::ControlFlow;
 
-/// A row as it was read.
+/// A row with everything that was found out about it.
 pub struct ReadRow {
-    /// As it is written.
+    /// The row as it is written.
     pub record: RawRow,
-    /// What it orders, or everything that is wrong with it.
+    /// The parsed row, or all its errors.
     pub row: Result<ManifestRow, Vec<RowError>>,
-    /// What stands where its file should be; `None` where it names none, nothing that can be understood, or what it may
-    /// not name.
+    /// What exists at the path of its file; `None` if the row names no file, has errors, or names one that is not
+    /// allowed.
     pub file_look: Option<io::Result<FileLook>>,
-    /// Why nothing is done about it before the configuration is another.
+    /// Why the row waits for another configuration.
     pub denied: Option<Denied>,
-    /// What it orders, where all that is wrong with it is the ending of its recording: an older release may have taken
-    /// it in, and bought it.
+    /// The parsed row if its only error is the extension of its recording: an older release may have accepted and
+    /// bought it.
     pub row_any_extension: Option<ManifestRow>,
-    /// The recording that it names, where something is wrong with it.
+    /// The recording that a row with errors names.
     pub names: Option<RowMedia>,
 }
 
 impl ReadRow {
-    /// Its file, where that is there.
+    /// Returns the stamp of its file, if that exists.
     pub fn seen(&self) -> Option<Stamp> {
         sight(self.file_look.as_ref()).stamp()
     }
 }
 
-/// What it means for a row's job that this stands there.
+/// Converts what was found at a file's path to what the row's job needs.
 pub fn sight(looked: Option<&io::Result<FileLook>>) -> RowSight {
     match looked {
         Some(Ok(FileLook::File(stamp))) => RowSight::File(*stamp),
@@ -49,11 +49,11 @@ pub fn sight(looked: Option<&io::Result<FileLook>>) -> RowSight {
     }
 }
 
-/// Reads a manifest that looks like `stamp` once before anything of it is believed: half a file orders nothing.
-/// `on_row` is told of each row that orders something, and what rows may name. Blocks.
+/// Reads a manifest with this stamp once and collects repeated rows. A pass does this before it uses any row, so that
+/// an incomplete file orders nothing. `on_row` is called for each valid row, with the policy for its paths. Blocks.
 ///
 /// # Errors
-/// In words, why nothing of it can be believed.
+/// Returns the reason why nothing of the manifest is used.
 pub fn collect_repeats(
     mount: &Mount,
     manifest: &RelPath,
@@ -73,10 +73,10 @@ pub fn collect_repeats(
     Ok((form, gathering.end()))
 }
 
-/// Reads its rows one after the other, until `on_item` has heard enough. Blocks.
+/// Reads the rows one after the other, until `on_item` stops. Blocks.
 ///
 /// # Errors
-/// In words, why nothing more of it can be believed.
+/// Returns the reason why the rest of the manifest is not used.
 pub fn items(
     mount: &Mount,
     manifest: &RelPath,
@@ -119,24 +119,24 @@ pub fn items(
     })
 }
 
-/// What stands where the file of a row should be; `None` for what the service fetches.
+/// What exists at the path of a row's file; `None` for an address that the service fetches.
 pub type MediaLook = Option<io::Result<FileLook>>;
 
-/// What stands where the file of a row should be, where the row may name it. Blocks.
+/// Returns what exists at the path of a row's file, if the row may name it. Blocks.
 ///
 /// # Errors
-/// Why it may not; nothing is looked at then.
+/// Returns why the row may not name it; the disk is not read then.
 pub fn look_for_file(mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
     look_with_policy(&PathPolicy::new(mount.source()), mount, row)
 }
 
-/// As [`look_for_file`], for many rows of one source. Blocks.
+/// Does the same as [`look_for_file`] for many rows of one source. Blocks.
 ///
 /// # Errors
-/// As [`look_for_file`].
+/// Fails as [`look_for_file`] does.
 pub fn look_with_policy(policy: &PathPolicy<'_>, mount: &Mount, row: &ManifestRow) -> Result<MediaLook, Denied> {
     match policy.row(row) {
-        // As any other file that cannot be looked at now.
+        // The file is treated like any other that cannot be examined now.
         Err(Denied::Held(PathHold::Unknown { why, .. })) => {
             Ok(matches!(row.media, RowMedia::File(_)).then(|| Err(io::Error::other(why))))
         }

@@ -1,4 +1,4 @@
-//! Which rows of a source's manifests name a recording that somebody asks about.
+//! Finds the rows of a source's manifests that name a given recording.
 
 use crate::domain::job::Stamp;
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More rows of one manifest are not looked for.
-const MOST: usize = 20;
+/// The most rows that are returned for one manifest.
+const MAX_ROWS: usize = 20;
 
 /// A row that names a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,23 +23,23 @@ pub struct NamingRow {
     /// The manifest, below its source's folder.
     pub manifest: RelPath,
     pub number: u64,
-    /// What it orders, or everything that is wrong with it.
+    /// The parsed row, or all its errors.
     pub row: Result<ManifestRow, Vec<RowError>>,
-    /// What the row came back in last; `None` before that.
+    /// The manifest's latest receipt, if there is one.
     pub receipt: Option<PathBuf>,
 }
 
-/// A recording as somebody names it.
+/// A recording as a user names it.
 #[derive(Debug, Clone)]
 pub struct NamedRecording {
-    /// As it is written, absolute; or an address.
+    /// The absolute path as typed, or an address.
     typed: PathBuf,
-    /// With the links before its last part resolved.
+    /// The path with the links before its last component resolved.
     real: Option<PathBuf>,
 }
 
 impl NamedRecording {
-    /// About what lies at this absolute path, or this address. Blocks.
+    /// Returns the recording at this absolute path or address. Blocks.
     pub fn from_path(path: &Path) -> Self {
         let real = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
         Self { typed: path.to_owned(), real: real() }
@@ -59,20 +59,20 @@ impl NamedRecording {
     }
 }
 
-/// Only what is called the same is resolved.
+/// Whether two paths lead to the same file. Links are only resolved if the file names are equal.
 fn is_at(whole: &Path, real: &Path) -> bool {
     let resolved = || Some(whole.parent()?.canonicalize().ok()?.join(whole.file_name()?));
     whole == real || whole.file_name() == real.file_name() && resolved().is_some_and(|whole| whole == real)
 }
 
-/// The rows of a source's manifests that name it. What cannot be read names nothing. Blocks.
+/// Returns the rows of a source's manifests that name the recording. A manifest that cannot be read is skipped. Blocks.
 pub fn rows_naming(mount: &Mount, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
     let found = find(source, mount.disk_at(&RelPath::new("")));
-    found.manifests.iter().flat_map(|(manifest, stamp)| in_one(mount, manifest, *stamp, asked)).collect()
+    found.manifests.iter().flat_map(|(manifest, stamp)| rows_of_manifest(mount, manifest, *stamp, asked)).collect()
 }
 
-fn in_one(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {
+fn rows_of_manifest(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecording) -> Vec<NamingRow> {
     let source = mount.source();
     let (terms, mut found) = (ColumnContext { source, manifest, policy: &PathPolicy::new(source) }, Vec::new());
     let whole = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
@@ -83,7 +83,7 @@ fn in_one(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecordin
             };
             found.push(NamingRow { manifest: manifest.clone(), number: record.number, row: order, receipt: None });
         }
-        if found.len() < MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if found.len() < MAX_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     if whole.is_err() || found.is_empty() {
         return Vec::new();
@@ -92,7 +92,7 @@ fn in_one(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &NamedRecordin
     found.into_iter().map(|naming| NamingRow { receipt: receipt.clone(), ..naming }).collect()
 }
 
-/// The one that was written last: where somebody else's file has its name, it has a number.
+/// Returns the receipt that was written last: its name has a number if another program's file has the first name.
 fn receipt(manifest: &Path) -> Option<PathBuf> {
     let start = [manifest.file_name()?.as_bytes(), RECEIPT.as_bytes()].concat();
     let is_one = |name: &OsStr| name.as_bytes().starts_with(&start) && name.as_bytes().ends_with(b"csv");

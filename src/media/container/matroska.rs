@@ -1,5 +1,5 @@
-//! Matroska and WebM, in EBML (RFC 8794): elements of an id and a size of variable length, and the content, which may be
-//! elements again. A size of all ones means that the writer did not know it.
+//! Matroska and WebM, in EBML (RFC 8794): an element has an id and a size of variable length, and a content, which may
+//! be elements again. A size of all ones means that the writer did not know it.
 
 use super::{Extent, ReadAt, read};
 use std::io;
@@ -8,25 +8,25 @@ const EBML_HEADER_ID_WIDTH: u64 = 4;
 const SEGMENT: [u8; 4] = [0x18, 0x53, 0x80, 0x67];
 const VOID: u8 = 0xEC;
 
-/// The Segment, which holds all but the EBML header.
+/// The Segment, which contains everything except the EBML header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatroskaSegment {
-    /// This is no such file.
+    /// The file is not Matroska.
     None,
-    /// The file ends before it; it is so long at least.
+    /// The file ends before the Segment; it should have at least this number of bytes.
     Missing(u64),
     Found {
-        /// Where its content begins.
+        /// The offset of its content.
         content: u64,
-        /// How long that is; `None` where the writer did not know.
+        /// The length of the content; `None` if the writer did not know it.
         size: Option<u64>,
     },
 }
 
-/// Finds the Segment behind the EBML header.
+/// Finds the Segment after the EBML header.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn segment<R: ReadAt + ?Sized>(file: &R) -> io::Result<MatroskaSegment> {
     let Some(Vint { value: Some(head), width }) = vint(file, EBML_HEADER_ID_WIDTH)? else {
         return Ok(MatroskaSegment::None);
@@ -41,7 +41,7 @@ pub fn segment<R: ReadAt + ?Sized>(file: &R) -> io::Result<MatroskaSegment> {
                 size: value,
             }));
         }
-        // Only a Void may stand between.
+        // Only Void elements may precede the Segment.
         let (VOID, Some(Vint { value: Some(size), width })) = (id[0], vint(file, at.saturating_add(1))?) else {
             return Ok(MatroskaSegment::None);
         };
@@ -53,13 +53,13 @@ pub fn segment<R: ReadAt + ?Sized>(file: &R) -> io::Result<MatroskaSegment> {
 /// One element of known size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
-    /// With its marker bits, as the specification writes it.
+    /// The id with its marker bits, as the specification writes it.
     pub id: u32,
-    /// Where its content is, whether or not the file is so long.
+    /// The range of its content, which may extend beyond the end of the file.
     pub content: Extent,
 }
 
-/// The elements that begin in a part of a file, one after the other, up to one that is cut off or has no known size.
+/// Iterates over the elements that begin in a part of a file, up to one that is cut off or has no known size.
 pub struct Elements<'f, R: ?Sized> {
     file: &'f R,
     within: Extent,
@@ -67,7 +67,7 @@ pub struct Elements<'f, R: ?Sized> {
 }
 
 impl<'f, R: ReadAt + ?Sized> Elements<'f, R> {
-    /// Those in this part.
+    /// Returns the elements in this part.
     pub fn within(file: &'f R, within: Extent) -> Self {
         Self { file, within, left: super::MOST }
     }
@@ -99,10 +99,10 @@ impl<R: ReadAt + ?Sized> Iterator for Elements<'_, R> {
     }
 }
 
-/// The content of the first element of this id in a part of a file.
+/// Returns the content of the first element with this id in a part of a file.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, id: u32) -> io::Result<Option<Extent>> {
     for found in Elements::within(file, within) {
         let found = found?;
@@ -113,10 +113,10 @@ pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, id: u32) -> io::Resul
     Ok(None)
 }
 
-/// The unsigned integer that is a content.
+/// Reads a content as an unsigned integer; `None` if it is longer than 8 bytes or cut off.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn unsigned<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Option<u64>> {
     let mut bytes = [0; 8];
     let width = usize::try_from(content.end - content.start).unwrap_or(usize::MAX);
@@ -125,10 +125,10 @@ pub fn unsigned<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Op
     Ok(is_there.then(|| big_endian(&bytes[..width])))
 }
 
-/// The floating-point number that is a content.
+/// Reads a content as a floating-point number of 4 or 8 bytes; `None` for any other length.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn float<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Option<f64>> {
     let Some(bits) = unsigned(file, content)? else { return Ok(None) };
     Ok(match content.end - content.start {
@@ -138,11 +138,11 @@ pub fn float<R: ReadAt + ?Sized>(file: &R, content: &Extent) -> io::Result<Optio
     })
 }
 
-/// A number of variable length.
+/// A number of variable length (EBML VINT).
 struct Vint {
     /// `None` for "unknown" (all ones).
     value: Option<u64>,
-    /// In bytes.
+    /// The number of bytes.
     width: u64,
 }
 

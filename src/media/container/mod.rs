@@ -1,8 +1,8 @@
-//! The containers of recordings, taken apart: one walker for each format, over whatever can be read at an offset. Who
-//! says what a header promises (`header`) and who says how long a recording is (`length`) walk with these.
+//! Parsers for the containers of recordings: one iterator for each format, over anything that can be read at an offset.
+//! `header` checks declared lengths with them, and `length` determines how long a recording is.
 //!
-//! The files are other people's, damaged or hostile: every walker reads a bounded number of bytes, comes to an end, and
-//! takes no length for more than there is room for.
+//! The files may be damaged or hostile: every parser reads a bounded number of bytes, always ends, and never accepts a
+//! length for which there is no room.
 
 pub(super) mod matroska;
 pub(super) mod mp4;
@@ -11,21 +11,21 @@ pub(super) mod riff;
 use std::io;
 use std::ops::Range;
 
-/// Chunks, boxes or elements that are looked at in one list of them; each costs one or two reads of a few bytes.
+/// The most chunks, boxes or elements that are read of one list; each costs one or two reads of a few bytes.
 const MOST: usize = 2_000;
 
-/// Something to read from.
+/// Anything that can be read at an offset.
 pub trait ReadAt {
-    /// Fills the front of `into` from this offset and says how much; less only at the end.
+    /// Fills `into` from this offset and returns the number of bytes; less than its length only at the end.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Returns the file system's error.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
 impl ReadAt for std::fs::File {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        // No file is longer: Linux refuses to read there, which would be taken for an error of the disk.
+        // No file is longer than this. Linux refuses such reads, and the error would look like a disk error.
         if offset.checked_add(into.len() as u64).is_none_or(|end| i64::try_from(end).is_err()) {
             return Ok(0);
         }
@@ -49,7 +49,7 @@ impl ReadAt for [u8] {
     }
 }
 
-/// So many bytes from an offset, where they are there.
+/// Returns `N` bytes from an offset; `None` if the file ends before.
 pub(super) fn read<const N: usize, R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
     Ok((file.read_at(at, &mut bytes)? == N).then_some(bytes))
@@ -71,7 +71,7 @@ pub(super) fn be32(bytes: &[u8], at: usize) -> u32 {
     be16(bytes, at) << 16 | be16(bytes, at + 2)
 }
 
-/// From the first to after the last byte of something in a file.
+/// A range of bytes in a file.
 pub(super) type Extent = Range<u64>;
 
 #[cfg(test)]

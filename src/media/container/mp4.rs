@@ -1,20 +1,21 @@
-//! ISO base media (MP4, QuickTime): boxes of a size of 32 bits in big-endian order, a type of four characters, and the
-//! content, which may be boxes again. A size of 1 means that 64 bits of size follow, 0 that the box goes on to the end.
+//! ISO base media (MP4, QuickTime): a box has a size of 32 bits in big-endian order, a type of four characters, and a
+//! content, which may be boxes again. A size of 1 means that a size of 64 bits follows, and 0 that the box extends to
+//! the end.
 
 use super::{Extent, ReadAt, read};
 use std::io;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mp4Box {
-    /// Its type, such as `moov`.
+    /// The type, such as `moov`.
     pub kind: [u8; 4],
-    /// Where it says that it ends; `None` for "at the end".
+    /// The offset where it ends, as declared; `None` for "at the end".
     pub end: Option<u64>,
-    /// Its content, as far as it lies in what is walked over.
+    /// The range of its content, within the part that is read.
     pub content: Extent,
 }
 
-/// The boxes in a part of a file, one after the other, as long as there are any.
+/// Iterates over the boxes in a part of a file.
 pub struct Boxes<'f, R: ?Sized> {
     file: &'f R,
     within: Extent,
@@ -22,12 +23,12 @@ pub struct Boxes<'f, R: ?Sized> {
 }
 
 impl<'f, R: ReadAt + ?Sized> Boxes<'f, R> {
-    /// Those in this part.
+    /// Returns the boxes in this part.
     pub fn within(file: &'f R, within: Extent) -> Self {
         Self { file, within, left: super::MOST }
     }
 
-    /// Whether all of the part was boxes, and all of them were given out.
+    /// Whether the whole part consisted of boxes and all of them were returned.
     pub fn is_at_end(&self) -> bool {
         self.within.is_empty()
     }
@@ -54,7 +55,7 @@ impl<R: ReadAt + ?Sized> Iterator for Boxes<'_, R> {
     }
 }
 
-/// The content of the first box of this type in a part of a file.
+/// Returns the content of the first box of this type in a part of a file.
 pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, kind: &[u8; 4]) -> io::Result<Option<Extent>> {
     for found in Boxes::within(file, within) {
         let found = found?;
@@ -67,13 +68,13 @@ pub fn first<R: ReadAt + ?Sized>(file: &R, within: Extent, kind: &[u8; 4]) -> io
 
 struct Header {
     kind: [u8; 4],
-    /// Of the header itself.
+    /// The length of the header itself.
     length: u64,
-    /// Of the whole box.
+    /// The size of the whole box; `None` for "at the end".
     size: Option<u64>,
 }
 
-/// `None` where no box is.
+/// Reads the header of a box; `None` if there is no box.
 fn header<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<Header>> {
     let Some([a, b, c, d, kind @ ..]) = read::<8, R>(file, at)? else { return Ok(None) };
     if !kind.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xA9) {
@@ -85,7 +86,7 @@ fn header<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<Header>> {
             Some(0 | u64::MAX) => (16, None),
             Some(size @ 16..) => (16, Some(size)),
             Some(_) => return Ok(None),
-            // Cut within it.
+            // The file ends within the header.
             None => (16, Some(16)),
         },
         size @ 8.. => (8, Some(u64::from(size))),

@@ -1,5 +1,5 @@
-//! RIFF (WAVE, AVI) and RF64: chunks of a four-character code, a size of 32 bits in little-endian order, and the content,
-//! padded to an even length.
+//! RIFF (WAVE, AVI) and RF64: a chunk has a four-character code, a size of 32 bits in little-endian order, and a
+//! content that is padded to an even length.
 
 use super::{ReadAt, le32, read};
 use std::io;
@@ -7,25 +7,25 @@ use std::io;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
     pub id: [u8; 4],
-    /// Where the content begins.
+    /// The offset of the content.
     pub content: u64,
-    /// The length of the content; `None` where the writer did not know it: it wrote 0 or all ones.
+    /// The length of the content; `None` if the writer did not know it and wrote 0 or all ones.
     pub size: Option<u64>,
 }
 
 impl Chunk {
-    /// Where the content ends, without its padding.
+    /// Returns where the content ends, without its padding.
     pub fn end(&self) -> Option<u64> {
         self.size.map(|size| self.content.saturating_add(size))
     }
 }
 
-/// The length of a content as its writer meant it.
+/// Returns the length of a content; `None` if the writer did not know it.
 pub fn known_size(written: u32) -> Option<u64> {
     (written != 0 && written != u32::MAX).then_some(u64::from(written))
 }
 
-/// Chunks, one after the other, as long as there are any.
+/// Iterates over the chunks of a file.
 pub struct Chunks<'f, R: ?Sized> {
     file: &'f R,
     at: u64,
@@ -33,7 +33,7 @@ pub struct Chunks<'f, R: ?Sized> {
 }
 
 impl<'f, R: ReadAt + ?Sized> Chunks<'f, R> {
-    /// From this offset on.
+    /// Returns the chunks from this offset on.
     pub fn starting_at(file: &'f R, at: u64) -> Self {
         Self { file, at, left: super::MOST }
     }

@@ -1,10 +1,10 @@
-//! How long recordings are, and what was found by reading them, kept over runs in a table of a bounded size
-//! outside of the queue. Nothing depends on it: what is lost, or was never kept, is measured again.
+//! A cache of the lengths and hashes of recordings, kept between runs in a table of limited size outside the queue.
+//! Nothing depends on it: what is missing is measured again.
 //!
-//! An entry is found by the file's name below its source and by what tells one state of it from another, so
-//! that a changed file is another one. The table is one sparse file of pages, each for a part of all names, and in
-//! them places of one size, each with a checksum. Who reads a place that is being written finds nothing there. It
-//! begins small: where a page is full, what does not fit goes to a larger level behind.
+//! The key of an entry is the file's path below its source and the file's stamp, so that a changed file has another
+//! key. The table is one sparse file of pages. The key selects a page, and each page has slots of equal size, each with
+//! a checksum: a slot that is being written counts as empty. The table begins small. If a page is full, new entries go
+//! to a larger level behind it.
 
 use super::length;
 use crate::blocking::{blocking, spawn};
@@ -19,38 +19,39 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 
-/// Its name in the state directory.
+/// The file name in the state directory.
 pub const NAME: &str = "measured";
 
-const PLACE: usize = 64;
+const SLOT: usize = 64;
 const PAGE: usize = 4096;
 
-/// The first page of each level, and how many it has: 2.6 million entries, 164 MiB at most.
+/// The first page and the number of pages of each level: 2.6 million entries, 164 MiB at most.
 const LEVELS: [(u64, u64); 3] = [(0, 1 << 10), (1 << 10, 1 << 13), ((1 << 10) + (1 << 13), 1 << 15)];
 
-/// What is kept of a file.
+/// The kind of fact that is kept about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthFact {
-    /// How long it is.
+    /// Its length.
     Length = 1,
-    /// What it looks like: a hash of some of it.
+    /// Its sample hash: a hash of parts of its content.
     Likeness = 2,
-    /// The hash of all of it.
+    /// The hash of its whole content.
     Content = 3,
 }
 
-/// The table, and who measures what is not in it.
+/// The table, and the means to measure what is not in it.
 #[derive(Debug)]
 pub struct LengthCache {
     state: PathBuf,
-    /// Opened when it is first needed; `None` where the state directory cannot be written: then nothing is kept.
+    /// Opened when it is first used; `None` if the state directory cannot be written: then nothing is kept.
     table: OnceLock<Option<File>>,
-    /// Other programs are started for as many files at once as there are cores.
+    /// Limits the number of files that other programs measure at once to the number of cores.
     cores: Semaphore,
 }
 
 impl LengthCache {
-    /// The one of a state directory, which is made when something is to be kept and it is not there.
+    /// Returns the cache of a state directory. The directory is created if it does not exist when the table is first
+    /// used.
     pub fn new(state: &Path) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self { state: state.to_owned(), table: OnceLock::new(), cores: Semaphore::new(cores) }
@@ -67,7 +68,7 @@ impl LengthCache {
         self.table.get_or_init(opened).as_ref()
     }
 
-    /// What is kept of a file in this state.
+    /// Returns the fact that is kept for a file in this state.
     pub fn get(&self, fact: LengthFact, key: &JobKey, stamp: &Stamp) -> Option<[u8; 32]> {
         self.get_named(&name(fact, key, stamp))
     }
@@ -75,50 +76,50 @@ impl LengthCache {
     fn get_named(&self, name: &[u8; 16]) -> Option<[u8; 32]> {
         for level in LEVELS {
             let page = self.page(offset(level, name))?;
-            if let Some(place) = places(&page).find(|place| place[..16] == *name && is_whole(place)) {
-                return place[16..48].try_into().ok();
+            if let Some(slot) = slots(&page).find(|slot| slot[..16] == *name && is_valid(slot)) {
+                return slot[16..48].try_into().ok();
             }
-            // Nothing goes on to the next level before this one is full.
-            if places(&page).any(|place| place[..16] == [0; 16]) {
+            // The next level is only used when this page is full.
+            if slots(&page).any(|slot| slot[..16] == [0; 16]) {
                 return None;
             }
         }
         None
     }
 
-    /// Keeps it. Where that fails it is measured again some time.
+    /// Saves a fact. If that fails, the fact is measured again later.
     pub fn put(&self, fact: LengthFact, key: &JobKey, stamp: &Stamp, value: &[u8; 32]) {
         self.put_named(&name(fact, key, stamp), value);
     }
 
     fn put_named(&self, name: &[u8; 16], value: &[u8; 32]) {
-        let mut place = [0; PLACE];
-        place[..16].copy_from_slice(name);
-        place[16..48].copy_from_slice(value);
-        let check = blake3::hash(&place[..48]);
-        place[48..].copy_from_slice(&check.as_bytes()[..16]);
-        if let Some((table, at)) = self.table().zip(self.room(name)) {
-            let _ = table.write_all_at(&place, at);
+        let mut slot = [0; SLOT];
+        slot[..16].copy_from_slice(name);
+        slot[16..48].copy_from_slice(value);
+        let check = blake3::hash(&slot[..48]);
+        slot[48..].copy_from_slice(&check.as_bytes()[..16]);
+        if let Some((table, at)) = self.table().zip(self.slot_for(name)) {
+            let _ = table.write_all_at(&slot, at);
         }
     }
 
-    /// Where there is room for this name.
-    fn room(&self, name: &[u8; 16]) -> Option<u64> {
+    /// Returns the offset of the slot for this name: its own, a free one, or one that is overwritten.
+    fn slot_for(&self, name: &[u8; 16]) -> Option<u64> {
         let mut last = 0;
         for level in LEVELS {
             last = offset(level, name);
             let page = self.page(last)?;
-            let own = places(&page).position(|place| place[..16] == *name);
-            let number = own.or_else(|| places(&page).position(|place| !is_whole(place)));
+            let own = slots(&page).position(|slot| slot[..16] == *name);
+            let number = own.or_else(|| slots(&page).position(|slot| !is_valid(slot)));
             if let Some(number) = number {
-                return Some(last + (number * PLACE) as u64);
+                return Some(last + (number * SLOT) as u64);
             }
         }
-        // The last one gives up any of its own: which one is no matter, and the name chooses well enough.
-        Some(last + (usize::from(name[15]) % (PAGE / PLACE) * PLACE) as u64)
+        // On the last level any slot may be overwritten; the name selects it.
+        Some(last + (usize::from(name[15]) % (PAGE / SLOT) * SLOT) as u64)
     }
 
-    /// The page that begins there; zeros where nothing was ever written.
+    /// Returns the page at this offset; zeros if it was never written.
     fn page(&self, at: u64) -> Option<Vec<u8>> {
         let mut page = vec![0; PAGE];
         let mut filled = 0;
@@ -131,28 +132,28 @@ impl LengthCache {
         Some(page)
     }
 
-    /// How long the file at `path` is: as it was measured before, else by its header, else by ffprobe.
+    /// Returns the length of the file at `path`: from the table, otherwise from its header, otherwise from ffprobe.
     ///
     /// # Errors
-    /// As [`crate::media::decode::probe`]; that it is no recording is kept too.
+    /// Fails as [`crate::media::decode::probe`] does. That a file is not a recording is kept too.
     pub async fn measure(self: &Arc<Self>, path: RootedPath, key: JobKey, stamp: Stamp) -> Result<Media, DecodeError> {
         let (own, by_header) = (Arc::clone(self), path.clone());
         let (file, of) = (key.clone(), stamp);
-        let looked = spawn(move || match own.get(LengthFact::Length, &file, &of) {
-            Some(value) => Some(said(&value)),
-            None => {
-                header(&by_header).inspect(|media| own.put(LengthFact::Length, &file, &of, &kept(Some(media)))).map(Ok)
-            }
+        let cached = spawn(move || match own.get(LengthFact::Length, &file, &of) {
+            Some(value) => Some(decode_length(&value)),
+            None => header(&by_header)
+                .inspect(|media| own.put(LengthFact::Length, &file, &of, &encode_length(Some(media))))
+                .map(Ok),
         });
-        if let Ok(Some(known)) = looked.await {
+        if let Ok(Some(known)) = cached.await {
             return known;
         }
         let _turn = self.cores.acquire().await;
         let probed = probe_open(blocking(move || path.open()).await?).await;
         match &probed {
-            Ok(media) => self.put(LengthFact::Length, &key, &stamp, &kept(Some(media))),
-            Err(DecodeError::NotMedia { .. }) => self.put(LengthFact::Length, &key, &stamp, &kept(None)),
-            // The machine's fault, or one of the moment.
+            Ok(media) => self.put(LengthFact::Length, &key, &stamp, &encode_length(Some(media))),
+            Err(DecodeError::NotMedia { .. }) => self.put(LengthFact::Length, &key, &stamp, &encode_length(None)),
+            // Other errors are not kept: they concern the machine or may pass.
             Err(_) => {}
         }
         probed
@@ -171,7 +172,7 @@ fn open_table(state: &Path) -> io::Result<File> {
     }
 }
 
-/// Sixteen bytes that stand for one fact of one file in one state.
+/// Returns the key of one fact about one file in one state.
 fn name(fact: LengthFact, key: &JobKey, stamp: &Stamp) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[1, fact as u8]).update(key.source.as_str().as_bytes()).update(&[0]);
@@ -187,22 +188,22 @@ fn name(fact: LengthFact, key: &JobKey, stamp: &Stamp) -> [u8; 16] {
     name
 }
 
-/// Where the page of a level begins to which this name belongs.
+/// Returns the offset of the page on this level that belongs to this name.
 fn offset((first, pages): (u64, u64), name: &[u8; 16]) -> u64 {
     let [a, b, ..] = *name;
     (first + u64::from(u16::from_le_bytes([a, b])) % pages) * PAGE as u64
 }
 
-fn places(page: &[u8]) -> impl Iterator<Item = &[u8]> {
-    page.chunks_exact(PLACE)
+fn slots(page: &[u8]) -> impl Iterator<Item = &[u8]> {
+    page.chunks_exact(SLOT)
 }
 
-fn is_whole(place: &[u8]) -> bool {
-    place[..16] != [0; 16] && blake3::hash(&place[..48]).as_bytes()[..16] == place[48..]
+fn is_valid(slot: &[u8]) -> bool {
+    slot[..16] != [0; 16] && blake3::hash(&slot[..48]).as_bytes()[..16] == slot[48..]
 }
 
-/// A length in 32 bytes; `None` for what is no recording.
-fn kept(media: Option<&Media>) -> [u8; 32] {
+/// Encodes a length in 32 bytes; `None` stands for a file that is not a recording.
+fn encode_length(media: Option<&Media>) -> [u8; 32] {
     let mut value = [0; 32];
     if let Some(media) = media {
         value[0] = if media.has_audio { 2 } else { 1 };
@@ -212,7 +213,7 @@ fn kept(media: Option<&Media>) -> [u8; 32] {
     value
 }
 
-fn said(value: &[u8; 32]) -> Result<Media, DecodeError> {
+fn decode_length(value: &[u8; 32]) -> Result<Media, DecodeError> {
     let [kind, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h, i, j, k, l, ..] = *value;
     let duration = f64::from_le_bytes([a, b, c, d, e, f, g, h]);
     match kind {
@@ -221,7 +222,7 @@ fn said(value: &[u8; 32]) -> Result<Media, DecodeError> {
     }
 }
 
-/// Blocks. What cannot be read here says why to whoever reads more.
+/// Reads the length from the file's header; `None` on any error, because the probe that follows reports it. Blocks.
 fn header(path: &RootedPath) -> Option<Media> {
     let file = path.open().ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -269,25 +270,25 @@ mod tests {
     fn a_full_page_goes_on_behind_the_last_one_forgets_and_damage_is_nothing() {
         let state = TempDir::new().unwrap();
         let measured = LengthCache::new(state.path());
-        // All of one page at every level.
-        let alike: Vec<[u8; 16]> =
+        // All names belong to the same page on every level.
+        let same_page_names: Vec<[u8; 16]> =
             (0..220).map(|n| Hash::of(&[n]).0[..16].try_into().unwrap()).map(same_page).collect();
         let found = |of: &[[u8; 16]]| of.iter().filter(|name| measured.get_named(name).is_some()).count();
         let put = |of: &[[u8; 16]]| of.iter().for_each(|name| measured.put_named(name, &[1; 32]));
         let length = || state.path().join(NAME).metadata().unwrap().len();
-        put(&alike[..60]);
-        assert_eq!(found(&alike[..60]), 60);
+        put(&same_page_names[..60]);
+        assert_eq!(found(&same_page_names[..60]), 60);
         assert!(length() <= PAGE as u64, "no more than its page is written");
-        put(&alike[60..180]);
-        assert_eq!(found(&alike[..180]), 180, "three levels have room for it");
-        put(&alike[180..]);
-        assert!((150..=192).contains(&found(&alike)), "{}", found(&alike));
+        put(&same_page_names[60..180]);
+        assert_eq!(found(&same_page_names[..180]), 180, "three levels have room for it");
+        put(&same_page_names[180..]);
+        assert!((150..=192).contains(&found(&same_page_names)), "{}", found(&same_page_names));
         let table = OpenOptions::new().write(true).open(state.path().join(NAME)).unwrap();
         for level in LEVELS {
-            let places = (0..PAGE / PLACE).map(|place| offset(level, &[0; 16]) + (place * PLACE) as u64);
-            places.for_each(|at| table.write_all_at(&[0xEE], at + 20).unwrap());
+            let slots = (0..PAGE / SLOT).map(|slot| offset(level, &[0; 16]) + (slot * SLOT) as u64);
+            slots.for_each(|at| table.write_all_at(&[0xEE], at + 20).unwrap());
         }
-        assert_eq!(found(&alike), 0);
+        assert_eq!(found(&same_page_names), 0);
     }
 
     #[test]
@@ -304,8 +305,8 @@ mod tests {
     fn a_length_is_what_it_was() {
         let media = Media { duration: 1.5, channels: 6, has_audio: true };
         let silent = Media { duration: 0.0, channels: 0, has_audio: false };
-        assert_eq!(said(&kept(Some(&media))).unwrap(), media);
-        assert_eq!(said(&kept(Some(&silent))).unwrap(), silent);
-        assert!(matches!(said(&kept(None)), Err(DecodeError::NotMedia { .. })));
+        assert_eq!(decode_length(&encode_length(Some(&media))).unwrap(), media);
+        assert_eq!(decode_length(&encode_length(Some(&silent))).unwrap(), silent);
+        assert!(matches!(decode_length(&encode_length(None)), Err(DecodeError::NotMedia { .. })));
     }
 }

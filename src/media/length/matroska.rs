@@ -1,4 +1,5 @@
-//! How much audio a Matroska or WebM file holds: what its head says of the whole, and of its first sound track.
+//! Determines how much audio a Matroska or WebM file contains: its head declares the length of the whole and the
+//! channels of its first sound track.
 
 use crate::media::container::matroska::{Elements, MatroskaSegment, first, float, segment, unsigned};
 use crate::media::container::{Extent, ReadAt};
@@ -16,7 +17,7 @@ const AUDIO: u32 = 0xE1;
 const CHANNELS: u32 = 0x9F;
 const CLUSTER: u32 = 0x1F43_B675;
 
-/// As its head says; a recorder that did not come to its end has not written that.
+/// Reads the head of the file. Returns `None` if a recorder was interrupted before it wrote the length.
 pub(super) fn matroska<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
     let MatroskaSegment::Found { content, .. } = segment(file)? else { return Ok(None) };
     let (mut duration, mut sound) = (None, None);
@@ -42,7 +43,7 @@ fn seconds<R: ReadAt + ?Sized>(file: &R, info: Extent) -> io::Result<Option<f64>
     Ok(units.map(|units| units * scale as f64 / 1e9))
 }
 
-/// The channels of the first track with sound.
+/// Returns the channels of the first sound track.
 fn first_sound<R: ReadAt + ?Sized>(file: &R, tracks: Extent) -> io::Result<Option<u32>> {
     for element in Elements::within(file, tracks) {
         let track = element?;
@@ -53,7 +54,7 @@ fn first_sound<R: ReadAt + ?Sized>(file: &R, tracks: Extent) -> io::Result<Optio
     Ok(None)
 }
 
-/// One where the track does not say.
+/// Returns the number of channels; 1 if the track declares none.
 fn channels<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<u32> {
     let Some(audio) = first(file, track, AUDIO)? else { return Ok(1) };
     let channels = unsigned_in(file, audio, CHANNELS)?;

@@ -1,5 +1,5 @@
-//! How much audio a file holds, by its header alone: a few small reads, however long it is. What a header
-//! does not say for certain is left to whoever reads more. Pure, over whatever can be read at an offset.
+//! Determines how much audio a file contains from its header alone, with a few small reads however long the file is. If
+//! a header does not state the length for certain, the caller has to probe the file.
 
 pub(crate) mod cache;
 mod matroska;
@@ -14,22 +14,22 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// Whether the recording at `path`, of which ffprobe says that it lasts so many seconds, is longer than `limit`. Of
-/// MP3 and AAC without a header that is a guess, which may be several times too long: they are refused later, when
-/// they go on for longer.
+/// Whether the recording at `path`, for which ffprobe reports `seconds`, is longer than `limit`. For MP3 and AAC
+/// without a header the reported length is a guess that may be several times too long, so they are accepted up to four
+/// times the limit, and refused later if they really are longer.
 pub fn is_longer(path: &Path, seconds: f64, limit: Duration) -> bool {
     let mut head = [0; 3];
     let known = File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok();
     let is_guess = known && matches!(head, [b'I', b'D', b'3'] | [0xFF, 0xE0..=0xFF, _]);
     let most = limit.as_secs_f64() * if is_guess { 4.0 } else { 1.0 };
-    // What a container says may be a little more than there is.
+    // The declared length may be slightly more than the real one.
     seconds > most + 1.0
 }
 
-/// What the header of a file of `size` bytes says; `None` where it does not say all of it.
+/// Returns what the header of a file of `size` bytes declares; `None` if it does not declare everything.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the file system's error.
 pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
     let mut head = [0; 12];
     let n = file.read_at(0, &mut head)?;
@@ -45,14 +45,14 @@ pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Medi
     Ok(said.filter(is_likely))
 }
 
-/// A header that says what cannot be is not believed.
+/// Whether the declared values are possible.
 fn is_likely(media: &Media) -> bool {
     const LONGEST: f64 = 366.0 * 86_400.0;
     let channels = !media.has_audio || (1..=MAX_CHANNELS).contains(&media.channels);
     channels && media.duration.is_finite() && media.duration > 0.0 && media.duration < LONGEST
 }
 
-/// Audio of so many samples of each channel at this rate.
+/// Returns audio of `samples` samples for each channel; `None` if the rate is impossible.
 fn audio(samples: u64, rate: u32, channels: u32) -> Option<Media> {
     let duration = samples as f64 / f64::from(rate);
     RATES.contains(&rate).then_some(Media { duration, channels, has_audio: true })

@@ -1,11 +1,13 @@
-//! How much audio an MP4 or QuickTime file holds: what its index says of the whole, and of its first sound track.
+//! Determines how much audio an MP4 or QuickTime file contains: its index declares the length of the whole and the
+//! channels of its first sound track.
 
 use crate::media::container::mp4::{Boxes, first};
 use crate::media::container::{Extent, ReadAt, be16, be32, read};
 use crate::media::decode::Media;
 use std::io;
 
-/// As the index at its beginning or end says. Of a file in fragments no index knows the whole.
+/// Reads the index at the beginning or end of the file. Returns `None` for a file in fragments, because no index covers
+/// the whole.
 pub(super) fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
     let Some(index) = first(file, 0..size, b"moov")? else { return Ok(None) };
     if first(file, index.clone(), b"mvex")?.is_some() {
@@ -38,7 +40,7 @@ fn movie_seconds<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<f64
     Ok(known.then(|| units as f64 / f64::from(scale)))
 }
 
-/// Of a track with sound its channels, as far as they are certain; `None` for another track.
+/// Returns the channels of a sound track, or `Some(None)` if they are uncertain; `None` for any other track.
 fn sound_track<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<Option<Option<u32>>> {
     let Some(media) = first(file, track, b"mdia")? else { return Ok(None) };
     let Some(handler) = first(file, media.clone(), b"hdlr")? else { return Ok(None) };
@@ -53,26 +55,26 @@ fn sound_track<R: ReadAt + ?Sized>(file: &R, track: Extent) -> io::Result<Option
     Ok(Some(channels(file, inner)?))
 }
 
-/// Of the first description in a table of them.
+/// Returns the channels of the first entry in a table of sample descriptions.
 fn channels<R: ReadAt + ?Sized>(file: &R, table: Extent) -> io::Result<Option<u32>> {
     let at = table.start + 8;
     let Some(entry) = read::<36, R>(file, at)? else { return Ok(None) };
-    let (length, version, said) = (u64::from(be32(&entry, 0)), be16(&entry, 16), be16(&entry, 24));
+    let (length, version, declared) = (u64::from(be32(&entry, 0)), be16(&entry, 16), be16(&entry, 24));
     match (&entry[4..8], version) {
-        // Here the table says 2, whatever it is: the decoder's own settings tell.
+        // The table says 2 here whatever the number is: the decoder's settings have the real one.
         (b"mp4a", 0) => {
             let inner = at + 36..at.saturating_add(length).min(table.end);
             let Some(settings) = first(file, inner, b"esds")? else { return Ok(None) };
             aac_channels(file, settings)
         }
         (b"sowt" | b"twos" | b"in24" | b"in32" | b"fl32" | b"ulaw" | b"alaw" | b"alac" | b"Opus" | b"fLaC", 0) => {
-            Ok(Some(said).filter(|said| *said > 0))
+            Ok(Some(declared).filter(|declared| *declared > 0))
         }
         _ => Ok(None),
     }
 }
 
-/// AAC's settings, within descriptors within descriptors.
+/// Returns the channels from AAC's decoder settings, which are nested in descriptors.
 fn aac_channels<R: ReadAt + ?Sized>(file: &R, settings: Extent) -> io::Result<Option<u32>> {
     let mut bytes = [0; 128];
     let n = file.read_at(settings.start, &mut bytes)?;
@@ -84,7 +86,8 @@ fn aac_channels<R: ReadAt + ?Sized>(file: &R, settings: Extent) -> io::Result<Op
             (4, inner) if inner.first() == Some(&0x40) => inner.get(13..).unwrap_or_default(),
             (5, [first, second, ..]) => {
                 let (kind, rate) = (first >> 3, (first & 7) << 1 | second >> 7);
-                // Parametric stereo makes two of one, and a rate that is written out moves the rest.
+                // Other object types are uncertain: parametric stereo turns one channel into two. An explicit rate
+                // would move the following bits.
                 let channels = [0, 1, 2, 3, 4, 5, 6, 8].get(usize::from(second >> 3 & 15)).copied();
                 return Ok(channels.filter(|count| *count > 0 && rate < 13 && matches!(kind, 2 | 5)));
             }
@@ -94,7 +97,7 @@ fn aac_channels<R: ReadAt + ?Sized>(file: &R, settings: Extent) -> io::Result<Op
     Ok(None)
 }
 
-/// A tag and what it holds, as far as it is there.
+/// Splits off a descriptor: its tag, and its content as far as it is there.
 fn descriptor(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (tag, mut rest) = bytes.split_first()?;
     let mut length = 0;

@@ -1,15 +1,15 @@
-//! How much audio a stream holds that has no index: Ogg by the number on its last page, FLAC by its first block, MP3 by
-//! the count that encoders put into its first frame.
+//! Determines how much audio a stream without an index contains: Ogg by the position on its last page, FLAC by its
+//! first block, MP3 by the frame count that encoders write into its first frame.
 
 use super::audio;
 use crate::media::container::{ReadAt, be16, be32, le16, le32, read};
 use crate::media::decode::Media;
 use std::io;
 
-/// A page of Ogg is no longer than this.
+/// The longest page of Ogg, in bytes.
 const PAGE: u64 = 65_307;
 
-/// Opus or Vorbis, one stream from the beginning to the end.
+/// Reads Opus or Vorbis that is a single stream from beginning to end.
 pub(super) fn ogg<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
     let Some(head) = read::<64, R>(file, 0)? else { return Ok(None) };
     let serial = le32(&head, 14);
@@ -24,7 +24,7 @@ pub(super) fn ogg<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<
         }
         _ => return Ok(None),
     };
-    // Where a second stream begins beside it, its last page is not the file's.
+    // If a second stream begins here, the last page may belong to it.
     let second = (from + head[27..from.min(64)].iter().map(|part| usize::from(*part)).sum::<usize>()) as u64;
     if read::<6, R>(file, second)?.is_some_and(|page| page.starts_with(b"OggS") && page[5] & 2 != 0) {
         return Ok(None);
@@ -33,7 +33,7 @@ pub(super) fn ogg<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<
     Ok(last.and_then(|samples| audio(samples.checked_sub(skip)?, rate, channels)))
 }
 
-/// Samples up to the end of the last page, if that is one of this stream.
+/// Returns the number of samples up to the end of the last page, if that page belongs to this stream.
 fn last_page<R: ReadAt + ?Sized>(file: &R, size: u64, serial: u32) -> io::Result<Option<u64>> {
     let from = size.saturating_sub(PAGE);
     let mut tail = vec![0; usize::try_from(size - from).unwrap_or(0)];
@@ -45,13 +45,14 @@ fn last_page<R: ReadAt + ?Sized>(file: &R, size: u64, serial: u32) -> io::Result
     Ok(samples.filter(|samples| *samples != u64::MAX))
 }
 
-/// Layer III, where the first frame counts the others. Without that only all of it could tell.
+/// Reads MPEG Layer III whose first frame has the number of frames. Without that number, only reading the whole file
+/// would give the length.
 pub(super) fn mp3<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
     let Some(tag) = read::<10, R>(file, 0)? else { return Ok(None) };
     let at = if tag.starts_with(b"ID3") { after_tag(&tag) } else { 0 };
     let Some(frame) = read::<64, R>(file, at)? else { return Ok(None) };
-    let Some(Frame { rate, channels, samples, side }) = Frame::of(&frame) else { return Ok(None) };
-    let count = match frame.get(4 + side..) {
+    let Some(Frame { rate, channels, samples, side_info }) = Frame::of(&frame) else { return Ok(None) };
+    let count = match frame.get(4 + side_info..) {
         Some([b'X', b'i', b'n', b'g', flags @ ..] | [b'I', b'n', b'f', b'o', flags @ ..])
             if be32(flags, 0) & 1 != 0 =>
         {
@@ -63,7 +64,7 @@ pub(super) fn mp3<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
     Ok(if count == 0 { None } else { audio(u64::from(count) * samples, rate, channels) })
 }
 
-/// Where an ID3 tag of the second version ends; each byte of its length holds seven bits.
+/// Returns where an ID3v2 tag ends; each byte of its length has seven bits.
 fn after_tag(tag: &[u8; 10]) -> u64 {
     let length = tag[6..].iter().fold(0_u64, |length, byte| length << 7 | u64::from(byte & 0x7F));
     10 + length + if tag[5] & 0x10 != 0 { 10 } else { 0 }
@@ -72,10 +73,10 @@ fn after_tag(tag: &[u8; 10]) -> u64 {
 struct Frame {
     rate: u32,
     channels: u32,
-    /// Of each channel.
+    /// The number of samples of each channel.
     samples: u64,
-    /// Bytes between its header and what an encoder may put there.
-    side: usize,
+    /// The number of bytes between the frame's header and the encoder's frame count.
+    side_info: usize,
 }
 
 impl Frame {
@@ -93,17 +94,17 @@ impl Frame {
             2 => base / 2,
             _ => base / 4,
         };
-        let side = match (is_first, is_mono) {
+        let side_info = match (is_first, is_mono) {
             (true, false) => 32,
             (true, true) | (false, false) => 17,
             (false, true) => 9,
         };
         let samples = if is_first { 1152 } else { 576 };
-        Some(Self { rate, channels: if is_mono { 1 } else { 2 }, samples, side })
+        Some(Self { rate, channels: if is_mono { 1 } else { 2 }, samples, side_info })
     }
 }
 
-/// The block that every FLAC file begins with; 0 samples means that its writer did not know.
+/// Reads the block that every FLAC file begins with; 0 samples means that the writer did not know the number.
 pub(super) fn flac<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
     let Some(bytes) = read::<42, R>(file, 0)? else { return Ok(None) };
     if bytes[4] & 0x7F != 0 {

@@ -1,5 +1,5 @@
-//! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
-//! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
+//! A folder with a `jobs.toml`, recorded speech, and the real binary. Processes that still run when a test ends are
+//! killed. Nothing waits for a fixed time: conditions are polled up to a deadline.
 
 use super::leftovers;
 use scribed::server::storage::log::framing;
@@ -22,10 +22,10 @@ use tempfile::TempDir;
 const BIN: &str = env!("CARGO_BIN_EXE_scribed");
 const SPEECH: &str = "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb";
 
-/// No run of a test lasts longer: then it hangs.
+/// The longest time that a test waits for a condition; after it the test counts as hung.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Where distinct pieces of speech begin: number of the recording, and the second.
+/// Where distinct pieces of speech begin: the recording's number and the second.
 const PIECES: [(&str, &str); 8] = [
     ("0880", "0"),
     ("0930", "0"),
@@ -37,7 +37,7 @@ const PIECES: [(&str, &str); 8] = [
     ("0870", "3.5"),
 ];
 
-/// Quick to settle and quick to notice the end; the embedded service.
+/// A configuration with short waits that uses the embedded service.
 pub const QUICK: &str = r#"
 [service.poll]
 min = "50ms"
@@ -50,7 +50,7 @@ folder = "inbox"
 settle = "200ms"
 "#;
 
-/// The ends of the four outputs.
+/// The extensions of the four outputs.
 pub const OUTPUTS: [&str; 4] = ["txt", "srt", "vtt", "json"];
 
 pub struct Bed {
@@ -60,12 +60,12 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// With this `jobs.toml`, a file `key` with a key, and an empty folder `inbox`.
+    /// Creates a folder with this `jobs.toml`, a file `key` with a key, and an empty folder `inbox`.
     pub fn new(config: &(impl Display + ?Sized)) -> Self {
         Self::on(&std::env::temp_dir(), config)
     }
 
-    /// As [`Bed::new`], on the file system of this folder.
+    /// Does the same as [`Bed::new`], on the file system of `folder`.
     pub fn on(folder: &Path, config: &(impl Display + ?Sized)) -> Self {
         let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir_in(folder).unwrap();
         let bed = Self { dir, bin: BIN.into(), uid: None };
@@ -75,15 +75,15 @@ impl Bed {
         bed
     }
 
-    /// As [`Bed::new`]; the binary runs as somebody whom permissions bind.
+    /// Does the same as [`Bed::new`]; the binary runs as a user to whom permissions apply.
     pub fn unprivileged(config: &(impl Display + ?Sized)) -> Self {
         let mut bed = Self::new(config);
         if rustix::process::geteuid().is_root() {
             const NOBODY: u32 = 65534;
-            // The build's folder need not be readable for others.
+            // Other users may not be able to read the build's folder.
             bed.bin = bed.path("scribed");
-            // By another process: a program that is open for writing anywhere cannot be started, and children of other
-            // tests that are just being started have all that is open here.
+            // Another process copies it: a program that is open for writing cannot be executed, and children of other
+            // tests that are just starting inherit all files that are open here.
             assert!(Command::new("cp").arg(BIN).arg(&bed.bin).status().unwrap().success());
             bed.uid = Some(NOBODY);
             for path in [bed.path(""), bed.path("inbox")] {
@@ -101,7 +101,7 @@ impl Bed {
         self.dir.path().join(below)
     }
 
-    /// Puts the n-th piece of speech into the inbox; others hear other words.
+    /// Writes the n-th piece of speech into the inbox; each piece has other words.
     pub fn drop_in(&self, n: usize, name: impl AsRef<OsStr>) -> PathBuf {
         let path = self.path("inbox").join(name.as_ref());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -109,7 +109,7 @@ impl Bed {
         path
     }
 
-    /// The binary with these arguments, here, with nothing of the tester's own settings.
+    /// Returns the binary with these arguments, in this folder, without the tester's own settings.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(&self.bin);
         command.args(arguments).current_dir(self.dir.path()).env_remove("SCRIBED_CONFIG").env_remove("NO_COLOR");
@@ -120,7 +120,7 @@ impl Bed {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the binary and waits for its end.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
         Running::start(self.command(arguments)).wait()
     }
@@ -132,24 +132,24 @@ impl Bed {
         ran.last_object()
     }
 
-    /// A daemon that has started: it answers commands.
+    /// Starts a daemon and waits until it answers commands.
     pub fn daemon(&self) -> Running {
         Running::daemon(self.command(["run", "--json"]))
     }
 
-    /// The rows of `jobs --json` by path.
+    /// Returns the rows of `jobs --json` by path.
     pub fn jobs(&self) -> BTreeMap<String, Value> {
         let ran = self.run(["jobs", "--json"]);
         assert_eq!(ran.code, 0, "{ran:?}");
         ran.objects().into_iter().map(|row| (row["path"].as_str().unwrap().to_owned(), row)).collect()
     }
 
-    /// The embedded service's desk.
+    /// Returns the transcriptions that the embedded service has stored.
     pub fn store(&self) -> Desk {
         Desk::read(&self.path("state/service"))
     }
 
-    /// Every file of the inbox that has a final output's name, parsed; with its bytes.
+    /// Returns every output in the inbox with its bytes; fails if one is incomplete.
     pub fn outputs(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = files(&self.path("inbox"));
         let is_output = |path: &PathBuf| OUTPUTS.iter().any(|end| path.extension() == Some(OsStr::new(end)));
@@ -161,7 +161,7 @@ impl Bed {
         files.into_iter().filter(is_output).map(read).collect()
     }
 
-    /// Fails unless all four outputs lie beside this file of the inbox.
+    /// Fails unless all four outputs of this inbox file exist beside it.
     pub fn assert_written(&self, name: impl AsRef<OsStr>) {
         let outputs = self.outputs();
         let stem = self.path("inbox").join(name.as_ref()).with_extension("");
@@ -172,7 +172,7 @@ impl Bed {
         }
     }
 
-    /// Files that were never finished, anywhere.
+    /// Returns all unfinished files of the folder.
     pub fn temporaries(&self) -> Vec<PathBuf> {
         files(self.dir.path()).into_iter().filter(|path| leftovers::is_unfinished(path)).collect()
     }
@@ -186,7 +186,7 @@ impl Drop for Bed {
     }
 }
 
-/// The n-th piece of speech as a WAV file of 1.4 s. Made once.
+/// Returns the n-th piece of speech as a WAV file of 1.4 s. Each is made once.
 pub fn speech(n: usize) -> Vec<u8> {
     static MADE: Mutex<Option<HashMap<usize, Vec<u8>>>> = Mutex::new(None);
     let mut made = MADE.lock().unwrap();
@@ -202,7 +202,7 @@ fn cut(n: usize) -> Vec<u8> {
     fs::read(piece).unwrap()
 }
 
-/// Runs ffmpeg; `to` is what it writes.
+/// Runs ffmpeg with `to` as its output file.
 pub fn ffmpeg<'a>(arguments: impl IntoIterator<Item = &'a str>, to: &Path) {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-y"]).args(arguments).arg(to);
@@ -210,7 +210,7 @@ pub fn ffmpeg<'a>(arguments: impl IntoIterator<Item = &'a str>, to: &Path) {
     assert!(status.success(), "ffmpeg made {to:?} (recorded speech: the package `pocketsphinx-testdata`)");
 }
 
-/// All files below a folder, links not followed.
+/// Returns all files below a folder, without following links.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok);
     entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path).collect()
@@ -231,10 +231,10 @@ fn parses(path: &Path, bytes: &[u8]) -> bool {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// The exit code; minus the number of the signal that ended it.
+    /// The exit code, or the negative number of the signal that ended the process.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -251,13 +251,13 @@ impl Ran {
     }
 }
 
-/// A child that does not outlive the test.
+/// A child process that is killed at the end of the test.
 pub struct Running {
     child: Child,
     readers: Option<[std::thread::JoinHandle<String>; 2]>,
-    /// What it has said on stdout so far.
+    /// Its standard output so far.
     said: std::sync::Arc<Mutex<String>>,
-    /// Where it works.
+    /// Its working folder.
     folder: Option<PathBuf>,
 }
 
@@ -274,7 +274,7 @@ impl Running {
         Self { child, readers: Some(readers), said, folder }
     }
 
-    /// Of `run --json`: returns when it says that it runs.
+    /// Starts `run --json` and returns when it reports that it runs.
     pub fn daemon(command: Command) -> Self {
         let daemon = Self::start(command);
         let line: Value = serde_json::from_str(&daemon.first_line()).unwrap();
@@ -291,7 +291,7 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Returns when it stands still: `SCRIBED_STOP_AT` says where.
+    /// Waits until it has stopped at the point that `SCRIBED_STOP_AT` names.
     pub fn stands_still(&self) {
         let stat = format!("/proc/{}/stat", self.pid());
         eventually("the process stands still", || {
@@ -299,18 +299,18 @@ impl Running {
         });
     }
 
-    /// Lets it go on.
+    /// Lets a stopped process continue.
     pub fn goes_on(&self) {
         self.signal(rustix::process::Signal::CONT);
     }
 
-    /// Ends it at once, as `kill -9` does, unless it has ended.
+    /// Kills it as `kill -9` does, unless it has ended.
     pub fn kill(mut self) -> Ran {
         self.child.kill().unwrap();
         self.wait()
     }
 
-    /// Waits for its end.
+    /// Waits for its end and returns the result.
     pub fn wait(mut self) -> Ran {
         let mut ended = None;
         eventually("the process ends", || {
@@ -335,7 +335,7 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The first line on stdout.
+    /// Waits for the first line on standard output and returns it.
     pub fn first_line(&self) -> String {
         let line = || self.said.lock().unwrap().split_once('\n').map(|(line, _)| line.to_owned());
         eventually("a line on stdout", || line().is_some());
@@ -368,7 +368,7 @@ fn drain(mut pipe: impl Read + Send + 'static, said: std::sync::Arc<Mutex<String
     })
 }
 
-/// Polls until it holds; fails after [`DEADLINE`].
+/// Polls until `holds` returns true; fails after [`DEADLINE`].
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -377,9 +377,9 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A service's desk as it lies on the disk: what was really accepted, whatever the queue says.
+/// The transcriptions on a service's disk: what it really accepted, whatever the queue says.
 pub struct Desk {
-    /// One for each transcription: content hash, and whether it ended in error.
+    /// For each transcription, its content hash and whether it ended in error.
     pub records: Vec<(String, bool)>,
 }
 
@@ -393,13 +393,12 @@ impl Desk {
         Self { records: heads.values().map(record).collect() }
     }
 
-    /// How many transcriptions there are.
+    /// Returns the number of transcriptions.
     pub fn bought(&self) -> usize {
         self.records.len()
     }
 
-    /// Fails unless each of `n` contents was transcribed exactly once; one that ended in error before
-    /// does not count.
+    /// Fails unless each of `n` contents was transcribed exactly once; transcriptions that ended in error do not count.
     pub fn assert_each_once(&self, n: usize) {
         let mut good: BTreeMap<&str, u32> = BTreeMap::new();
         for (content, failed) in &self.records {
@@ -410,19 +409,19 @@ impl Desk {
     }
 }
 
-/// What the ledger says was accepted, by id.
+/// Returns what the service's log says was accepted, by id.
 fn ledger(data: &Path) -> BTreeMap<String, Value> {
     let mut heads = BTreeMap::new();
     let mut volumes = files(&data.join("ledger"));
     volumes.sort();
     for path in volumes {
         let bytes = match fs::read(path) {
-            // A running desk makes volumes under other names, and clears old ones away.
+            // A running service creates segments under other names and removes old ones.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             read => read.unwrap(),
         };
         for piece in framing::split_frames(&bytes) {
-            // The last line may be in the middle of being written.
+            // The last line may be incomplete because it is just being written.
             let Frame::Whole(range) = piece else { continue };
             let line: Value = serde_json::from_slice(framing::decode(&bytes[range]).unwrap()).unwrap();
             let id = line["id"].as_str().unwrap().to_owned();
@@ -441,7 +440,7 @@ fn record(head: &Value) -> (String, bool) {
     (token.split('.').nth(1).unwrap().to_owned(), !head["ended"]["failure"].is_null())
 }
 
-/// `scribed serve` in a folder of its own, on a port that stays.
+/// Runs `scribed serve` in its own folder, on a fixed port.
 pub struct Service {
     running: Option<Running>,
     pub port: u16,
@@ -456,7 +455,7 @@ impl Service {
         Self::with("")
     }
 
-    /// One that calls addresses of this machine.
+    /// Starts a service that may call addresses of this machine.
     pub fn calling() -> Self {
         Self::with("fetch_private = true\n")
     }
@@ -470,7 +469,7 @@ impl Service {
         service
     }
 
-    /// Starts it (again), and waits until it listens.
+    /// Starts it, or starts it again, and waits until it listens.
     pub fn revive(&mut self) {
         let mut command = self.bed.command(["serve", "--json"]);
         command.env("SERVE_KEY", SERVICE_KEY);
@@ -484,19 +483,19 @@ impl Service {
         drop(self.running.take());
     }
 
-    /// Starts it so that it is killed at a place (`src/crash_points.rs`).
+    /// Starts it so that it is killed at a crash point (`src/crash_points.rs`).
     pub fn revive_to_die_at(&mut self, place: &str) {
         let mut command = self.bed.command(["serve", "--json"]);
         command.env("SERVE_KEY", SERVICE_KEY).env("SCRIBED_CRASH_AT", place);
         self.running = Some(Running::start(command));
     }
 
-    /// What it said, once it has ended by itself.
+    /// Waits until it has ended by itself and returns its result.
     pub fn end(&mut self) -> Ran {
         self.running.take().unwrap().wait()
     }
 
-    /// A file of its folder, given to it before it starts.
+    /// Writes a file into its data folder, for use before it starts.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let path = self.data().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -515,7 +514,7 @@ impl Service {
         Desk::read(&self.data())
     }
 
-    /// It has these records of live transcriptions, one JSON object a line.
+    /// Imports these records of live transcriptions, one JSON object a line.
     pub fn import_live(&self, lines: &str) {
         fs::write(self.bed.path("live.jsonl"), lines).unwrap();
         let mut command = self.bed.command(["serve", "import-live", "live.jsonl"]);
@@ -524,14 +523,14 @@ impl Service {
         assert_eq!(ran.code, 0, "{ran:?}");
     }
 
-    /// A `jobs.toml` for whoever uses it.
+    /// Returns a `jobs.toml` that uses this service.
     pub fn client_config(&self) -> String {
         let port = self.port;
         format!("[service]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"1s\"\n{QUICK}")
     }
 }
 
-/// A small disk, full at once. Mounting takes root.
+/// A small disk that can be filled quickly. Mounting it needs root.
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -544,7 +543,7 @@ impl SmallDisk {
         Self(at.into())
     }
 
-    /// Writes until there is no room. Returns the file that takes it.
+    /// Fills the disk and returns the file that fills it.
     pub fn fill(&self) -> PathBuf {
         let filler = self.0.join("filler");
         let mut file = fs::File::create(&filler).unwrap();
@@ -559,14 +558,14 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A share: a folder elsewhere that can be mounted at a place and taken away from it.
+/// A network share: a folder elsewhere that can be mounted at a place and unmounted.
 pub struct Share {
     pub disk: PathBuf,
     at: PathBuf,
 }
 
 impl Share {
-    /// Mounted at `at`, with what lies in `disk`.
+    /// Mounts the content of `disk` at `at`.
     pub fn mount(disk: &Path, at: &Path) -> Self {
         fs::create_dir_all(disk).unwrap();
         let share = Self { disk: disk.into(), at: at.into() };
@@ -574,7 +573,7 @@ impl Share {
         share
     }
 
-    /// Mounts it (again).
+    /// Mounts it, or mounts it again.
     pub fn back(&self) {
         let mount = Command::new("mount").arg("--bind").arg(&self.disk).arg(&self.at).output();
         let mount = mount.expect("the program `mount` (the package of that name)");
@@ -582,13 +581,13 @@ impl Share {
         assert!(mount.status.success(), "this test mounts a share, and needs root for it: {said}");
     }
 
-    /// Unmounts it, whoever works in it; its bare mount point stays.
+    /// Unmounts it, even if processes work in it; the empty mount point stays.
     pub fn goes(&self) {
         let status = Command::new("umount").arg("--lazy").arg(&self.at).status();
         assert!(status.is_ok_and(|status| status.success()), "unmounting");
     }
 
-    /// The files in the bare mount point, while the share is away.
+    /// Returns the files in the mount point while the share is unmounted.
     pub fn left_behind(&self) -> Vec<PathBuf> {
         files(&self.at)
     }
@@ -604,7 +603,7 @@ pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A name of raw bytes.
+/// Returns a file name of raw bytes.
 pub fn raw(bytes: &[u8]) -> OsString {
     OsStr::from_bytes(bytes).to_owned()
 }

@@ -1,4 +1,4 @@
-//! An authority of a site, and what it signs, made with openssl when a test runs.
+//! A site's certificate authority and the certificates that it signs, made with openssl when a test runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 pub struct Authority(TempDir);
 
-/// A certificate and its key, as files.
+/// The files of a certificate and its key.
 pub struct Issued {
     pub cert: PathBuf,
     pub key: PathBuf,
@@ -25,7 +25,7 @@ impl Authority {
         self.0.path().join("ca.pem")
     }
 
-    /// For this machine, valid for so many days from now; fewer than none: it has ended.
+    /// Issues a certificate for this machine that is valid for `days` days; a negative number gives an expired one.
     pub fn issue(&self, name: &str, days: i32) -> Issued {
         let file = |end: &str| format!("{name}.{end}");
         let (key, csr, cert) = (file("key"), file("csr"), file("pem"));
@@ -48,7 +48,7 @@ impl Authority {
 const REQUEST: [&str; 6] = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
 
 impl Issued {
-    /// The line of a section.
+    /// Returns the `tls` line of a section of `jobs.toml`.
     pub fn line(&self) -> String {
         line(&self.cert, &self.key)
     }

@@ -1,8 +1,8 @@
-//! A test that starts itself again, as a process of its own.
+//! Runs a test of this binary as a separate process.
 
 use std::process::Command;
 
-/// Runs one test of this binary; `module` is its `module_path!()`.
+/// Returns a command that runs one test of this binary; `module` is its `module_path!()`.
 pub fn test_in_child(module: &str, name: &str) -> Command {
     let (_, module) = module.split_once("::").unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,10 +1,10 @@
-//! A `jobs.toml` for a test: a service at an address, short waits, and the sources that the test asks for.
+//! A `jobs.toml` for a test: a service at an address, short waits, and the test's sources.
 
 use super::bed::Bed;
 use super::stub::Stub;
 use std::fmt::{self, Display, Formatter};
 
-/// Built part by part; [`Display`] writes the file.
+/// A builder for a `jobs.toml`; [`Display`] writes the file.
 #[derive(Clone)]
 pub struct Config {
     url: String,
@@ -17,65 +17,65 @@ pub struct Config {
 }
 
 impl Config {
-    /// The stub is the service.
+    /// Uses the stub as the service.
     pub fn of(stub: &Stub) -> Self {
         Self::at(&stub.url())
     }
 
-    /// The service is at this address; its key is in the file `key`, as [`Bed`] has it.
+    /// Uses the service at this address; its key is in the file `key`, which [`Bed`] creates.
     pub fn at(url: &str) -> Self {
         let [poll, retry] = ["min = \"20ms\", max = \"50ms\"", "first = \"50ms\"\nmax = \"100ms\""].map(String::from);
         let [service, sections, sources] = [const { String::new() }; 3];
         Self { url: url.to_owned(), poll, limits: (4, 20), service, retry, sections, sources }
     }
 
-    /// What `[service]` says of polls, instead of short waits.
+    /// Sets `poll` of `[service]`, which has short waits by default.
     pub fn poll(mut self, values: &str) -> Self {
         values.clone_into(&mut self.poll);
         self
     }
 
-    /// How many uploads and how many transcriptions at once.
+    /// Sets the limits of concurrent uploads and transcriptions.
     pub fn limits(mut self, uploads: usize, running: usize) -> Self {
         self.limits = (uploads, running);
         self
     }
 
-    /// More lines of `[service]`.
+    /// Adds lines to `[service]`.
     pub fn service(mut self, lines: &str) -> Self {
         self.service += &format!("{lines}\n");
         self
     }
 
-    /// The lines of `[retry]`, instead of short waits.
+    /// Sets the lines of `[retry]`, which has short waits by default.
     pub fn retry(mut self, lines: &str) -> Self {
         lines.clone_into(&mut self.retry);
         self
     }
 
-    /// Another section, whole.
+    /// Adds a whole section.
     pub fn section(mut self, text: &str) -> Self {
         self.sections += &format!("{text}\n");
         self
     }
 
-    /// A source, with its lines.
+    /// Adds a source with these lines.
     pub fn source(mut self, lines: &str) -> Self {
         self.sources += &format!("[[source]]\n{lines}\n");
         self
     }
 
-    /// A source of this folder, whose files settle at once, with more lines.
+    /// Adds a source of this folder, whose files settle almost at once, with more lines.
     pub fn folder(self, folder: &str, lines: &str) -> Self {
         self.source(&format!("folder = \"{folder}\"\nsettle = \"20ms\"\n{lines}"))
     }
 
-    /// A source of the folder `inbox`, with more lines.
+    /// Adds a source of the folder `inbox`, with more lines.
     pub fn inbox(self, lines: &str) -> Self {
         self.folder("inbox", lines)
     }
 
-    /// A folder with this file.
+    /// Creates a folder with this configuration.
     pub fn bed(&self) -> Bed {
         Bed::new(self)
     }

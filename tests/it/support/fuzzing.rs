@@ -1,5 +1,5 @@
-//! What must hold of any bytes that a stranger sends. `fuzz/` makes the bytes up; `tests/it/service/fuzz_seeds.rs`
-//! takes those that were interesting once (`fuzz/seeds`).
+//! Properties that must hold for any bytes from a client. `fuzz/` generates the bytes; `tests/it/service/fuzz_seeds.rs`
+//! uses those that were interesting before (`fuzz/seeds`).
 
 use axum::http::Uri;
 use bytes::Bytes;
@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// A part, and what was in it.
+/// The parts of a body, each with its content.
 pub type Parts = Result<Vec<(PartHeader, Vec<u8>)>, MultipartError>;
 
-/// Reads a multipart body that comes in pieces of `size` bytes.
+/// Reads a multipart body in pieces of `size` bytes.
 pub fn parts(body: &[u8], boundary: &str, size: usize) -> Parts {
     let pieces = body.chunks(size.max(1)).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
     let mut multipart = Multipart::new(stream::iter(pieces), boundary);
@@ -38,7 +38,8 @@ pub fn parts(body: &[u8], boundary: &str, size: usize) -> Parts {
     reading.now_or_never().expect("nothing is waited for: all bytes are there")
 }
 
-/// The first line is the `Content-Type`, the rest the body; its first byte says how it is cut.
+/// Checks a multipart body. The first line is the `Content-Type`, the rest the body, whose first byte is the size of
+/// the pieces.
 pub fn multipart(bytes: &[u8]) {
     let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (kind, body) = bytes.split_at(at);
@@ -48,7 +49,7 @@ pub fn multipart(bytes: &[u8]) {
     let Some((cut, body)) = body.split_first() else { return };
     let whole = parts(body, &boundary, body.len());
     let pieces = parts(body, &boundary, usize::from(*cut));
-    // Which of two faults is met first may depend on the cut; what is taken may not.
+    // The pieces may decide which of two errors is found first; they must not decide whether a body is accepted.
     assert_eq!(whole.is_ok(), pieces.is_ok(), "{whole:?} {pieces:?}");
     let (Ok(whole), Ok(pieces)) = (whole, pieces) else { return };
     assert_eq!(whole, pieces, "the same however it is cut");
@@ -61,11 +62,11 @@ pub fn multipart(bytes: &[u8]) {
 
 const OWNER: Hash = Hash([7; 32]);
 
-/// The body of a create, of an upload by its address, of a first-version form, or a live record.
+/// Checks bytes as the body of a create, of an upload by address and of a first-version form, and as a live record.
 pub fn create(bytes: &[u8]) {
     match validate_create::parse_create(bytes, OWNER, &["en"]) {
         Ok(request) => {
-            // What was accepted is read again from the disk, by this release and by later ones.
+            // Accepted parameters are read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);
             let again: Params = serde_json::from_value(kept.clone()).expect("what is kept is understood");
             assert_eq!(plain(&again.into_stored().expect("it is kept")), kept, "and kept again as it was");
@@ -93,7 +94,7 @@ pub fn create(bytes: &[u8]) {
     }
 }
 
-/// As JSON, whether it is that already or its text.
+/// Returns the value as JSON, also if it serializes to a string that contains JSON.
 fn plain(value: &impl Serialize) -> Value {
     match serde_json::to_value(value).expect("it is JSON") {
         Value::String(text) => serde_json::from_str(&text).expect("it is JSON"),
@@ -101,7 +102,7 @@ fn plain(value: &impl Serialize) -> Value {
     }
 }
 
-/// The query of a list.
+/// Checks bytes as the query of a list.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(uri) = format!("http://x/v2/pre-recorded?{text}").parse::<Uri>() else { return };
@@ -111,7 +112,7 @@ pub fn query(bytes: &[u8]) {
     match each(&pairs) {
         Ok(query) => {
             assert!((1..=1000).contains(&query.limit));
-            // Links to the next page are made of it.
+            // The links to the next page are made from it.
             let again = each(&query.to_query_pairs());
             assert_eq!(again.as_ref(), Ok(&query), "{:?}", query.to_query_pairs());
             for now in [i64::MIN, -1, 0, 1_763_726_400_000, i64::MAX] {

@@ -1,4 +1,4 @@
-//! Jobs at every stage, made by the machine itself.
+//! Makes jobs at every stage by applying events.
 
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
@@ -8,43 +8,43 @@ use scribed::domain::path::RelPath;
 use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, Skip, StageKind, UploadedAudio};
 use scribed::domain::token::{PurchaseKey, Token};
 
-/// The moment at which tests begin: 2026-11-18.
+/// The time at which tests begin: 2026-11-18.
 pub const START: Timestamp = Timestamp(1_795_000_000_000);
 
 const ORIGIN: &str = "https://stt.example.org";
 
-/// Where everything is bought.
+/// The origin of the service that everything is bought from.
 pub fn origin() -> Option<String> {
     Some(ORIGIN.into())
 }
 
-/// So many seconds after [`START`].
+/// Returns the time `seconds` after [`START`].
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp(START.0 + seconds * 1000)
 }
 
-/// The n-th file.
+/// Returns the key of the n-th file.
 pub fn key(n: u64) -> JobKey {
     JobKey { source: SourceName::new("tests"), path: RelPath::new(format!("shelf/talk-{n:04}.wav")) }
 }
 
-/// A file of this size, with other times for another size.
+/// Returns the stamp of a file of this size; its modification time depends on the size.
 pub fn stamp(size: u64) -> Stamp {
     Stamp { size, mtime_ns: 1_700_000_000_000_000_000 + size as i64, ctime_ns: 7, inode: 11 }
 }
 
-/// The only service of most tests.
+/// Returns the only service of most tests.
 pub fn service() -> ServiceName {
     ServiceName::new(ServiceName::DEFAULT)
 }
 
-/// What the n-th content costs money as.
+/// Returns the purchase key of the n-th content.
 pub fn order(n: u64) -> PurchaseKey {
     let content = Hash::of(format!("content {n}").as_bytes());
     PurchaseKey { service: service(), content, params: Hash::of(b"parameters") }
 }
 
-/// The n-th id at the service.
+/// Returns the n-th transcription id.
 pub fn transcription(n: u64) -> TranscriptionId {
     TranscriptionId::new(format!("45463597-20b7-4af7-b3b3-f5fb778203{n:04}"))
 }
@@ -79,7 +79,7 @@ pub fn outputs() -> Vec<Output> {
     vec![output("shelf/talk.en.srt"), output("shelf/talk.en.txt")]
 }
 
-/// The event that leads from this stage one step down the straight way.
+/// Returns the event that takes a job to the next stage if nothing goes wrong; `None` at an end.
 pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
     Some(match job.stage.kind() {
         StageKind::Found => JobEvent::Settled,
@@ -96,7 +96,7 @@ pub fn next(job: &Job, n: u64) -> Option<JobEvent> {
     })
 }
 
-/// The job taken along to this stage; content, upload and transcription are the n-th.
+/// Takes the job to this stage. The content, the upload and the transcription are the n-th.
 pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
     while job.stage.kind() != kind {
         let event = match (kind, job.stage.kind()) {
@@ -115,7 +115,7 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
     job
 }
 
-/// A row that names the first file.
+/// Returns a row that names the first file.
 pub fn row() -> ManifestRow {
     ManifestRow::minimal(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
 }

@@ -1,4 +1,4 @@
-//! What the end of a test may not leave in its folder: a process, a lock, a file that was never finished.
+//! Checks what a test must not leave in its folder: processes, locks, unfinished files.
 
 use super::bed::{eventually, files};
 use std::collections::BTreeSet;
@@ -6,19 +6,19 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Folders in which a process was killed. What it was writing is left until the next pass removes it.
+/// Folders in which a process was killed. Its unfinished files stay until the next pass removes them.
 static KILLED_IN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A process that worked in this folder was killed.
+/// Records that a process that worked in this folder was killed.
 pub fn was_killed_in(folder: &Path) {
     KILLED_IN.lock().unwrap().insert(folder.into());
 }
 
-/// Fails where a process works in this folder, a file in it is locked, or one was left unfinished by a process that
-/// came to its own end.
+/// Fails if a process works in this folder, a file in it is locked, or a process that ended by itself left an
+/// unfinished file.
 pub fn assert_none(folder: &Path) {
     eventually("no process is left in the folder of the test", || !is_worked_in(folder));
-    // A child of another test has every open file until it is another program: its locks too.
+    // A child of another test inherits every open file, including its locks, until it executes another program.
     eventually("no file in the folder of the test is locked", || !files(folder).iter().any(|path| is_locked(path)));
     if !KILLED_IN.lock().unwrap().remove(folder) {
         let unfinished: Vec<PathBuf> = files(folder).into_iter().filter(|path| is_unfinished(path)).collect();
@@ -35,7 +35,7 @@ fn is_locked(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// Whether scribed gives such a name to what is not whole yet. Files of others may be named `.tmp` among recordings.
+/// Whether scribed uses such a name for an unfinished file. Among recordings, `.tmp` files may belong to others.
 pub fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
     let is_of_state =

@@ -1,17 +1,17 @@
-//! Read speech with its text, of the Debian package `pocketsphinx-testdata`.
+//! Read speech with its text, from the Debian package `pocketsphinx-testdata`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "/usr/share/pocketsphinx/test/data/librivox";
 
-/// One recording and what is said in it, lower case.
+/// A recording and what is said in it, in lower case.
 pub struct Reading {
     pub path: PathBuf,
     pub text: String,
 }
 
-/// All of them, in order of the list beside them. Panics, naming the package, if they are missing.
+/// Returns all recordings in the order of their list. Panics and names the package if they are missing.
 pub fn readings() -> Vec<Reading> {
     let texts = texts();
     let names = read("fileids");
@@ -21,7 +21,7 @@ pub fn readings() -> Vec<Reading> {
     readings.collect()
 }
 
-/// Lines such as `<s> he was not </s> (name)`.
+/// Parses lines such as `<s> he was not </s> (name)`.
 fn texts() -> HashMap<String, String> {
     let lines = read("transcription");
     let text = |line: &str| {
@@ -37,7 +37,7 @@ fn read(name: &str) -> String {
         .expect("read speech: install the package `pocketsphinx-testdata`")
 }
 
-/// Word errors (substituted, inserted, deleted) of what was heard, and the number of words said.
+/// Returns the number of word errors (substituted, inserted, deleted) and the number of words that were said.
 pub fn word_errors(said: &str, heard: &str) -> (usize, usize) {
     let heard = heard.to_lowercase();
     let (said, heard): (Vec<&str>, Vec<&str>) = (said.split_whitespace().collect(), heard.split_whitespace().collect());

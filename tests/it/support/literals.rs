@@ -1,4 +1,4 @@
-//! The string literals of the sources, with the calls that they stand in.
+//! Finds the string literals of Rust sources, with the calls that contain them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 /// A string literal.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// Where it begins, from 1.
+    /// The line on which it begins, from 1.
     pub line: usize,
-    /// Its text without escapes; what is filled in at `{…}` stays as it is.
+    /// Its text without escapes; placeholders such as `{…}` stay as they are.
     pub text: String,
-    /// What is called with it, from the outside in: `tracing::warn!`, `format!`, `error`.
+    /// The calls around it, from the outside in: `tracing::warn!`, `format!`, `error`.
     pub calls: Vec<String>,
 }
 
-/// The files below a folder with this ending, in order.
+/// Returns the files below a folder with this extension, sorted.
 pub fn files(root: &Path, folder: &str, ext: &str) -> Vec<PathBuf> {
     let all = walkdir::WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().map(Result::unwrap);
     all.map(walkdir::DirEntry::into_path).filter(|path| path.extension().is_some_and(|found| found == ext)).collect()
 }
 
-/// The literals of a file of `src`, without those of its tests.
+/// Returns the literals of a file of `src`, except those of its tests.
 pub fn of_source(path: &Path) -> Vec<Literal> {
     let name = path.display().to_string();
     let is_test = path.components().any(|part| part.as_os_str() == "tests") || name.ends_with("tests.rs");
@@ -28,7 +28,7 @@ pub fn of_source(path: &Path) -> Vec<Literal> {
     if is_test { Vec::new() } else { literals(text.split("\nmod tests {").next().unwrap_or_default()) }
 }
 
-/// The string literals of a piece of Rust.
+/// Returns the string literals in Rust code.
 pub fn literals(code: &str) -> Vec<Literal> {
     let bytes: Vec<char> = code.chars().collect();
     let (mut found, mut calls, mut at, mut line) = (Vec::new(), Vec::new(), 0, 1);
@@ -73,7 +73,7 @@ pub fn literals(code: &str) -> Vec<Literal> {
     found
 }
 
-/// What stands before an opening bracket.
+/// Returns the name before an opening parenthesis.
 fn called(before: &[char]) -> String {
     let name = before.iter().rev().take_while(|c| c.is_alphanumeric() || "_:!".contains(**c));
     name.collect::<Vec<_>>().into_iter().rev().collect()
@@ -83,7 +83,7 @@ fn is_name(c: Option<&char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || *c == '_')
 }
 
-/// As it is printed, in one line.
+/// Returns the text as it is printed, in one line.
 fn unescaped(literal: &[char]) -> String {
     let text: String = literal.iter().collect();
     let mut lines = text.split("\\\n");

@@ -1,8 +1,9 @@
-//! A FLAC file of any length in few bytes: each frame says that 65,535 samples are alike.
+//! Makes a FLAC file of any length in few bytes: each frame says that 65,535 samples are equal.
 
 const BLOCK: u64 = 65_535;
 
-/// So many seconds at 1,000 samples a second; `announced`: whether the header says how many there are.
+/// Returns a file of `seconds` at 1,000 samples a second. `announced` is whether the header declares the number of
+/// samples.
 pub fn long_flac(seconds: u64, announced: bool) -> Vec<u8> {
     let rate = 1_000;
     let frames = (seconds * rate).div_ceil(BLOCK);
@@ -24,7 +25,7 @@ pub fn long_flac(seconds: u64, announced: bool) -> Vec<u8> {
     file
 }
 
-/// As UTF-8 would have it.
+/// Encodes a frame number like a UTF-8 character.
 fn coded(number: u32) -> Vec<u8> {
     let mut buffer = [0; 4];
     let surrogate = (0xD800..0xE000).contains(&number);

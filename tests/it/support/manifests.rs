@@ -1,4 +1,4 @@
-//! A source of manifests, and what is read of its receipts.
+//! A source of manifests, and the rows of its receipts.
 
 use super::bed::Bed;
 use super::config::Config;
@@ -6,7 +6,7 @@ use super::stub::Stub;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// One source of the manifests in `inbox`, with more lines; a template `film`.
+/// Returns a configuration with one source of the manifests in `inbox`, with more lines, and a template `film`.
 pub fn config(stub: &Stub, more: &str) -> Config {
     let film = "[template.film]\ndiarization = true\ncustom_metadata = { shelf = \"{{ row.shelf_mark }}\" }";
     let lists = "name = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\noutputs = [\"txt\", \"srt\"]";
@@ -24,7 +24,7 @@ pub fn write(bed: &Bed, name: &str, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap();
 }
 
-/// A receipt's rows: the cells by their columns.
+/// Returns a receipt's rows, each with its cells by column.
 pub fn receipt(bed: &Bed, name: &str) -> Vec<BTreeMap<String, String>> {
     let bytes = fs::read(bed.path("inbox").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);

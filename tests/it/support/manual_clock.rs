@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Its wall clock shows what was set; whoever sleeps by it sleeps for ever.
+/// A clock whose wall time a test sets. Sleeping by it never ends.
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<AtomicI64>);
 

@@ -1,4 +1,4 @@
-//! What tests are made with: a folder with the real binary, stubs of a service, recorded speech.
+//! Test support: a folder with the real binary, stubs of a service, recorded speech.
 
 pub mod bed;
 pub mod certificates;

@@ -1,14 +1,14 @@
-//! A way to a service on which things happen: bodies that get stuck, answers that are lost.
+//! A proxy to a service that can block uploads and lose answers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What happens on the way.
+/// What the proxy does with requests and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// Nothing.
+    /// It passes everything on.
     Pass,
     /// The body of an upload gets stuck after its first bytes.
     StickUploads,
@@ -26,7 +26,7 @@ struct State {
     held: AtomicUsize,
 }
 
-/// The way; whoever comes is led to the port it was made for.
+/// A proxy to the given port.
 pub struct Proxy {
     pub port: u16,
     state: Arc<State>,
@@ -57,22 +57,22 @@ impl Proxy {
         *self.state.mood.lock().unwrap() = mood;
     }
 
-    /// Bodies that are stuck now.
+    /// Returns the number of bodies that are stuck now.
     pub fn stuck(&self) -> usize {
         self.state.stuck.load(Ordering::SeqCst)
     }
 
-    /// Answers that were lost.
+    /// Returns the number of answers that were lost.
     pub fn lost(&self) -> usize {
         self.state.lost.load(Ordering::SeqCst)
     }
 
-    /// Answers that were held back, until now or still.
+    /// Returns the number of answers that were or are held back.
     pub fn held(&self) -> usize {
         self.state.held.load(Ordering::SeqCst)
     }
 
-    /// Uploads that were begun.
+    /// Returns the number of uploads that were started.
     pub fn uploads(&self) -> usize {
         self.state.uploads.load(Ordering::SeqCst)
     }
@@ -121,7 +121,7 @@ fn forth(mut client: TcpStream, mut service: TcpStream, state: &State, creates: 
     let _ = service.shutdown(Shutdown::Both);
 }
 
-/// Whether the answer to a create gets through, sooner or later.
+/// Whether the answer to a create is passed on, at once or later.
 fn passes(state: &State) -> bool {
     let mood = || *state.mood.lock().unwrap();
     if mood() == Mood::LoseAnswers {
@@ -135,7 +135,7 @@ fn passes(state: &State) -> bool {
     true
 }
 
-/// Takes what still comes, and gives it to nobody.
+/// Reads and discards everything until the client closes the connection.
 fn wait_until_gone(client: &mut TcpStream) {
     let mut piece = [0; 4 << 10];
     while let Ok(1..) = client.read(&mut piece) {}

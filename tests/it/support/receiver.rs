@@ -1,4 +1,4 @@
-//! Somebody who is called, or who has audio: a small server that answers as it is told.
+//! A small HTTP server that receives webhook calls or provides audio, and answers as a test sets.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Heard {
     pub method: Method,
@@ -28,7 +28,7 @@ impl Heard {
     }
 }
 
-/// What is answered.
+/// How requests are answered.
 #[derive(Debug, Clone)]
 pub enum Mood {
     Status(u16),

@@ -1,5 +1,5 @@
-//! A real S3 server of its own for each test, which checks every signature (`tests/s3/install.sh` brings it), and a
-//! way to it on which things happen.
+//! A real S3 server for each test, which checks every signature (`tests/s3/install.sh` installs it), and a proxy to it
+//! that can cause errors.
 
 use super::bed::eventually;
 use futures_util::TryStreamExt;
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// The bucket that is there from the beginning.
+/// The bucket that exists from the beginning.
 pub const BUCKET: &str = "media";
 
-/// The server, the key that it takes, and what is seen and put by others than scribed.
+/// The server, the key that it accepts, and direct access to its objects.
 pub struct S3 {
     child: Child,
     pub port: u16,
@@ -26,7 +26,7 @@ pub struct S3 {
     runtime: tokio::runtime::Runtime,
 }
 
-/// What is asked of the server before it wants signatures: four requests.
+/// The number of requests that the server accepts without checking signatures: four, for the setup.
 const UNSIGNED: &str = "4";
 
 impl S3 {
@@ -34,12 +34,12 @@ impl S3 {
         Self::allowing("\"*\"")
     }
 
-    /// Whose key may do these things, as a policy names them.
+    /// Starts a server whose key allows these actions, as a policy names them.
     pub fn allowing(actions: &str) -> Self {
         Self::with(actions, UNSIGNED)
     }
 
-    /// One that takes every signature for right: addresses that carry one are more than it can check.
+    /// Starts a server that does not check signatures: it cannot check those in addresses.
     pub fn trusting() -> Self {
         Self::with("\"*\"", "1000000")
     }
@@ -75,7 +75,7 @@ impl S3 {
         self.runtime.block_on(got).unwrap().into()
     }
 
-    /// Every object, by its key.
+    /// Returns the keys of all objects.
     pub fn keys(&self) -> Vec<String> {
         let listed = self.store.list(None).map_ok(|meta| meta.location.to_string()).try_collect::<Vec<_>>();
         let mut keys = self.runtime.block_on(listed).unwrap();
@@ -83,12 +83,12 @@ impl S3 {
         keys
     }
 
-    /// What lies there, whole.
+    /// Returns all objects with their content.
     pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
         self.keys().into_iter().map(|key| (key.clone(), self.get(&key))).collect()
     }
 
-    /// A source's lines for it, or for whoever stands before it.
+    /// Returns the lines of a source for the server, or for the proxy at this port.
     pub fn source(&self, prefix: &str, port: u16) -> String {
         format!(
             "[[source]]\nname = \"media\"\nbucket = \"s3://{BUCKET}/{prefix}\"\n\
@@ -96,9 +96,9 @@ impl S3 {
         )
     }
 
-    /// An object under a key that the crate cannot name.
+    /// Adds an object under a key that the crate cannot represent.
     pub fn put_odd(&self, key: &str) {
-        // Python signs what it is given.
+        // The Python client signs any key.
         let script = "import os, sys, boto3\n\
              from botocore.config import Config\n\
              config = Config(s3={'addressing_style': 'path'}, proxies={})\n\
@@ -112,7 +112,7 @@ impl S3 {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Ends it at once.
+    /// Kills the server.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -126,7 +126,7 @@ impl Drop for S3 {
     }
 }
 
-/// A user with a key, what that may do, and a bucket.
+/// Creates a user with a key and a policy, and a bucket.
 fn provide(port: u16, actions: &str) -> (String, String) {
     let iam = |query: &str| ask(port, "POST /", "iam", query);
     iam("Action=CreateUser&UserName=tester&Version=2010-05-08");
@@ -144,7 +144,7 @@ fn provide(port: u16, actions: &str) -> (String, String) {
     (part("AccessKeyId"), part("SecretAccessKey"))
 }
 
-/// One request whose signature nobody looks at yet.
+/// Sends one request whose signature is not checked yet.
 fn ask(port: u16, line: &str, service: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let scope = format!("AWS4-HMAC-SHA256 Credential=nobody/20260101/us-east-1/{service}/aws4_request");
@@ -161,22 +161,22 @@ fn ask(port: u16, line: &str, service: &str, body: &str) -> String {
     answer
 }
 
-/// What happens to a request on its way.
+/// What the proxy does with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes through.
+    /// The request is passed on.
     Pass,
-    /// It is answered with this status and S3's code.
+    /// The proxy answers with this status and S3 error code.
     Answer(u16, &'static str),
-    /// The connection is reset while the body comes.
+    /// The connection is reset before the body is read.
     Reset,
-    /// The answer is cut off after so many bytes.
+    /// The answer is cut off after this number of bytes.
     Cut(usize),
 }
 
 type Judge = Box<dyn FnMut(&str) -> Fate + Send>;
 
-/// A way to a server on which the judge says what happens; each request is told by its first line.
+/// A proxy to a server; a function decides about each request by its first line.
 pub struct Front {
     pub port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -198,7 +198,7 @@ impl Front {
         Self { port: own, asked }
     }
 
-    /// As [`to`](Self::to), told too how often that line has come, this time included.
+    /// Does the same as [`to`](Self::to); the function also gets how often the line was received, including this time.
     pub fn by_turn(port: u16, judge: impl Fn(&str, u32) -> Fate + Send + 'static) -> Self {
         let mut turns = std::collections::BTreeMap::new();
         Self::to(port, move |line| {
@@ -208,7 +208,7 @@ impl Front {
         })
     }
 
-    /// The first lines of all requests so far.
+    /// Returns the first lines of all requests so far.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -225,11 +225,11 @@ fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec
     told.lock().unwrap().push(line.clone());
     let fate = (judge.lock().unwrap())(&line);
     if matches!(fate, Fate::Reset) {
-        // What is closed with bytes that nobody took is reset.
+        // A connection that is closed with unread bytes is reset.
         return client.peek(&mut byte).map(drop).ok();
     }
     if let Fate::Answer(status, code) = fate {
-        // All of it is taken: what is closed on somebody who still sends takes the answer with it.
+        // The whole body is read: closing while the client still sends would destroy the answer.
         let head = String::from_utf8_lossy(&head).to_lowercase();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
         std::io::copy(&mut (&client).take(length.unwrap_or(0)), &mut std::io::sink()).ok()?;
@@ -240,7 +240,7 @@ fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec
         return None;
     }
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    // One request each.
+    // Only one request for each connection.
     head.truncate(head.len() - 2);
     head.extend_from_slice(b"Connection: close\r\n\r\n");
     server.write_all(&head).ok()?;

@@ -1,5 +1,5 @@
-//! A service that does what a script says, down to the bytes: it answers, resets, hangs, stops
-//! halfway; and it remembers every request as it came.
+//! A service that follows a script, down to the bytes: it answers, resets, hangs or stops halfway. It records every
+//! request.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,67 +8,67 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What is done with the next request.
+/// How the next request is handled.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Answer it, and keep the connection.
+    /// Answer it and keep the connection open.
     Answer(String),
-    /// Answer it, and close.
+    /// Answer it and close the connection.
     AnswerAndClose(Vec<u8>),
-    /// Answer when its head has come, without reading its body, and close.
+    /// Answer after its head, without reading the body, and close the connection.
     AnswerAtHead(String),
     /// Answer byte by byte, with a pause before each.
     Drip(String, Duration),
     /// Reset the connection before anything is read.
     ResetAtOnce,
-    /// Read it, then reset.
+    /// Read it, then reset the connection.
     ResetAfter,
-    /// Read it, then close without a word.
+    /// Read it, then close the connection without an answer.
     CloseAfter,
-    /// Read it, then say nothing.
+    /// Read it, then never answer.
     Hang,
-    /// Read its head only, then nothing more.
+    /// Read only its head, then do nothing.
     HangAtHead,
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Request line and headers.
     pub head: String,
     /// The first 4 MiB of the body.
     pub body: Vec<u8>,
-    /// Bytes of the body.
+    /// The number of bytes of the body.
     pub length: usize,
 }
 
 impl Seen {
-    /// `POST /v2/upload`.
+    /// Returns the method and the path, such as `POST /v2/upload`.
     pub fn line(&self) -> &str {
         self.head.split(" HTTP/").next().unwrap_or_default()
     }
 
-    /// The value of a header, its name in lower case.
+    /// Returns the value of a header; its name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let named = |line: &'_ &str| line.to_ascii_lowercase().starts_with(&format!("{name}: "));
         self.head.lines().find(named).map(|line| line[name.len() + 2..].trim())
     }
 }
 
-/// Says what is done with a request that has come whole.
+/// Decides how a completely received request is handled.
 type Answerer = Box<dyn FnMut(&Seen) -> Step + Send>;
 
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
-    /// Where there is one, it is asked instead of the script.
+    /// If set, it decides instead of the script.
     answerer: Option<Answerer>,
     seen: Vec<Seen>,
     connections: usize,
     bytes: usize,
 }
 
-/// The service; it stops when it is dropped.
+/// A running service; it stops when dropped.
 pub struct Scripted {
     port: u16,
     state: Arc<Mutex<State>>,
@@ -76,12 +76,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Follows the script; after its end every request hangs.
+    /// Starts a service that follows the script; after the script, every request hangs.
     pub async fn start(steps: impl IntoIterator<Item = Step>) -> Self {
         Self::on(State { steps: steps.into_iter().collect(), ..State::default() }).await
     }
 
-    /// Asks for each request, when it has come whole, what is to be done with it.
+    /// Starts a service that calls `answerer` for each completely received request.
     pub async fn answering(answerer: impl FnMut(&Seen) -> Step + Send + 'static) -> Self {
         Self::on(State { answerer: Some(Box::new(answerer)), ..State::default() }).await
     }
@@ -95,22 +95,22 @@ impl Scripted {
         Self { port, state, _tasks: tasks }
     }
 
-    /// Its address.
+    /// Returns its address.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The requests whose heads came, in order.
+    /// Returns the requests whose heads were received, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.lock().unwrap().seen.clone()
     }
 
-    /// How many connections were made.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.state.lock().unwrap().connections
     }
 
-    /// How many bytes came in all.
+    /// Returns the number of bytes received on all connections.
     pub fn bytes(&self) -> usize {
         self.state.lock().unwrap().bytes
     }
@@ -165,7 +165,7 @@ fn asked(state: &Mutex<State>, number: usize) -> Step {
     state.answerer.as_mut().unwrap()(&state.seen[number])
 }
 
-/// The head of the next request and what came after it; `None` at the connection's end.
+/// Returns the head of the next request and the bytes after it; `None` at the end of the connection.
 async fn read_head(stream: &mut TcpStream, state: &Mutex<State>) -> Option<(Seen, Vec<u8>)> {
     let mut got = Vec::new();
     loop {
@@ -201,7 +201,7 @@ async fn read_body(stream: &mut TcpStream, state: &Mutex<State>, number: usize, 
     true
 }
 
-/// Whether the connection goes on.
+/// Carries out a step and returns whether the connection stays open.
 async fn act(stream: &mut TcpStream, step: Step) -> bool {
     match step {
         Step::Answer(answer) => return stream.write_all(answer.as_bytes()).await.is_ok(),
@@ -223,12 +223,12 @@ async fn act(stream: &mut TcpStream, step: Step) -> bool {
     false
 }
 
-/// An answer with a JSON body.
+/// Returns an answer with a JSON body.
 pub fn json(status: u16, body: &str) -> Step {
     Step::Answer(http(status, "content-type: application/json\r\n", body))
 }
 
-/// An answer with any headers (each with its line's end) and any body.
+/// Returns an answer with the given headers (each with its line end) and body.
 pub fn http(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
 }

@@ -1,4 +1,4 @@
-//! Rules of the embedded service's store that keep nothing from a test.
+//! Rules for the embedded service's store that do not limit a test.
 
 use scribed::domain::names::Hash;
 use scribed::server::storage::transcriptions::StoreRules;
@@ -6,10 +6,10 @@ use scribed::server::storage::uploads::{UploadLimits, UploadRetention};
 use scribed::server::webhooks::policy::DeliveryRetries;
 use std::time::Duration;
 
-/// The first key's owner.
+/// The owner of the first key.
 pub const OWNER: Hash = Hash([7; 32]);
 
-/// Room for everything, for a year.
+/// Returns rules with room for everything, for a year.
 pub fn store_rules() -> StoreRules {
     StoreRules {
         limits: UploadLimits { upload: 1 << 20, disk: 1 << 30 },

@@ -1,5 +1,5 @@
-//! A whole service in a test: it takes, accepts and remembers as a good one does, except where a rule
-//! says otherwise; and it keeps books of what it really accepted.
+//! A complete service in a test: it works as it should except where a rule says otherwise, and it records what it
+//! really accepted.
 
 use super::scripted::{Scripted, Seen, Step, http};
 use scribed::domain::names::Timestamp;
@@ -23,33 +23,33 @@ pub enum Endpoint {
 /// A request, as a rule sees it.
 pub struct Asked<'a> {
     pub endpoint: Endpoint,
-    /// The name of the file it is about; empty at a list.
+    /// The name of the file that it concerns; empty for a list.
     pub file: &'a str,
-    /// What follows the question mark of its address.
+    /// The query of its address.
     pub query: &'a str,
-    /// How many came before it: to this endpoint, and to it about this file.
+    /// The number of earlier requests: to this endpoint, and to this endpoint about this file.
     pub before: usize,
     pub before_of_file: usize,
 }
 
-/// What a rule says.
+/// What a rule decides.
 pub enum Act {
-    /// As a good service.
+    /// Answer as usual.
     Well,
-    /// This, and nothing else happens.
+    /// Give this answer, and do nothing else.
     Say(Step),
-    /// What was asked for happens, and this is said of it.
+    /// Do what was requested, and give this answer.
     After(Step),
-    /// As a good service, but with this done to its answer.
+    /// Answer as usual, but change the answer.
     Change(fn(&mut Value)),
-    /// The same, by something that knows more.
+    /// Answer as usual, but change the answer with a closure.
     With(Box<dyn FnOnce(&mut Value) + Send>),
-    /// As a good service, but under this type.
+    /// Answer as usual, but with this content type.
     As(&'static str),
 }
 
 impl Act {
-    /// Of a read: the transcription has not ended yet.
+    /// For a read: the transcription has not ended yet.
     pub fn still_running() -> Self {
         Self::Change(|record| {
             record["status"] = json!("processing");
@@ -60,34 +60,34 @@ impl Act {
 
 type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
 
-/// A create that was sent.
+/// A create request.
 pub struct Create {
     pub file: String,
-    /// What it asks to be transcribed: an upload of its own, or what it is to fetch.
+    /// The audio to transcribe: an upload of its own, or an address to fetch.
     pub audio_url: String,
     pub token: String,
-    /// All that it says.
+    /// Its whole body.
     pub body: Value,
-    /// Whom it asks to call; null for nobody.
+    /// Its callback settings; null without a callback.
     pub callback: Value,
     pub accepted: bool,
 }
 
 #[derive(Default)]
 pub struct Book {
-    /// File names by the id of their upload.
+    /// The file names by the ids of their uploads.
     uploads: BTreeMap<String, String>,
     pub creates: Vec<Create>,
-    /// What came under each name last.
+    /// The content that was last uploaded under each name.
     pub contents: BTreeMap<String, Vec<u8>>,
-    /// What it has, oldest first: the id, the file's name, the metadata, the moment.
+    /// The records, oldest first: the id, the file's name, the metadata, the creation time.
     records: Vec<(String, String, Value, Timestamp)>,
-    /// When what was asked for.
+    /// Every request: its time, its endpoint and its file.
     pub asked: Vec<(Instant, Endpoint, String)>,
     numbers: u64,
-    /// Whether `before_date` is heeded.
+    /// Whether lists filter by `before_date`.
     pub honours_before: bool,
-    /// For rules that count what has ended.
+    /// For rules that count ended transcriptions.
     pub ended: BTreeSet<String>,
 }
 
@@ -97,36 +97,36 @@ impl Book {
         self.numbers
     }
 
-    /// What was accepted goes on under another id.
+    /// Gives all accepted transcriptions other ids.
     pub fn rename(&mut self) {
         for record in &mut self.records {
             record.0 = format!("moved-{}", record.0.trim_start_matches("moved-"));
         }
     }
 
-    /// Somebody else had something transcribed.
+    /// Adds a transcription of another client.
     pub fn slip_in(&mut self, id: &str) {
         self.records.push((id.to_owned(), id.to_owned(), Value::Null, now()));
     }
 
-    /// As [`Book::slip_in`], so many milliseconds ago; what is older is slipped in first.
+    /// Adds a transcription of another client that was created `ago` milliseconds ago. Add older ones first.
     pub fn slip_in_dated(&mut self, id: &str, ago: i64) {
         let metadata = json!({ "whose": "another's" });
         self.records.push((id.to_owned(), id.to_owned(), metadata, Timestamp(now().0 - ago)));
     }
 
-    /// What is accepted as this file is there a second time, newer.
+    /// Adds a newer copy of this file's transcription.
     pub fn double(&mut self, file: &str) {
         let first = self.records.iter().find(|record| record.1 == file).expect("it was accepted").clone();
         self.records.push((format!("{}-again", first.0), first.1, first.2, now()));
     }
 
-    /// One of them was removed.
+    /// Removes this file's transcriptions.
     pub fn lose(&mut self, file: &str) {
         self.records.retain(|record| record.1 != file);
     }
 
-    /// What it has, oldest first.
+    /// Returns the ids of the records, oldest first.
     pub fn ids(&self) -> Vec<String> {
         self.records.iter().map(|record| record.0.clone()).collect()
     }
@@ -137,12 +137,12 @@ impl Book {
         Some(json!({}))
     }
 
-    /// Nothing was ever accepted, says it now.
+    /// Removes all records, as if nothing had ever been accepted.
     pub fn lose_all(&mut self) {
         self.records.clear();
     }
 
-    /// How many creates were accepted for each file.
+    /// Returns how many creates were accepted for each file.
     pub fn accepted(&self) -> BTreeMap<&str, usize> {
         let mut accepted = BTreeMap::new();
         for create in &self.creates {
@@ -151,7 +151,7 @@ impl Book {
         accepted
     }
 
-    /// The most accepted creates that carry one token.
+    /// Returns the largest number of accepted creates with the same token.
     pub fn most_of_a_token(&self) -> usize {
         let mut tokens: BTreeMap<&str, usize> = BTreeMap::new();
         for create in self.creates.iter().filter(|create| create.accepted) {
@@ -160,7 +160,7 @@ impl Book {
         tokens.into_values().max().unwrap_or(0)
     }
 
-    /// The moments of the requests to an endpoint.
+    /// Returns the times of the requests to an endpoint.
     pub fn moments(&self, endpoint: Endpoint) -> Vec<Instant> {
         self.asked.iter().filter(|(_, asked, _)| *asked == endpoint).map(|(at, ..)| *at).collect()
     }
@@ -208,7 +208,7 @@ impl Book {
         if self.creates.iter().any(diarizes) {
             record["result"]["transcription"]["utterances"][0]["speaker"] = json!(0);
         }
-        // Whom it was asked to call is repeated, as everything else that was asked for.
+        // The record repeats the callback, like everything else that was requested.
         let asked = |create: &&Create| metadata["scribed"] == create.token && !create.callback.is_null();
         if let Some(create) = self.creates.iter().find(asked) {
             let (callback, url) = (&create.callback, &create.callback["url"]);
@@ -240,12 +240,12 @@ fn now() -> Timestamp {
     Timestamp(i64::try_from(millis).unwrap())
 }
 
-/// The JSON body of a create.
+/// Returns the JSON body of a create.
 fn body(seen: &Seen) -> Value {
     serde_json::from_slice(&seen.body).unwrap()
 }
 
-/// The bytes of the one part of an upload.
+/// Returns the content of the only part of an upload.
 fn content(seen: &Seen) -> &[u8] {
     let find = |needle: &[u8], from: usize| {
         let windows = seen.body[from..].windows(needle.len());
@@ -262,7 +262,7 @@ fn file_name(seen: &Seen) -> String {
     rest.split_once('"').unwrap().0.to_owned()
 }
 
-/// The service; it stops when it is dropped.
+/// A running service; it stops when dropped.
 pub struct Stub {
     scripted: Scripted,
     book: Arc<Mutex<Book>>,
@@ -281,12 +281,12 @@ impl Stub {
         Self { scripted, book, rule, _runtime: runtime }
     }
 
-    /// A good service.
+    /// Starts a service without faults.
     pub fn well() -> Self {
         Self::start(|_, _| Act::Well)
     }
 
-    /// One whose transcriptions end when they are told to.
+    /// Starts a service whose transcriptions end when the returned flag is set.
     pub fn slow() -> (Self, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);
@@ -297,7 +297,7 @@ impl Stub {
         (stub, ended)
     }
 
-    /// From now on.
+    /// Uses another rule from now on.
     pub fn set(&self, rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
@@ -366,11 +366,11 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
 fn file_of_create(seen: &Seen, book: &Book) -> String {
     let url = body(seen)["audio_url"].as_str().unwrap().to_owned();
     let last = url.rsplit('/').next().unwrap();
-    // What is fetched is known by its own name.
+    // A fetched recording is known by its own name.
     book.uploads.get(last).cloned().unwrap_or_else(|| last.split('?').next().unwrap().to_owned())
 }
 
-/// A record that is lost has no file any more: its number still tells it from others.
+/// Returns the file of a record; if the record was removed, its id, which still identifies it.
 fn file_of_record(path: &str, book: &Book) -> String {
     let id = path.rsplit('/').next().unwrap();
     book.records.iter().find(|record| record.0 == id).map_or_else(|| id.to_owned(), |record| record.1.clone())
@@ -378,12 +378,12 @@ fn file_of_record(path: &str, book: &Book) -> String {
 
 pub const JSON: &str = "content-type: application/json\r\n";
 
-/// A refusal in the interface's form.
+/// Returns an error in the interface's form.
 pub fn refusal(status: u16, message: &str) -> Step {
     refusal_with(status, "", message)
 }
 
-/// The same with more headers, each with its line's end.
+/// Returns an error with more headers, each with its line end.
 pub fn refusal_with(status: u16, headers: &str, message: &str) -> Step {
     let body = json!({
         "timestamp": "2026-01-01T00:00:00Z", "path": "/", "request_id": format!("G-{status}"),

@@ -1,5 +1,4 @@
-//! The transcription service in a test: on a port of its own, with a recogniser that hears what it
-//! is told to.
+//! The transcription service in a test: it has its own port, and a recogniser that a test controls.
 
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
@@ -24,11 +23,11 @@ use tempfile::TempDir;
 pub const KEY: &str = "a-key";
 pub const OTHER_KEY: &str = "another-key";
 
-/// Calls that fail are tried again at once.
+/// Failed webhook deliveries are retried almost at once.
 pub const QUICK: DeliveryRetries =
     DeliveryRetries { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
 
-/// What the canned recogniser does with a segment.
+/// How the canned recogniser handles a segment.
 pub enum Mood {
     Hear,
     Panic,
@@ -37,7 +36,7 @@ pub enum Mood {
     Wait,
 }
 
-/// Hears "hello world" in every segment.
+/// A recogniser that hears "hello world" in every segment, unless its mood says otherwise.
 pub struct Canned {
     mood: Mutex<Mood>,
     changed: Condvar,
@@ -67,7 +66,7 @@ impl Recogniser for Canned {
             Mood::Fail => Some(Err(RecogniserError::Recognition { seconds: samples.len() as f64 / 16e3 })),
             _ => Some(Ok(vec![heard("hello", 0.1, 0.4), heard("world", 0.5, 0.9)])),
         };
-        // Not while the lock is held: it would be poisoned for the next one.
+        // Drop the lock before the panic, which would poison it for the next caller.
         drop(mood);
         outcome.expect("a panic that the test asked for")
     }
@@ -116,7 +115,7 @@ pub fn options(data: &Path) -> ServiceOptions {
 }
 
 impl TestService {
-    /// With a recogniser that hears "hello world".
+    /// Starts a service whose recogniser hears "hello world".
     pub async fn canned() -> (Self, TempDir) {
         let data = TempDir::new().unwrap();
         (Self::with(options(data.path()), Canned::new(Mood::Hear)).await, data)
@@ -133,12 +132,12 @@ impl TestService {
         Self { running, base, client }
     }
 
-    /// A request with the key.
+    /// Starts a request with the key.
     pub fn ask(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base)).header("x-service-key", KEY)
     }
 
-    /// As [`TestService::ask`], with the other key.
+    /// Does the same as [`TestService::ask`], with the other key.
     pub fn ask_as_other(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base)).header("x-other-header", OTHER_KEY)
     }
@@ -152,7 +151,7 @@ impl TestService {
         answer(self.ask(Method::POST, "/v2/upload").multipart(form).send().await.unwrap()).await
     }
 
-    /// Uploads a recording of speech; its `audio_url`.
+    /// Uploads a recording of speech and returns its `audio_url`.
     pub async fn uploaded(&self) -> String {
         let (status, body) = self.upload(speech()).await;
         assert_eq!(status, 200, "{body}");
@@ -163,7 +162,7 @@ impl TestService {
         answer(self.ask(Method::POST, "/v2/pre-recorded").json(body).send().await.unwrap()).await
     }
 
-    /// Creates with these parameters of a recording of its own; the id.
+    /// Uploads a recording, creates a transcription with these parameters, and returns its id.
     pub async fn created(&self, mut params: Value) -> String {
         params["audio_url"] = self.uploaded().await.into();
         let (status, body) = self.create(&params).await;
@@ -171,7 +170,7 @@ impl TestService {
         body["id"].as_str().unwrap().to_owned()
     }
 
-    /// The record, once it has ended.
+    /// Waits until the transcription has ended and returns its record.
     pub async fn ended(&self, id: &str) -> Value {
         eventually("the transcription ends", async || {
             let (status, record) = self.get(&format!("/v2/pre-recorded/{id}")).await;
@@ -189,12 +188,12 @@ pub async fn answer(response: Response) -> (StatusCode, Value) {
     (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
 }
 
-/// A few seconds of speech, as WAV.
+/// Returns a few seconds of speech as a WAV file.
 pub fn speech() -> Vec<u8> {
     std::fs::read(&crate::support::librivox::readings()[0].path).unwrap()
 }
 
-/// Looks until there is something, for a minute at most.
+/// Calls `look` until it returns a value; fails after a minute.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
@@ -206,7 +205,7 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     panic!("in a minute it did not happen that {what}");
 }
 
-/// The names in a folder of the data directory.
+/// Returns the file names in a folder of the data directory.
 pub fn names(data: &Path, folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(data.join(folder)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

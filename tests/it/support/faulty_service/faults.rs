@@ -1,8 +1,8 @@
-//! How a service misbehaves: each fault of the contract alone, and all of them together.
+//! The faults of a service: each fault of the contract alone, and all of them together.
 
 use std::time::Duration;
 
-/// What a service says while it is out.
+/// How a service answers during an outage.
 #[derive(Debug, Clone, Copy)]
 pub enum Out {
     Status(u16),
@@ -11,7 +11,7 @@ pub enum Out {
     Page,
 }
 
-/// From then on, for so long.
+/// An outage: its start and its length.
 #[derive(Debug, Clone, Copy)]
 pub struct Outage {
     pub from: Duration,
@@ -19,31 +19,31 @@ pub struct Outage {
     pub says: Out,
 }
 
-/// Chances are of a hundred.
+/// The faults of a service. Chances are percentages.
 #[derive(Debug, Clone)]
 pub struct Faults {
     pub name: &'static str,
     pub outages: &'static [Outage],
-    /// That a request is answered wrongly and nothing happens.
+    /// The chance that a request fails and has no effect.
     pub wrong: u32,
-    /// That what was asked for happens, and its answer does not come whole.
+    /// The chance that a request has its effect but the answer is lost.
     pub lost: u32,
-    /// That an answer is no answer: cut, a web page, another type.
+    /// The chance that an answer is malformed: cut, a web page, another content type.
     pub malformed: u32,
-    /// That a record ends in an error of the service's.
+    /// The chance that a transcription ends in an error of the service.
     pub dies: u32,
-    /// That a read shows a state that means nothing.
+    /// The chance that a read shows a wrong status.
     pub odd: u32,
-    /// That an upload's answer is about another file.
+    /// The chance that the answer to an upload describes another file.
     pub void: u32,
-    /// So many it bears at once, whatever was agreed.
+    /// If set, the service accepts only the agreed number of concurrent transcriptions divided by this.
     pub learned_limits: Option<usize>,
-    /// How late its list is, and its reads.
+    /// The delay until a transcription appears in lists, and in reads.
     pub list_late: Duration,
     pub reads_late: Duration,
-    /// Filters mean nothing to it, and its list is the wrong way round.
+    /// Whether lists ignore filters and have the oldest records first.
     pub ignores: bool,
-    /// It is asked to call.
+    /// Whether callbacks are requested.
     pub calls: bool,
     pub calls_lost: u32,
     pub calls_doubled: u32,
@@ -77,7 +77,7 @@ const fn out(from: u64, lasts: u64, says: Out) -> Outage {
 
 const LATE: Duration = Duration::from_secs(45);
 
-/// Every row of the table.
+/// All rows of the table.
 pub const ALL: [Faults; 20] = [
     WELL,
     Faults { name: "out: 503", outages: &[out(10, 120, Out::Status(503))], ..WELL },

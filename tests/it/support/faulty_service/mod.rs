@@ -1,5 +1,5 @@
-//! A queue against a service that misbehaves: the real engine, the real store, real HTTP, and a clock that runs
-//! [`SCALE`] times as fast as the machine's, so that an outage of minutes takes seconds.
+//! Runs a queue against a faulty service: the real engine, the real store, real HTTP, and a clock that runs [`SCALE`]
+//! times as fast as the machine's, so that an outage of minutes takes seconds.
 
 pub mod faults;
 pub mod service;
@@ -33,16 +33,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// So many times as fast time goes.
+/// The factor by which time runs faster.
 pub const SCALE: u32 = 30;
 
-/// No row lasts longer, by the machine's clock: then it hangs.
+/// The longest time for a row, by the machine's clock; after it the row counts as hung.
 const DEADLINE: Duration = Duration::from_secs(180);
 
-/// … and so much longer for each job: where one answer in ten is wrong, most of the time is spent waiting.
+/// The additional time for each job: if one answer in ten is wrong, most of the time is spent waiting.
 const DEADLINE_EACH: Duration = Duration::from_millis(500);
 
-/// Time that goes faster.
+/// A clock that runs faster.
 pub struct Fast {
     begun: Instant,
     wall: Timestamp,
@@ -73,15 +73,15 @@ impl Clock for Fast {
     }
 }
 
-/// What came of a row.
+/// The result of a row.
 pub struct Row {
     pub name: &'static str,
     pub jobs: usize,
     pub counts: JobCounts,
     pub books: Books,
-    /// Outputs that lie beside the files.
+    /// The number of outputs beside the files.
     pub outputs: usize,
-    /// By the fast clock.
+    /// The time that it took by the fast clock.
     pub took: Duration,
 }
 
@@ -92,7 +92,7 @@ impl Row {
 
     pub const HEAD: &'static str = "                                            done  created  requests   reads  lists   429s  and after   uploads  creates  minutes";
 
-    /// Everything is done, and bought once.
+    /// Asserts that every job is written and was bought exactly once.
     pub fn assert_laws(&self) {
         let (name, jobs) = (self.name, self.jobs);
         assert_eq!((self.done(), self.outputs), (jobs as u64, jobs), "{name}: {:?}", self.counts);
@@ -100,7 +100,7 @@ impl Row {
         assert_eq!(self.books.most_of_a_token(), 1, "{name}: {:?}", self.books.tokens);
     }
 
-    /// A line of the table.
+    /// Returns the row as a line of the table.
     pub fn line(&self) -> String {
         let (books, jobs) = (&self.books, self.jobs as f64);
         let (fewest, most) = books.created();
@@ -132,7 +132,7 @@ fn config(dir: &Path, url: &str, running: usize) -> Config {
         .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The files of a row: each of its own content.
+/// Writes the files of a row, each with its own content.
 fn fill(inbox: &Path, jobs: usize) {
     std::fs::create_dir(inbox).unwrap();
     for n in 0..jobs {
@@ -142,7 +142,7 @@ fn fill(inbox: &Path, jobs: usize) {
     }
 }
 
-/// All jobs of one row, from the first scan to the last output.
+/// Runs all jobs of one row, from the first scan to the last output.
 pub async fn row(faults: &Faults, jobs: usize, running: usize) -> Row {
     let dir = tempfile::tempdir().unwrap();
     fill(&dir.path().join("inbox"), jobs);
@@ -185,7 +185,8 @@ impl House {
         let seals = AddressSeal::new("a key for seals");
         let listener = receiver::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let base = reqwest::Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        // A folder that does not answer in time is away: disks are no faster here than elsewhere.
+        // A folder that does not answer in time counts as unavailable; that limit uses the real clock, because disks
+        // are no faster here.
         let slow: Arc<dyn Clock> = Arc::new(SystemClock);
         let mount = |source: &scribed::config::model::Source| {
             (source.name.clone(), Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(&slow))))
@@ -218,7 +219,7 @@ impl House {
         Self { engine, store, clock, mounts, receiving }
     }
 
-    /// Until every job has come to an end.
+    /// Waits until every job has ended.
     async fn see_to_the_end(&self, jobs: usize) -> JobCounts {
         let admitted = || self.engine.nudge();
         for mount in self.mounts.values() {

@@ -1,4 +1,4 @@
-//! The service of a row, and its books of what it really accepted.
+//! The service of a row, and its record of what it really accepted.
 
 use super::super::scripted::{Scripted, Seen, Step, http};
 use super::Fast;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What was asked, and what was accepted.
+/// The counts of what was requested and accepted.
 #[derive(Debug, Clone, Default)]
 pub struct Books {
     pub requests: u64,
@@ -19,23 +19,23 @@ pub struct Books {
     pub creates: u64,
     pub reads: u64,
     pub lists: u64,
-    /// Requests pushed back, and those after half of the files were accepted.
+    /// Requests answered with 429, and those after half of the uploaded files were accepted.
     pub throttled: u64,
     pub throttled_after: u64,
-    /// Accepted and not dead, by file.
+    /// Accepted creates that do not end in error, by file.
     pub good: BTreeMap<String, u32>,
-    /// Accepted, by token.
+    /// Accepted creates, by token.
     pub tokens: BTreeMap<String, u32>,
 }
 
 impl Books {
-    /// The fewest and the most good transcriptions of a content.
+    /// Returns the smallest and the largest number of good transcriptions of a file.
     pub fn created(&self) -> (u32, u32) {
         let of = |all: Option<&u32>| all.copied().unwrap_or(0);
         (of(self.good.values().min()), of(self.good.values().max()))
     }
 
-    /// The most accepted creates that carry one token.
+    /// Returns the largest number of accepted creates with the same token.
     pub fn most_of_a_token(&self) -> u32 {
         self.tokens.values().max().copied().unwrap_or(0)
     }
@@ -69,7 +69,7 @@ struct State {
     numbers: u64,
 }
 
-/// The service; it stops when it is dropped.
+/// A running service; it stops when dropped.
 pub struct Service {
     scripted: Scripted,
     state: Arc<Mutex<State>>,
@@ -106,7 +106,7 @@ impl Service {
         lock(&self.state).books.clone()
     }
 
-    /// Makes the calls that are due, for ever.
+    /// Makes the callbacks that are due, without end.
     pub fn caller(&self) -> impl Future<Output = ()> + Send + use<> {
         let (state, clock, forges) = (Arc::clone(&self.state), Arc::clone(&self.clock), self.forges);
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
@@ -183,7 +183,7 @@ impl State {
         self.rng.u32(0..100) < of_a_hundred
     }
 
-    /// With the service's own date.
+    /// Returns headers that include the service's date.
     fn head(&self, more: &str) -> String {
         let now = UNIX_EPOCH + Duration::from_millis(self.clock.now().0.try_into().unwrap());
         format!("date: {}\r\n{more}", httpdate::fmt_http_date(now))
@@ -191,7 +191,7 @@ impl State {
 
     fn out(&mut self, says: Out, method: &str) -> Step {
         match says {
-            // Where there is no money what was bought can still be looked at.
+            // Without credit, existing transcriptions can still be listed.
             Out::Status(402) if method == "GET" => {
                 Step::Answer(http(200, &self.head(JSON), r#"{"items":[],"next":null}"#))
             }
@@ -205,7 +205,7 @@ impl State {
     fn refuse(&mut self, status: u16, headers: &str) -> Step {
         if status == 429 {
             self.books.throttled += 1;
-            // By then it has been learned.
+            // By then the client should have learned the limit.
             let accepted = self.books.good.len();
             self.books.throttled_after += u64::from(accepted * 2 > self.uploads.len().max(20));
         }
@@ -246,7 +246,7 @@ impl State {
         json!({ "audio_url": format!("http://stt/file/{id}"), "audio_metadata": metadata })
     }
 
-    /// `None` where it has enough to do.
+    /// Accepts a create; `None` if enough transcriptions are running.
     fn create(&mut self, seen: &Seen) -> Option<Value> {
         let (body, now) = (json_body(seen), self.clock.now());
         let at_work = self.records.iter().filter(|record| record.ends > now).count();
@@ -343,7 +343,7 @@ impl State {
     }
 }
 
-/// A record without its result.
+/// Returns a record without its result.
 fn listed(record: &Record, now: Timestamp) -> Value {
     let has_ended = now >= record.ends;
     let status = match (has_ended, record.dies) {
