@@ -461,7 +461,7 @@ impl HttpClient {
     }
 
     /// Reads into `body`; returns why it stopped before the end.
-    async fn fill(&self, body: &mut Vec<u8>, mut response: Response, max_bytes: usize) -> Option<String> {
+    async fn fill(&self, body: &mut Vec<u8>, mut response: Response, most: usize) -> Option<String> {
         loop {
             let idle = self.timeouts.idle;
             let chunk = tokio::select! {
@@ -472,9 +472,9 @@ impl HttpClient {
             };
             self.stall_detector.heard();
             match chunk {
-                Ok(Some(chunk)) if body.len() + chunk.len() > max_bytes => {
-                    body.extend_from_slice(&chunk[..max_bytes - body.len()]);
-                    return Some(format!("longer than {max_bytes} bytes, the limit for such an answer"));
+                Ok(Some(chunk)) if body.len() + chunk.len() > most => {
+                    body.extend_from_slice(&chunk[..most - body.len()]);
+                    return Some(format!("longer than {most} bytes, the limit for such an answer"));
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return None,

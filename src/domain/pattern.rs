@@ -3,7 +3,7 @@
 /// The longest pattern in bytes; no path is longer.
 pub const LONGEST: usize = 4_096;
 
-const MAX_DEPTH: usize = 10;
+const DEEPEST: usize = 10;
 
 /// Returns why a pattern is refused before it is compiled, as words that follow "it" or the pattern's name. `None` if
 /// it is within the limits.
@@ -22,7 +22,7 @@ pub fn limit_violation(pattern: &str) -> Option<String> {
         escaped = byte == b'\\' && !escaped;
         deepest = depth.max(deepest);
     }
-    (deepest > MAX_DEPTH).then(|| format!("nests braces {deepest} deep; the limit is {MAX_DEPTH}"))
+    (deepest > DEEPEST).then(|| format!("nests braces {deepest} deep; the limit is {DEEPEST}"))
 }
 
 #[cfg(test)]
