@@ -23,7 +23,7 @@ const LONGEST_MONTH: Duration = Duration::from_secs(32 * 86_400);
 
 /// The longest time between two polls of a transcription, as a multiple of `poll.max`: 10 where a callback is expected
 /// or the transcription is overdue, a tenth more as jitter, and half as much again so that several are polled together.
-const LONGEST_POLL: u32 = 17;
+const LONGEST_POLL_MAXIMA: u32 = 17;
 
 /// The longest configured waits; if sources or services differ, the longest of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ pub struct LongestWaits {
 pub fn longest_wait(job: &Job, waits: &LongestWaits) -> Duration {
     let of_stage = match job.stage.kind() {
         StageKind::Submitting | StageKind::Uploaded => waits.retry.max(waits.lag),
-        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(LONGEST_POLL)),
+        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(LONGEST_POLL_MAXIMA)),
         StageKind::Following => HOUR,
         // Jobs of a queue that is not trusted yet are checked again within a minute.
         StageKind::Settled => waits.settle.max(MINUTE),
