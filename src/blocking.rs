@@ -1,38 +1,40 @@
-//! Work that blocks, off the runtime's threads. No other file starts a thread of tokio's for it.
+//! Runs blocking work outside the runtime's threads. No other file starts a tokio thread for it.
 //!
-//! Where the work is waited for, a panic in it is passed on to whoever waits ([`joined`]). Who must go on after a panic
-//! (a server, a decoder of hostile files) waits for the handle of [`spawn`] and takes its error.
+//! A panic in the work is passed on to the task that waits for it ([`joined`]). A caller that must survive a panic (a
+//! server, a decoder of hostile files) awaits the handle of [`spawn`] and handles its error.
 
 use crate::clock::Clock;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
-/// Runs `work` where it may block. On a runtime of one thread it runs in place, so that a simulation
-/// is the same every time.
+/// Runs `work` where it may block. On a single-threaded runtime it runs in place, which makes simulations
+/// deterministic.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     started(work).await
 }
 
-/// As [`blocking`], but in place where `is_little`: for work on the state directory that takes less than handing
-/// it over.
+/// Like [`blocking`], but runs in place if `is_little`: for work on the state directory that takes less time than
+/// handing it to a thread.
 pub async fn in_place_if<T: Send + 'static>(is_little: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
     if is_little { work() } else { blocking(work).await }
 }
 
-/// As [`blocking`], but never in place: for a service whose other requests go on, also on a runtime of one thread.
+/// Like [`blocking`], but never in place: for a service whose other requests continue even on a single-threaded
+/// runtime.
 pub async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(spawn(work)).await
 }
 
-/// Begins `work` where it may block, for as long as it likes, never in place: for work that another task feeds or
-/// listens to, and for what may hang. Its handle says by an error that it panicked. Dropped, it is left to itself.
+/// Starts `work` on a thread where it may block for any time, never in place: for work that exchanges data with another
+/// task, and for work that may hang. The handle returns an error if the work panicked. If the handle is dropped, the
+/// work goes on.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     tokio::task::spawn_blocking(work)
 }
 
-/// As [`blocking`], if it ends within `limit`; else `None`, and its thread is left to itself: a disk that
-/// hangs must not hold the place of others.
+/// Like [`blocking`], but returns `None` if the work has not ended within `limit`. The work goes on in its thread: a
+/// disk that hangs must not block other work.
 pub async fn within<T: Send + 'static>(
     clock: &dyn Clock,
     limit: Duration,
@@ -45,34 +47,34 @@ pub async fn within<T: Send + 'static>(
     }
 }
 
-/// As [`blocking`], started at once: it goes on while nobody awaits it.
+/// Like [`blocking`], but starts the work at once, so that it proceeds before it is awaited.
 pub fn started<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = T> + Send + 'static {
-    let begun = match Handle::current().runtime_flavor() {
-        RuntimeFlavor::CurrentThread => Begun::Done(work()),
-        _ => Begun::Elsewhere(spawn(work)),
+    let work_state = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => Started::Done(work()),
+        _ => Started::Elsewhere(spawn(work)),
     };
     async {
-        match begun {
-            Begun::Done(value) => value,
-            Begun::Elsewhere(handle) => joined(handle).await,
+        match work_state {
+            Started::Done(value) => value,
+            Started::Elsewhere(handle) => joined(handle).await,
         }
     }
 }
 
-enum Begun<T> {
+enum Started<T> {
     Done(T),
     Elsewhere(JoinHandle<T>),
 }
 
-/// What a task came to; its panic is passed on.
+/// Waits for a task, and passes on its panic.
 pub async fn joined<T>(handle: JoinHandle<T>) -> T {
     match handle.await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going down; whoever awaits this is dropped with it.
+            // The runtime is shutting down, and drops the task that awaits this.
             Err(_) => std::future::pending().await,
         },
     }

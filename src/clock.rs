@@ -1,71 +1,71 @@
-//! The only file that asks the time. Everything else is handed a clock, or a moment.
+//! The only file that reads the time. All other code receives a clock, or a moment.
 
 use crate::domain::names::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Time since the machine was started, suspension included. What waits and leases are measured by:
-/// nobody can set it back.
+/// Time since the machine was started, suspension included. Waits and leases are measured by it, because nobody can set
+/// it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Uptime(pub Duration);
 
 impl Uptime {
-    /// This moment and `span` more.
+    /// Adds `span`, without overflow.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span))
     }
 
-    /// How long from `earlier` to this; zero when `earlier` is later.
+    /// Returns the time from `earlier` to this; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// One moment by two clocks.
+/// One moment on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// By the one that our own dates are compared with.
+    /// The clock that scribed's own dates are compared with.
     pub now: Timestamp,
-    /// By the wall, by which the file system writes its dates.
+    /// The wall clock, by which the file system writes its dates.
     pub wall: Timestamp,
 }
 
 impl Moment {
-    /// A date of the file system's among our own dates; `None` where it lies in the future.
+    /// Converts a date of the file system to scribed's own clock; `None` if it lies in the future.
     #[must_use]
     pub fn of_past(self, date: Timestamp) -> Option<Timestamp> {
         (date <= self.wall).then(|| Timestamp(self.now.0.saturating_sub(self.wall.0.saturating_sub(date.0))))
     }
 }
 
-/// The door to time.
+/// A source of time.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
-    /// The wall clock: for what is stored and shown. May jump.
+    /// Returns the time for what is stored and shown. It may jump.
     fn now(&self) -> Timestamp;
 
-    /// What the wall says, where [`Clock::now`] goes on while somebody sets it back: for what is compared
-    /// with dates that others wrote by the wall.
+    /// Returns the wall clock, which may differ from [`Clock::now`] after somebody has set it back. Dates that others
+    /// wrote by the wall clock are compared with it.
     fn wall(&self) -> Timestamp {
         self.now()
     }
 
-    /// This moment by both.
+    /// Returns the current moment on both clocks.
     fn moment(&self) -> Moment {
         Moment { now: self.now(), wall: self.wall() }
     }
 
-    /// A clock that only goes forward and counts suspension.
+    /// Returns the time of a clock that only goes forward and counts suspension.
     fn uptime(&self) -> Uptime;
 
-    /// Returns after `span`.
+    /// Waits for `span`.
     async fn sleep(&self, span: Duration);
 }
 
-/// A clock whose wall never goes back: where somebody sets it back, it goes on from where it was. What
-/// is due in a minute is due in a minute, whatever the wall says by then.
+/// A clock whose time never goes back: if somebody sets the wall clock back, it continues from where it was. What is
+/// due in a minute stays due in a minute.
 pub struct Steady {
     clock: Arc<dyn Clock>,
     last: Mutex<(Timestamp, Uptime)>,
@@ -84,9 +84,9 @@ impl Clock for Steady {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (wall, uptime) = (self.clock.now(), self.clock.uptime());
         let at_least = last.0.saturating_add(uptime.since(last.1));
-        // A little behind is a clock that is being disciplined: it is followed, but not backwards.
+        // A wall clock that is slightly behind is being slewed: it is followed, but never backwards.
         let behind = at_least.duration_since(wall);
-        let now = if behind > SLEWED { at_least } else { wall.max(last.0) };
+        let now = if behind > MAX_SLEW { at_least } else { wall.max(last.0) };
         *last = (now, uptime);
         now
     }
@@ -104,8 +104,8 @@ impl Clock for Steady {
     }
 }
 
-/// A wall clock may lag behind the steady one by so much before it counts as set back.
-const SLEWED: Duration = Duration::from_secs(1);
+/// How far the wall clock may lag behind the steady one before it counts as set back.
+const MAX_SLEW: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -131,16 +131,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// By how many milliseconds the wall clock was set: in a debug build the file says so that the environment
-/// variable `SCRIBED_TEST_WALL` names, and it may change at any time. Nobody sets the machine's clock for a test.
+/// Returns by how many milliseconds a test has set the wall clock. In debug builds it is read from the file that the
+/// environment variable `SCRIBED_TEST_WALL` names, whose content may change at any time, so that no test has to set the
+/// machine's clock.
 fn set_by_a_test() -> i64 {
     let file = if cfg!(debug_assertions) { std::env::var_os("SCRIBED_TEST_WALL") } else { None };
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The start of this machine by a name of its own: uptimes of two of them cannot be compared. Empty where the system
-/// has none.
+/// Returns an id of the machine's current boot: uptimes of different boots cannot be compared. Empty if the system has
+/// none.
 pub fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()

@@ -1,153 +1,154 @@
-//! Named places at which a debug build kills itself when it is told to, so that a test can stop the real
-//! binary between any effect and the commit that tells of it. Release builds have nothing of it.
+//! Crash points: named places at which a debug build kills itself on request, so that a test can stop the real binary
+//! between any effect and the commit that records it. Release builds do not contain them.
 //!
-//! `SCRIBED_CRASH_AT=intent-written` kills at the first passage of that place, `intent-written:3` at the
-//! third. With any other text nothing is killed, and each passage is told in the log at the debug level.
-//! `SCRIBED_STOP_AT=replacing` stops the process there once, as SIGSTOP does, so that a test can act in between.
+//! `SCRIBED_CRASH_AT=intent-written` kills the process when it first passes that point, `intent-written:3` at the third
+//! time. With any other text nothing is killed, but each passage is logged at debug level. `SCRIBED_STOP_AT=replacing`
+//! stops the process there once, as SIGSTOP does, so that a test can act in between.
 
 use crate::domain::stage::StageKind;
 
-/// A place, named for what has just happened there or is about to happen.
+/// A crash point, named after what has just happened or is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// The marker stands in a source's folder, and is empty.
+    /// The marker exists in a source's folder, but is empty.
     MarkerMade,
-    /// It holds its id.
+    /// The marker contains its id.
     MarkerWritten,
-    /// Who works in the folder is about to be written into its marker.
+    /// The installation that works in the folder is about to be written into the marker.
     OwnerWriting,
     OwnerWritten,
-    /// What the folder is known by lies under a temporary name.
+    /// The record of the folder's identity is in a temporary file.
     FolderBegun,
-    /// It is kept.
+    /// The record of the folder's identity is stored.
     FolderKept,
-    /// A file was found, and its job is about to be put into the queue.
+    /// A file was found, and its job is about to be added to the queue.
     Admitting,
-    /// It is in the queue.
+    /// The job is in the queue.
     Admitted,
     /// A job is about to be committed at this stage.
     Committing(StageKind),
     Committed(StageKind),
-    /// Parameters lie under a temporary name.
+    /// Parameters are in a temporary file.
     ParamsBegun,
-    /// They have their name, of which the folder was not yet synced.
+    /// The parameters' file has its name, but its folder is not synced yet.
     ParamsNamed,
-    /// They are kept.
+    /// The parameters are stored.
     ParamsKept,
-    /// A sound track is about to be taken out of a file.
+    /// A sound track is about to be extracted from a file.
     Extracting,
-    /// It is in the spool, whole.
+    /// The whole sound track is in the spool.
     Extracted,
     /// An upload is about to begin.
     Uploading,
-    /// The service has answered that it has the audio.
+    /// The service has confirmed an upload.
     UploadAnswered,
-    /// What the create will cost is put by, and the intent not yet written.
+    /// The budget for the create is reserved, but the intent is not recorded yet.
     Reserved,
     /// The intent is about to be committed.
     Intending,
-    /// It is durable.
+    /// The intent is durable.
     Intended,
-    /// The first byte of the create is about to leave.
+    /// The first byte of the create is about to be sent.
     CreateLeaving,
-    /// The create is answered.
+    /// The service has answered the create.
     CreateAnswered,
-    /// A result lies under a temporary name.
+    /// A result is in a temporary file.
     ResultBegun,
-    /// It is kept.
+    /// The result is stored.
     ResultKept,
-    /// The hashes of outputs are about to be written down, so that they are known as ours.
+    /// The hashes of outputs are about to be stored, by which they are recognised as scribed's.
     Announcing,
-    /// They are durable.
+    /// The hashes are durable.
     Announced,
-    /// An output is written, and nobody sees it yet.
+    /// An output is written, but not published.
     OutputBegun,
-    /// All outputs of the job are on the disk.
+    /// All outputs of the job are synced.
     OutputsSynced,
     /// An output has its name.
     OutputNamed,
-    /// The names are on the disk too.
+    /// The folder with the outputs' names is synced too.
     NamesSynced,
-    /// An older output of ours is about to be replaced; it was looked at.
+    /// An older output was checked, and is about to be replaced.
     Replacing,
-    /// It is swapped with the new one, and was not looked at again.
+    /// The older output is swapped with the new one, but has not been checked again.
     Replaced,
-    /// A job has the new name of its source, and others have not yet.
+    /// A job has the new name of its source, but others do not have it yet.
     SourceRenaming,
-    /// All have it, and it is not yet written down that the old name is over.
+    /// All jobs have the new name, but the renaming is not recorded as complete.
     SourceRenamed,
-    /// A purchase that was found at the service is about to be written down.
+    /// A purchase that was found at the service is about to be recorded.
     Sighting,
-    /// It is written down.
+    /// The purchase is recorded.
     Sighted,
-    /// The queue is about to be trusted.
+    /// The queue is about to be marked as trusted.
     Trusting,
     Trusted,
-    /// A folder for outputs has its permissions, and not yet its name.
+    /// A folder for outputs has its permissions, but not its name.
     FolderMade,
-    /// A receipt is written, and not yet shown.
+    /// A receipt is written, but not published.
     ReceiptBegun,
     ReceiptNamed,
-    /// The service has an upload under its name, but nothing that says whose it is.
+    /// The service has an upload under its name, but no record of its owner.
     UploadNamed,
-    /// The service keeps an upload.
+    /// The service has stored an upload.
     UploadKept,
     /// The service is about to accept a create.
     Accepting,
-    /// It is written to the ledger, which is not yet synced.
+    /// The create is written to the log, which is not synced yet.
     LedgerWritten,
-    /// It is accepted, and nobody knows.
+    /// The create is accepted, but not answered.
     Accepted,
-    /// Another volume of the ledger is begun, of which the folder was not yet synced.
+    /// A new segment of the log exists, but its folder is not synced yet.
     VolumeBegun,
-    /// What is needed of a volume is written again; it is there still.
+    /// The entries of a segment that are still needed are written again; the segment still exists.
     VolumeRenewed,
-    /// A volume is removed, and the folder was not yet synced.
+    /// A segment of the log is removed, but its folder is not synced yet.
     VolumeRemoved,
-    /// The ledger says that a transcription is gone, of which everything is there still.
+    /// The log says that a transcription is deleted, but its data still exist.
     Struck,
     /// The service is about to recognise a recording.
     Recognising,
-    /// It is about to fetch audio.
+    /// The service is about to fetch audio.
     Fetching,
-    /// It is about to tell somebody of an end.
+    /// The service is about to send a webhook request for an end.
     Telling,
-    /// The service has written a result, but not yet the end of its transcription.
+    /// The service has written a result, but not the end of its transcription.
     EndResult,
-    /// The service has written an end, and keeps the upload still.
+    /// The service has written an end, but still has the upload.
     EndWritten,
-    /// The service has removed an upload, but not what says whose it was.
+    /// The service has removed an upload, but not the record of its owner.
     UploadRemoving,
-    /// A file of the service's lies under a temporary name.
+    /// The service has written a file under a temporary name.
     WholeBegun,
-    /// It has its name, of which the folder was not yet synced.
+    /// The service's file has its name, but its folder is not synced yet.
     WholeNamed,
 }
 
 impl Point {
-    /// Every place on the way of a job. Jobs are found and cancelled by others than the engine; folders are only made for
-    /// some, and sources seldom renamed.
+    /// Returns every crash point that a job passes. The stages found and cancelled are committed by other code than the
+    /// engine. The points of new output folders and renamed sources are left out because few jobs pass them.
     pub fn all() -> Vec<Self> {
         use Point as P;
-        let mut all = vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];
-        all.extend([P::OwnerWriting, P::OwnerWritten]);
-        let by_others = [StageKind::Found, StageKind::Cancelled];
-        let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
-        all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
-        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Extracting, P::Extracted]);
-        all.extend([P::Uploading, P::UploadAnswered, P::Reserved]);
-        all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
-        all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
-        all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
-        all.extend([P::UploadNamed, P::UploadKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
-        all.extend([P::Recognising, P::Fetching, P::Telling]);
-        all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
-        all.extend([P::ReceiptBegun, P::ReceiptNamed, P::UploadRemoving, P::WholeBegun, P::WholeNamed]);
-        all.extend([P::Replacing, P::Replaced]);
-        all
+        let mut points =
+            vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];
+        points.extend([P::OwnerWriting, P::OwnerWritten]);
+        let outside_engine = [StageKind::Found, StageKind::Cancelled];
+        let committed = StageKind::ALL.into_iter().filter(|kind| !outside_engine.contains(kind));
+        points.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
+        points.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Extracting, P::Extracted]);
+        points.extend([P::Uploading, P::UploadAnswered, P::Reserved]);
+        points.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
+        points.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
+        points.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
+        points.extend([P::UploadNamed, P::UploadKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        points.extend([P::Recognising, P::Fetching, P::Telling]);
+        points.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
+        points.extend([P::ReceiptBegun, P::ReceiptNamed, P::UploadRemoving, P::WholeBegun, P::WholeNamed]);
+        points.extend([P::Replacing, P::Replaced]);
+        points
     }
 
-    /// In small letters with hyphens: `intended`, `committing-written`.
+    /// Returns the name in lower case with hyphens: `intended`, `committing-written`.
     pub fn name(self) -> String {
         let of_stage = |word: &str, kind: StageKind| format!("{word}-{}", kind.name());
         match self {
@@ -169,19 +170,19 @@ fn hyphened(camel: &str) -> String {
     name
 }
 
-/// Ends the process here, as `kill -9` does, if that was asked for. Nothing in a release build.
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_point: Point) {}
 
-/// Ends the process here, as `kill -9` does, if that was asked for. Nothing in a release build.
+/// Kills the process, as `kill -9` does, if the environment asks for it at this point.
 #[cfg(debug_assertions)]
 pub fn point(point: Point) {
-    if std::env::var("SCRIBED_STOP_AT").is_ok_and(|asked| asked == point.name()) {
+    if std::env::var("SCRIBED_STOP_AT").is_ok_and(|requested| requested == point.name()) {
         armed::stop_once();
     }
-    let Ok(asked) = std::env::var("SCRIBED_CRASH_AT") else { return };
-    let (name, turn) = asked.split_once(':').unwrap_or((&asked, "1"));
+    let Ok(requested) = std::env::var("SCRIBED_CRASH_AT") else { return };
+    let (name, turn) = requested.split_once(':').unwrap_or((&requested, "1"));
     let passed = point.name();
     tracing::debug!(point = passed, "passed");
     if name == passed && turn.parse() == Ok(armed::passages()) {
@@ -189,7 +190,7 @@ pub fn point(point: Point) {
     }
 }
 
-/// The only state of a process that is nobody's: debug builds count how often they came by.
+/// The only global state of the process: debug builds count passages.
 #[cfg(debug_assertions)]
 mod armed {
     use rustix::process::{Signal, getpid, kill_process};
@@ -198,24 +199,24 @@ mod armed {
     static PASSAGES: AtomicU32 = AtomicU32::new(0);
     static STOPPED: AtomicBool = AtomicBool::new(false);
 
-    /// The whole process stands still until it is told to go on.
+    /// Stops the whole process until it receives SIGCONT.
     pub fn stop_once() {
         if !STOPPED.swap(true, Ordering::Relaxed) {
             let _ = kill_process(getpid(), Signal::STOP);
-            // The kernel stops the threads in its own time: this one must not pass before.
+            // The kernel stops the threads with a delay; this one must not go on before that.
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
     }
 
-    /// Passages of the place that was asked for, this one included.
+    /// Returns how often the requested point was passed, this time included.
     pub fn passages() -> u32 {
         PASSAGES.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// No thread of this process does anything more.
+    /// Kills the process at once.
     pub fn die() -> ! {
         let _ = kill_process(getpid(), Signal::KILL);
-        std::process::abort() // the kernel does not let it come to this
+        std::process::abort() // not reached
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that appear whole or not at all: written under a temporary name in the same folder, synced, renamed, and the
-//! folder synced.
+//! Files that appear whole or not at all: each is written under a temporary name in the same folder, synced and
+//! renamed, and then the folder is synced.
 //!
 //! Why each step is needed:
 //! - rename(2): a file that has the new name already is replaced atomically, so that there is no moment at which the
@@ -9,11 +9,11 @@
 //! - fsync(2) of the folder after the rename: "calling fsync() does not necessarily ensure that the entry in the
 //!   directory containing the file has also reached disk".
 //!
-//! Each step is a type, so that a caller can act between two steps (a crash point) and cannot leave one out:
-//! [`StagedFile`], [`FinishedFile`], [`RenamedFile`]. [`replace`] and [`create_new`] take all of them. Every file is
-//! readable by its owner only (mode 0600).
+//! Each step is a type, so that a caller can act between two steps (a crash point) and cannot omit one: [`StagedFile`],
+//! [`FinishedFile`], [`RenamedFile`]. [`replace`] and [`create_new`] do all steps. Only its owner can read such a file
+//! (mode 0600).
 //!
-//! The outputs in folders of other people have other needs, and their own way: `output/publish`.
+//! Outputs in other people's folders have other requirements; `output/publish` writes them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,10 +21,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The beginning of every temporary name, unless the caller gives another one. A process that died left what begins so.
+/// The prefix of temporary names, unless the caller chooses another one. Files with it are left over from a process
+/// that died.
 pub const TEMPORARY: &str = ".tmp";
 
-/// What survives a power loss. Whatever is chosen, a killed process leaves the old file or the new one, whole.
+/// What survives a power loss. If only the process is killed, the file is always either the old or the new one, whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The new file, once the call has returned: content and folder are synced.
@@ -35,20 +36,20 @@ pub enum Durability {
     Unsynced,
 }
 
-/// Makes `path` hold `bytes`. After an error the file is as it was before, or new and whole.
+/// Replaces the content of `path` by `bytes`. After an error, the file is the old or the new one, whole.
 ///
 /// # Errors
-/// Those of the file system.
+/// An error of the file system.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let mut staged = StagedFile::create_in(folder_of(path)?)?;
     staged.write_all(bytes)?;
     staged.finish(durability)?.rename(path)?.sync()
 }
 
-/// Makes `path` hold `bytes`, synced, where no file has that name; whether it did.
+/// Creates `path` with `bytes` and syncs it, unless a file has that name. Returns whether it was created.
 ///
 /// # Errors
-/// Those of the file system.
+/// An error of the file system.
 pub fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let mut staged = StagedFile::create_in(folder_of(path)?)?;
     staged.write_all(bytes)?;
@@ -59,28 +60,28 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Makes the names in a folder survive a power loss; of a file, its content.
+/// Syncs a file's content, or the names in a folder.
 ///
 /// # Errors
-/// Those of the file system.
+/// An error of the file system.
 pub fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The folder of a file: `.` for a name alone.
+/// Returns the folder of a file: `.` for a name alone.
 ///
 /// # Errors
-/// The path has none: it is empty, or the root.
+/// The path has no folder: it is empty, or the root.
 pub fn folder_of(path: &Path) -> io::Result<&Path> {
     let folder = path.parent().ok_or_else(|| io::Error::other("internal error: a file without a folder"))?;
     Ok(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
-/// Removes what dead processes left under temporary names, and says how many files that were. For a folder in which
-/// nobody works; there is none in one that is missing.
+/// Removes temporary files of processes that died, and returns how many there were. No process may be working in the
+/// folder. A missing folder contains none.
 ///
 /// # Errors
-/// Those of the file system.
+/// An error of the file system.
 pub fn sweep(folder: &Path) -> io::Result<usize> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -97,31 +98,32 @@ pub fn sweep(folder: &Path) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// A file that is being written under a temporary name. It is removed when it is dropped.
+/// A file that is being written under a temporary name. Dropping it removes the file.
 #[derive(Debug)]
 pub struct StagedFile(NamedTempFile);
 
 impl StagedFile {
-    /// Under a random name that begins with [`TEMPORARY`].
+    /// Creates a file under a random name that begins with [`TEMPORARY`].
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn create_in(folder: &Path) -> io::Result<Self> {
         Self::with_prefix(folder, TEMPORARY)
     }
 
-    /// Under a random name that begins with `prefix`.
+    /// Creates a file under a random name that begins with `prefix`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn with_prefix(folder: &Path, prefix: &str) -> io::Result<Self> {
         tempfile::Builder::new().prefix(prefix).tempfile_in(folder).map(Self)
     }
 
-    /// Under this very name, over what a dead process left there: for folders that nobody sweeps. One process at a time.
+    /// Creates a file under a fixed temporary name, and overwrites what a dead process left there. For folders that are
+    /// never swept. Only one process at a time may use the name.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn create_as(temporary: &Path) -> io::Result<Self> {
         let name = temporary.file_name().unwrap_or_default();
         let mut options = OpenOptions::new();
@@ -131,20 +133,21 @@ impl StagedFile {
         Ok(Self(staged))
     }
 
-    /// For those who write at an offset, or asynchronously.
+    /// Returns the file, for callers that write at an offset or asynchronously.
     pub fn file(&self) -> &File {
         self.0.as_file()
     }
 
-    /// Its parts, for those who write and rename it in their own way; it is removed when the second is dropped.
+    /// Returns the file and its path, for callers that write and rename it themselves. Dropping the path removes the
+    /// file.
     pub fn into_parts(self) -> (File, tempfile::TempPath) {
         self.0.into_parts()
     }
 
-    /// Nothing more is written: the content is synced, where that is wanted.
+    /// Ends writing, and syncs the content if the durability requires it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn finish(self, durability: Durability) -> io::Result<FinishedFile> {
         if durability != Durability::Unsynced {
             self.0.as_file().sync_all()?;
@@ -163,7 +166,7 @@ impl Write for StagedFile {
     }
 }
 
-/// A file with all of its content, still under a temporary name. It is removed when it is dropped.
+/// A file with all its content, still under a temporary name. Dropping it removes the file.
 #[derive(Debug)]
 #[must_use]
 pub struct FinishedFile {
@@ -172,26 +175,26 @@ pub struct FinishedFile {
 }
 
 impl FinishedFile {
-    /// Gives it its name, over a file that has that name. The name is one of the same folder.
+    /// Renames the file to `path`, which must be in the same folder. An existing file is replaced.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// An error of the file system.
     pub fn rename(self, path: &Path) -> io::Result<RenamedFile> {
         self.file.persist(path)?;
         Ok(RenamedFile { path: path.to_owned(), durability: self.durability })
     }
 
-    /// Gives it its name, where no file has that name.
+    /// Renames the file to `path`, unless a file has that name.
     ///
     /// # Errors
-    /// Those of the file system; `AlreadyExists` where one has it.
+    /// An error of the file system; `AlreadyExists` if a file has that name.
     pub fn rename_new(self, path: &Path) -> io::Result<RenamedFile> {
         self.file.persist_noclobber(path)?;
         Ok(RenamedFile { path: path.to_owned(), durability: self.durability })
     }
 }
 
-/// A file that has its name, of which the folder is not synced yet.
+/// A file that has its name, in a folder that is not synced yet.
 #[derive(Debug)]
 #[must_use]
 pub struct RenamedFile {
@@ -200,10 +203,10 @@ pub struct RenamedFile {
 }
 
 impl RenamedFile {
-    /// Syncs the folder, where that is wanted.
+    /// Syncs the folder, if the durability requires it.
     ///
     /// # Errors
-    /// Those of the file system: the file has its name, which a power loss may take.
+    /// An error of the file system: the file has its name, but a power loss may undo the renaming.
     pub fn sync(self) -> io::Result<()> {
         if self.durability == Durability::Synced { sync(folder_of(&self.path)?) } else { Ok(()) }
     }
@@ -237,7 +240,7 @@ mod tests {
             replace(&path, bytes.as_bytes(), durability).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), bytes);
             assert_eq!(mode(&path), 0o600);
-            // Whoever has the old file open keeps all of it.
+            // A reader that has the old file open keeps all of it.
             let is_replaced = before.is_none_or(|before| before.metadata().unwrap().nlink() == 0);
             assert!(is_replaced, "{durability:?}");
         }

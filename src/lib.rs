@@ -1,8 +1,8 @@
 //! scribed turns folders of recordings into transcripts and subtitles, unattended, paid once.
 //!
-//! This is the map of the rooms. A file uses only what stands on a lower floor, or beside it in the same room;
-//! `tests/it/repository/floors.rs` enforces this. Each room says in its `mod.rs` what it holds and where to start reading.
-//! `docs/glossary.md` defines the terms.
+//! This is the map of the rooms. A file uses only rooms on lower floors and files of its own room;
+//! `tests/it/repository/floors.rs` enforces this. The `mod.rs` of each room says what it contains and where to start
+//! reading. `docs/glossary.md` defines the terms.
 //!
 //! ```text
 //! main.rs              parse, run, print the error, exit code
@@ -34,12 +34,12 @@
 //!
 //! `tests/it/repository/floors.rs` also enforces:
 //!
-//! 1. Nothing in `domain/` knows time, disk, network or async.
-//! 2. Only `clock.rs` asks the time, except what shows progress to a person.
+//! 1. Nothing in `domain/` uses time, disk, network or async.
+//! 2. Only `clock.rs` reads the time, except for code that shows progress to a person.
 //! 3. Only `store/sled.rs` knows sled, only `backpressure/backoff.rs` the `backoff` crate, and only `blocking.rs` starts threads
 //!    for work that blocks.
 //! 4. `server/` knows nothing of the queue: it could run alone.
-//! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes what others wrote (`domain/escape.rs`).
+//! 5. Only `cli/render/terminal.rs` writes to stdout and stderr; it escapes text of others (`domain/escape.rs`).
 //! 6. The name of a public type is defined once.
 
 pub mod backpressure;

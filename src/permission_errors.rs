@@ -1,5 +1,5 @@
-//! What to say where a right is missing, or a file system takes no writes: which file, who asked for it, whose it is,
-//! and what to do.
+//! Messages for missing permissions and read-only file systems: which file, which user needed access, who owns it, and
+//! what to do.
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
@@ -8,16 +8,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What stands between what is wrong and what to do about it.
+/// The text between the problem and its fix in a message.
 const FIX: &str = ". To fix it, ";
 
-/// What is wrong, and what to do about it where these words say so.
+/// Splits a message into the problem and its fix, if it has one.
 pub fn split_fix(words: &str) -> (&str, Option<&str>) {
     words.split_once(FIX).map_or((words, None), |(wrong, fix)| (wrong, Some(fix)))
 }
 
-/// An error in words. Where the operating system denied access to `path`, they name it, the user, the owner and the
-/// fix; any other error is told as it is.
+/// Describes an error. If the operating system denied access to `path`, the message names the path, the user, the owner
+/// and the fix; any other error is described as it is.
 pub fn describe_error(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(error) => denied_message(path),
@@ -26,13 +26,13 @@ pub fn describe_error(error: &io::Error, path: &Path) -> String {
     }
 }
 
-/// As the operating system gave it, or with a path that a library put behind its words. What was explained before is
-/// not explained twice.
+/// Whether the error is as the operating system returned it, or with a path that a library added. An explained error is
+/// not explained again.
 fn is_bare(error: &io::Error) -> bool {
     error.get_ref().is_none_or(|inner| inner.to_string().contains("(os error "))
 }
 
-/// The same as an error, for those who hand it on. Loses the number of the operating system's error.
+/// Like [`describe_error`], but returns an error. It loses the error number of the operating system.
 pub fn explain_error(error: io::Error, path: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if is_bare(&error) => {
@@ -46,7 +46,7 @@ pub fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| explain_error(error, path)
 }
 
-/// As [`describe_error`], of what lies in the state directory: all of that belongs to one user.
+/// Like [`describe_error`], for files in the state directory, which belong to one user.
 pub fn describe_state_error(error: &io::Error, path: &Path) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_bare(error) => denied_state(path),
@@ -61,7 +61,7 @@ pub fn explain_state_at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     }
 }
 
-/// "permission denied" with everything that is needed to fix it.
+/// Returns "permission denied" with everything that is needed to fix it.
 pub fn denied_message(path: &Path) -> String {
     let fix = |place: &Path, owner: u32| {
         let (owner, user) = (name_or_uid(owner), name_or_uid(geteuid().as_raw()));
@@ -70,18 +70,18 @@ pub fn denied_message(path: &Path) -> String {
     denied_with(path, culprit(path), &fix)
 }
 
-/// The same of what scribed made itself in its state directory. Another user made it there, often root.
+/// Like [`denied_message`], for files that scribed made in its state directory under another user, often root.
 fn denied_state(path: &Path) -> String {
     let fix = |place: &Path, owner: u32| {
         let (owner, user) = (name_or_uid(owner), name_or_uid(geteuid().as_raw()));
-        // Where one thing in a folder is another's, others may be.
-        let given = if place.starts_with(path) { path } else { place };
-        let recursive = if given.is_dir() { "-R " } else { "" };
-        format!("run scribed as {owner}, or give it to {user}, as root: chown {recursive}{user} {}", given.display())
+        // If one file in a folder belongs to another user, further ones may too.
+        let target = if place.starts_with(path) { path } else { place };
+        let recursive = if target.is_dir() { "-R " } else { "" };
+        format!("run scribed as {owner}, or give it to {user}, as root: chown {recursive}{user} {}", target.display())
     };
-    let below = closed_below(path, DEPTH, &mut ENTRIES.clone());
-    let below = below.and_then(|closed| fs::metadata(&closed).ok().map(|meta| (closed, meta)));
-    denied_with(path, below.or_else(|| culprit(path)), &fix)
+    let closed_entry = closed_below(path, MAX_DEPTH, &mut MAX_ENTRIES.clone());
+    let closed_entry = closed_entry.and_then(|closed| fs::metadata(&closed).ok().map(|meta| (closed, meta)));
+    denied_with(path, closed_entry.or_else(|| culprit(path)), &fix)
 }
 
 fn denied_with(path: &Path, culprit: Option<(PathBuf, Metadata)>, fix: &dyn Fn(&Path, u32) -> String) -> String {
@@ -108,28 +108,29 @@ fn denied_with(path: &Path, culprit: Option<(PathBuf, Metadata)>, fix: &dyn Fn(&
     format!("permission denied: {subject}{place} belongs to {owner}, mode {mode:04o}{object}{FIX}{fix}")
 }
 
-/// What keeps this user from `path`: the first folder on the way that is closed; else the closed folder of a file that
-/// is open; else the file, or the folder that would hold it.
+/// Finds what denies this user access to `path`: the first inaccessible folder above it, otherwise the inaccessible
+/// folder of an accessible file, otherwise the file, or the nearest existing folder above it.
 fn culprit(path: &Path) -> Option<(PathBuf, Metadata)> {
     let above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
     let closed = above.iter().rev().find(|above| access(**above, Access::EXEC_OK).is_err() && above.is_dir());
     let closed = closed.map(|above| above.to_path_buf()).or_else(|| {
-        // Who may do all with a file was denied to make, rename or remove one: that is a right in its folder.
+        // The file itself is accessible, so creating, renaming or removing it was denied: those need permissions on its
+        // folder.
         let folder = above.first().filter(|_| !path.is_dir() && is_open(path))?;
         (!is_open(folder)).then(|| folder.to_path_buf())
     });
-    let there =
+    let candidates =
         closed.into_iter().chain(std::iter::once(path.to_owned())).chain(above.iter().map(|above| above.to_path_buf()));
-    there.filter_map(|one| fs::metadata(&one).ok().map(|meta| (one, meta))).next()
+    candidates.filter_map(|candidate| fs::metadata(&candidate).ok().map(|meta| (candidate, meta))).next()
 }
 
-/// Folders in folders are searched so deep for what is closed, …
-const DEPTH: u32 = 3;
+/// How deep nested folders are searched for an inaccessible entry.
+const MAX_DEPTH: u32 = 3;
 
-/// … and so many entries are looked at.
-const ENTRIES: usize = 10_000;
+/// How many entries are examined at most.
+const MAX_ENTRIES: usize = 10_000;
 
-/// The first thing in an open folder that is closed.
+/// Returns the first inaccessible entry in an accessible folder.
 fn closed_below(folder: &Path, depth: u32, left: &mut usize) -> Option<PathBuf> {
     if depth == 0 || !folder.is_dir() || !is_open(folder) {
         return None;
@@ -150,13 +151,13 @@ fn closed_below(folder: &Path, depth: u32, left: &mut usize) -> Option<PathBuf> 
     None
 }
 
-/// Whether this user may read and write it, and go through a folder.
+/// Whether this user may read and write the file or folder, and enter the folder.
 fn is_open(path: &Path) -> bool {
-    let through = if path.is_dir() { Access::EXEC_OK } else { Access::EXISTS };
-    access(path, Access::READ_OK | Access::WRITE_OK | through).is_ok()
+    let entering = if path.is_dir() { Access::EXEC_OK } else { Access::EXISTS };
+    access(path, Access::READ_OK | Access::WRITE_OK | entering).is_ok()
 }
 
-/// A file system that takes no writes, and who makes it take them.
+/// Returns the message for a read-only file system, and how to make it writable.
 fn read_only(path: &Path) -> String {
     format!(
         "the file system of {} is mounted read-only{FIX}mount it read-write; in a systemd unit add the folder to \
@@ -165,16 +166,16 @@ fn read_only(path: &Path) -> String {
     )
 }
 
-/// Why root may not make files below a folder that another user works in: that user could not use them. `None` for
-/// every other user, and where the folder, or the nearest one above it that is there, belongs to root. `command`: what
-/// was typed, for the advice.
+/// Returns why root may not create files below a folder that another user works in: that user could not use them.
+/// `None` for every other user, and if the folder, or the nearest existing one above it, belongs to root. `command`:
+/// the command that was typed, for the advice.
 pub fn root_refusal(folder: &Path, command: &str) -> Option<String> {
     if !geteuid().is_root() {
         return None;
     }
     let (there, meta) = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)))?;
     let (owner, name) = (user_named(meta.uid()), name_or_uid(meta.uid()));
-    // `sudo` takes a number with a #.
+    // `sudo` takes a number with a `#`.
     let user = if name.bytes().all(|byte| byte.is_ascii_digit()) { format!("'#{name}'") } else { name };
     let (place, folder) = (there.display(), folder.display());
     (meta.uid() != 0).then(|| {
@@ -187,7 +188,7 @@ pub fn root_refusal(folder: &Path, command: &str) -> Option<String> {
     })
 }
 
-/// Gives what root has just made to the owner of the folder that it lies in. What cannot be given stays root's.
+/// Changes the owner of what root has just made to that of its folder. If that fails, it stays root's.
 pub fn chown_to_folder_owner(made: &Path) {
     let owner = made.parent().and_then(|folder| fs::metadata(folder).ok());
     if let Some(owner) = owner.filter(|owner| geteuid().is_root() && owner.uid() != 0) {
@@ -195,8 +196,8 @@ pub fn chown_to_folder_owner(made: &Path) {
     }
 }
 
-/// Gives a file that root has just made to the owner of the folder that it was made in. It is empty and has no second
-/// name: nobody's file was put in its place. What cannot be given stays root's.
+/// Changes the owner of a file that root has just made to that of its folder. It does so only if the file is empty and
+/// has no second name, which shows that no other file was put in its place. If that fails, it stays root's.
 pub fn chown_file_to_folder_owner(folder: &Path, made: &fs::File) {
     let (Ok(folder), Ok(made_as)) = (fs::metadata(folder), made.metadata()) else { return };
     let is_new = made_as.nlink() == 1 && made_as.len() == 0 && made_as.uid() == 0;
@@ -205,7 +206,8 @@ pub fn chown_file_to_folder_owner(folder: &Path, made: &fs::File) {
     }
 }
 
-/// The command that was typed, as a shell takes it. Without what holds an address: one may hold a secret.
+/// Returns the typed command, quoted for a shell. Arguments with an address are left out because they may contain a
+/// secret.
 pub fn typed_command() -> String {
     let quoted = |word: String| match word.chars().all(|c| c.is_ascii_alphanumeric() || "._-/=:@%+,".contains(c)) {
         true => word,
@@ -217,12 +219,12 @@ pub fn typed_command() -> String {
     std::iter::once("scribed".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Who runs this process: `the user scribed (uid 997)`.
+/// Returns the user of this process: `the user scribed (uid 997)`.
 pub fn this_user() -> String {
     user_named(geteuid().as_raw())
 }
 
-/// `the user scribed (uid 997)`; `the user with uid 997` where it has no name.
+/// Returns `the user scribed (uid 997)`, or `the user with uid 997` if it has no name.
 pub fn user_named(uid: u32) -> String {
     match name_of(uid) {
         Some(name) => format!("the user {name} (uid {uid})"),
@@ -230,12 +232,12 @@ pub fn user_named(uid: u32) -> String {
     }
 }
 
-/// As commands take it: `scribed`, `997`.
+/// Returns the user as commands accept it: `scribed` or `997`.
 pub fn name_or_uid(uid: u32) -> String {
     name_of(uid).unwrap_or_else(|| uid.to_string())
 }
 
-/// By `/etc/passwd`: users of a directory service are told by their number.
+/// Looks up a name in `/etc/passwd`. Users of a directory service have none there, and are shown by their number.
 fn name_of(uid: u32) -> Option<String> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let of_line = |line: &str| {

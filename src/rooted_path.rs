@@ -1,10 +1,11 @@
-//! Paths below a root that somebody configured. The root may be a symbolic link, or lie behind one: that is the
-//! user's choice. Below it no link is followed, wherever it stands in the path: whoever may write in a watched folder
-//! could otherwise lead reads and writes to any other place.
+//! Paths below a configured root. The root may be a symbolic link, or be reached through one: that is the user's
+//! choice. Below it no link is followed, at any position of the path: whoever can write in a watched folder could
+//! otherwise direct reads and writes to any other place.
 //!
-//! The kernel resolves the whole path at once (`openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`). Where it
-//! does not know that call, or a sandbox refuses it, the path is resolved component by component. File systems that
-//! are mounted below the root are entered. A root is opened anew for each look: a share may have come or gone.
+//! The kernel resolves the whole path at once (`openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`). If it does
+//! not have that call, or a sandbox denies it, the path is resolved component by component. File systems that are
+//! mounted below the root are entered. The root is opened again for each operation, because a share may have been
+//! mounted or unmounted.
 
 use crate::crash_points::{self, Point};
 use crate::domain::file_permissions::{Access, Acl};
@@ -17,15 +18,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-/// A path of which the first part is trusted, and the rest is resolved without following links. All that
-/// looks at the disk blocks.
+/// A path whose first part, the root, is trusted, and whose rest is resolved without following links. Every method that
+/// accesses the disk blocks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RootedPath {
     root: PathBuf,
     below: PathBuf,
 }
 
-/// Why a path cannot be resolved: a symbolic link stands in it, below its root.
+/// Why a path cannot be resolved: it contains a symbolic link below its root.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is a symbolic link, and scribed does not follow links below {}: replace the link by the folder itself", link.display(), root.display())]
 pub struct LinkInPath {
@@ -34,19 +35,19 @@ pub struct LinkInPath {
 }
 
 impl LinkInPath {
-    /// The link in a path, where this error tells of one.
+    /// Returns the link, if this is the cause of the error.
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 }
 
 impl RootedPath {
-    /// `below` a root, or the root itself where that is empty.
+    /// Makes a path `below` a root; the root itself if `below` is empty.
     pub fn new(root: impl Into<PathBuf>, below: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), below: below.into() }
     }
 
-    /// A path that is trusted but for its last component.
+    /// Makes a path that is trusted except for its last component.
     pub fn whole(path: &Path) -> Self {
         match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => Self::new(parent, name),
@@ -54,7 +55,8 @@ impl RootedPath {
         }
     }
 
-    /// What is named below a root. An absolute name that leads elsewhere is trusted but for its last component.
+    /// Makes a path from a name relative to a root. An absolute name outside the root is trusted except for its last
+    /// component.
     pub fn named(root: &Path, name: &Path) -> Self {
         match name.strip_prefix(root) {
             Ok(below) => Self::new(root, below),
@@ -71,97 +73,97 @@ impl RootedPath {
         &self.below
     }
 
-    /// Both, for people and as a name in memory; whoever opens it follows links.
+    /// Returns the whole path, for people and as a key. Opening it would follow links.
     pub fn full(&self) -> PathBuf {
         if self.below.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&self.below) }
     }
 
-    /// What is left of it below a folder, whichever of the two is the root of the other.
+    /// Returns the path relative to a folder, which may be above or below the root; `None` if it is not in the folder.
     pub fn below_folder(&self, folder: &Path) -> Option<PathBuf> {
         self.full().strip_prefix(folder).ok().map(Path::to_owned)
     }
 
-    /// Its last component below the root; empty for the root itself.
+    /// Returns the last component below the root; empty for the root itself.
     pub fn file_name(&self) -> &OsStr {
         self.below.file_name().unwrap_or_default()
     }
 
-    /// The folder that it lies in; of the root itself the root.
+    /// Returns the folder that contains it; for the root, the root itself.
     pub fn parent(&self) -> Self {
         Self::new(&self.root, self.below.parent().unwrap_or(Path::new("")))
     }
 
-    /// What has this name in it.
+    /// Returns the path of an entry of this folder.
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
         Self::new(&self.root, self.below.join(name))
     }
 
-    /// Its neighbour of this name.
+    /// Returns the path with another last component.
     pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
         Self::new(&self.root, self.below.with_file_name(name))
     }
 
-    /// Its neighbour with this extension.
+    /// Returns the path with another extension.
     pub fn with_extension(&self, extension: &str) -> Self {
         Self::new(&self.root, self.below.with_extension(extension))
     }
 
-    /// What stands there, a link in the last place not followed.
+    /// Returns the status of the entry, without following a link in the last component.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn stat(&self) -> io::Result<Stat> {
         Root::open(&self.root)?.stat(&self.below)
     }
 
-    /// Whether anything stands there.
+    /// Whether the entry exists.
     pub fn exists(&self) -> bool {
         self.stat().is_ok()
     }
 
-    /// Whether a regular file stands there.
+    /// Whether the entry is a regular file.
     pub fn is_file(&self) -> bool {
         self.stat().is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
-    /// Opens it to be read; does not hang on a pipe.
+    /// Opens the file for reading. Opening a pipe does not block.
     ///
     /// # Errors
-    /// The system's (`LOOP` where it is a link itself), and [`LinkInPath`].
+    /// An error of the system (`LOOP` if the file itself is a link), or [`LinkInPath`].
     pub fn open(&self) -> io::Result<File> {
         Root::open(&self.root)?.open_file(&self.below)
     }
 
-    /// Opens a folder.
+    /// Opens the folder.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn open_folder(&self) -> io::Result<File> {
         Root::open(&self.root)?.open_folder(&self.below)
     }
 
-    /// The names in a folder.
+    /// Returns the names in the folder.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
         names(self.open_folder()?.as_fd())
     }
 
-    /// Makes this folder and those above it that are missing, but never the root. `like`: whose permissions a new
-    /// one takes, by how many components it is from the end; where that says nothing, the umask decides.
+    /// Creates this folder and the missing ones above it, but never the root. `like` returns the permissions of a new
+    /// folder, whose number counts from the end of the path; if it returns `None`, the umask applies.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn make_folders(&self, like: &dyn Fn(usize) -> Option<Access>) -> io::Result<()> {
         Root::open(&self.root)?.make_folders(&self.below, like)
     }
 }
 
-/// The names in an open folder, without `.` and `..`.
+/// Returns the names in an open folder, without `.` and `..`.
 ///
 /// # Errors
-/// The system's.
+/// An error of the system.
 pub fn names(folder: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
     let entries = rustix::fs::Dir::read_from(folder)?;
     let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| match entry {
@@ -174,30 +176,30 @@ pub fn names(folder: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Resu
     Ok(entries.filter_map(name))
 }
 
-/// A root that is open: it stays the same folder, whatever becomes of its path.
+/// An open root: it stays the same folder even if its path is changed.
 pub struct Root {
     path: PathBuf,
     fd: OwnedFd,
-    /// Whether the kernel is not asked to resolve whole paths.
+    /// Whether paths are resolved by components, without `openat2`.
     by_components: bool,
 }
 
 impl Root {
-    /// Opens it; links in its path are followed.
+    /// Opens a root; links in its path are followed.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // A relative path may be empty: this folder.
-        let at = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let fd = rustix::fs::open(at, WAY | OFlags::DIRECTORY, Mode::empty())?;
+        // A relative path may be empty, which means the current folder.
+        let path_or_dot = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let fd = rustix::fs::open(path_or_dot, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         Ok(Self { path: path.to_owned(), fd, by_components: is_by_components() })
     }
 
-    /// What stands below it, a link in the last place not followed.
+    /// Returns the status of an entry below the root, without following a link in the last component.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn stat(&self, below: &Path) -> io::Result<Stat> {
         let parts = parts(below)?;
         let Some((name, above)) = parts.split_last() else { return Ok(rustix::fs::fstat(&self.fd)?) };
@@ -205,34 +207,34 @@ impl Root {
         Ok(rustix::fs::statat(folder.fd(self), *name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// Opens what stands below it to be read; does not hang on a pipe.
+    /// Opens a file below the root for reading. Opening a pipe does not block.
     ///
     /// # Errors
-    /// The system's (`LOOP` where it is a link itself), and [`LinkInPath`].
+    /// An error of the system (`LOOP` if the file itself is a link), or [`LinkInPath`].
     pub fn open_file(&self, below: &Path) -> io::Result<File> {
         self.resolve(&parts(below)?, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
     }
 
-    /// Opens a folder below it, or itself.
+    /// Opens a folder below the root, or the root itself.
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn open_folder(&self, below: &Path) -> io::Result<File> {
         self.resolve(&parts(below)?, OFlags::RDONLY | OFlags::DIRECTORY).map(File::from)
     }
 
-    /// As [`RootedPath::make_folders`].
+    /// See [`RootedPath::make_folders`].
     ///
     /// # Errors
-    /// The system's, and [`LinkInPath`].
+    /// An error of the system, or [`LinkInPath`].
     pub fn make_folders(&self, below: &Path, like: &dyn Fn(usize) -> Option<Access>) -> io::Result<()> {
         let parts = parts(below)?;
-        let mut at = Step::Root;
+        let mut folder = Step::Root;
         for n in 0..parts.len() {
-            at = Step::Below(match self.enter(&at, &parts[..=n]) {
+            folder = Step::Below(match self.enter(&folder, &parts[..=n]) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    make_folder(at.fd(self), parts[n], like(parts.len() - 1 - n).as_ref())?;
-                    self.enter(&at, &parts[..=n])?
+                    make_folder(folder.fd(self), parts[n], like(parts.len() - 1 - n).as_ref())?;
+                    self.enter(&folder, &parts[..=n])?
                 }
                 entered => entered?,
             });
@@ -240,7 +242,7 @@ impl Root {
         Ok(())
     }
 
-    /// Opens what these components lead to.
+    /// Opens the entry that these components lead to.
     fn resolve(&self, parts: &[&OsStr], flags: OFlags) -> io::Result<OwnedFd> {
         if parts.is_empty() {
             return Ok(rustix::fs::openat(&self.fd, ".", flags | OFlags::CLOEXEC, Mode::empty())?);
@@ -252,45 +254,49 @@ impl Root {
             match rustix::fs::openat2(&self.fd, &path, flags, Mode::empty(), how) {
                 Ok(fd) => return Ok(fd),
                 Err(Errno::NOENT) => return Err(Errno::NOENT.into()),
-                // A link is in it, or the call is not to be had: the components tell.
+                // The path contains a link, or the call is not available: resolving by components tells which.
                 Err(_) => {}
             }
         }
         let Some((name, above)) = parts.split_last() else { return Err(Errno::INVAL.into()) };
-        let folder = self.walk(above)?;
+        let folder = self.traverse(above)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(folder.fd(self), *name, flags, Mode::empty())
             .map_err(|error| self.link_or(&folder, parts, error))
     }
 
-    /// The folder that these components lead to, to look at what is in it.
+    /// Opens the folder that these components lead to, to access its entries.
     fn folder(&self, parts: &[&OsStr]) -> io::Result<Step> {
-        if parts.is_empty() { Ok(Step::Root) } else { self.resolve(parts, WAY | OFlags::DIRECTORY).map(Step::Below) }
-    }
-
-    fn walk(&self, parts: &[&OsStr]) -> io::Result<Step> {
-        let mut at = Step::Root;
-        for n in 0..parts.len() {
-            at = Step::Below(self.enter(&at, &parts[..=n])?);
+        if parts.is_empty() {
+            Ok(Step::Root)
+        } else {
+            self.resolve(parts, PATH_ONLY | OFlags::DIRECTORY).map(Step::Below)
         }
-        Ok(at)
     }
 
-    /// Goes from a folder into the one that the last of `parts` names.
-    fn enter(&self, at: &Step, parts: &[&OsStr]) -> io::Result<OwnedFd> {
+    fn traverse(&self, parts: &[&OsStr]) -> io::Result<Step> {
+        let mut folder = Step::Root;
+        for n in 0..parts.len() {
+            folder = Step::Below(self.enter(&folder, &parts[..=n])?);
+        }
+        Ok(folder)
+    }
+
+    /// Opens the entry of `folder` that the last of `parts` names, which must be a folder.
+    fn enter(&self, folder: &Step, parts: &[&OsStr]) -> io::Result<OwnedFd> {
         let Some(name) = parts.last() else { return Err(Errno::INVAL.into()) };
-        rustix::fs::openat(at.fd(self), *name, WAY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(|error| self.link_or(at, parts, error))
+        rustix::fs::openat(folder.fd(self), *name, PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+            .map_err(|error| self.link_or(folder, parts, error))
     }
 
-    /// A link in the place of a folder is told as that.
-    fn link_or(&self, at: &Step, parts: &[&OsStr], error: Errno) -> io::Error {
+    /// Converts an error; if a link is in the place of a folder, into [`LinkInPath`].
+    fn link_or(&self, folder: &Step, parts: &[&OsStr], error: Errno) -> io::Error {
         if error != Errno::NOTDIR {
             return error.into();
         }
         let name = parts.last().copied().unwrap_or_default();
-        let found = rustix::fs::statat(at.fd(self), name, AtFlags::SYMLINK_NOFOLLOW);
-        match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        let stat = rustix::fs::statat(folder.fd(self), name, AtFlags::SYMLINK_NOFOLLOW);
+        match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             Ok(FileType::Symlink) => {
                 let link = self.path.join(parts.iter().collect::<PathBuf>());
                 io::Error::other(LinkInPath { link, root: self.path.clone() })
@@ -300,87 +306,87 @@ impl Root {
     }
 }
 
-/// Makes a folder, unless somebody else has just made it.
-fn make_folder(at: BorrowedFd<'_>, name: &OsStr, access: Option<&Access>) -> io::Result<()> {
-    let Some(access) = access else { return make_empty(at, name, 0o777).map(drop) };
-    // Under a temporary name until it has its own permissions: a process that is killed in between leaves nothing that
-    // stays closed for good.
+/// Creates a folder, unless it exists by then.
+fn make_folder(parent: BorrowedFd<'_>, name: &OsStr, access: Option<&Access>) -> io::Result<()> {
+    let Some(access) = access else { return make_empty(parent, name, 0o777).map(drop) };
+    // The folder has a temporary name until it has its permissions: if the process is killed in between, no
+    // inaccessible folder remains under the final name.
     let temporary = OsString::from(temporary_name());
-    let made = match begin_folder(at, &temporary, access) {
-        Ok(begun) => {
+    let result = match begin_folder(parent, &temporary, access) {
+        Ok(locked) => {
             crash_points::point(Point::FolderMade);
-            let renamed = rename_folder(at, &temporary, name);
-            drop(begun);
+            let renamed = rename_folder(parent, &temporary, name);
+            drop(locked);
             renamed
         }
         Err(error) => Err(error),
     };
-    if made.is_ok() {
+    if result.is_ok() {
         return Ok(());
     }
-    // The next sweep removes what cannot be removed now.
-    let _ = rustix::fs::unlinkat(at, &temporary, AtFlags::REMOVEDIR);
-    match made {
+    // If this fails, a later sweep removes the folder.
+    let _ = rustix::fs::unlinkat(parent, &temporary, AtFlags::REMOVEDIR);
+    match result {
         Err(Errno::EXIST) => Ok(()),
-        // Not every file system renames folders.
+        // Some file systems cannot rename folders.
         _ => {
-            if make_empty(at, name, 0o700)? {
-                give(access, &open_new(at, name)?);
+            if make_empty(parent, name, 0o700)? {
+                give(access, &open_new(parent, name)?);
             }
             Ok(())
         }
     }
 }
 
-/// Whether it was made; otherwise something has the name already.
-fn make_empty(at: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<bool> {
-    match rustix::fs::mkdirat(at, name, Mode::from_raw_mode(mode)) {
+/// Creates an empty folder. Returns `false` if something has the name already.
+fn make_empty(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<bool> {
+    match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(mode)) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-fn open_new(at: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<File> {
+fn open_new(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(at, name, flags, Mode::empty()).map(File::from)
+    rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-/// A new folder with its permissions. Its lock, while it is open, spares it from a sweep.
-fn begin_folder(at: BorrowedFd<'_>, temporary: &OsStr, access: &Access) -> rustix::io::Result<File> {
-    rustix::fs::mkdirat(at, temporary, Mode::from_raw_mode(0o700))?;
-    let begun = open_new(at, temporary)?;
-    // A file system without locks only loses the removal of leftovers.
-    let _ = begun.try_lock();
-    give(access, &begun);
-    Ok(begun)
+/// Creates a folder with its permissions. It is locked while it is open, so that a sweep spares it.
+fn begin_folder(parent: BorrowedFd<'_>, temporary: &OsStr, access: &Access) -> rustix::io::Result<File> {
+    rustix::fs::mkdirat(parent, temporary, Mode::from_raw_mode(0o700))?;
+    let folder = open_new(parent, temporary)?;
+    // On a file system without locks, only the removal of leftovers is lost.
+    let _ = folder.try_lock();
+    give(access, &folder);
+    Ok(folder)
 }
 
-/// Renames only if nothing has the name; otherwise `EXIST`.
-fn rename_folder(at: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
-    match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+/// Renames a folder, unless something has the new name; then the error is `EXIST`.
+fn rename_folder(parent: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         done => return done,
     }
-    match rustix::fs::statat(at, to, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => rustix::fs::renameat(at, from, at, to),
+    match rustix::fs::statat(parent, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => rustix::fs::renameat(parent, from, parent, to),
         Err(error) => Err(error),
         Ok(_) => Err(Errno::EXIST),
     }
 }
 
-/// How the name of a file or folder ends that is not finished.
+/// The suffix of temporary names of files and folders.
 pub const TEMPORARY: &str = ".scribed-tmp";
 
-/// A new name for a file or folder that is not finished: a dot, 32 lower-case hexadecimal digits, [`TEMPORARY`].
+/// Returns a new temporary name: a dot, 32 lower-case hexadecimal digits, [`TEMPORARY`].
 pub fn temporary_name() -> String {
     format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple())
 }
 
-/// To go through a folder it need not be readable.
-const WAY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// Flags for a folder that is only passed through: it need not be readable.
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// A folder on the way.
+/// A folder that was reached while a path is resolved.
 enum Step {
     Root,
     Below(OwnedFd),
@@ -395,7 +401,7 @@ impl Step {
     }
 }
 
-/// Nothing in a path leads up or begins anew.
+/// Splits a path into its components. Errors if one of them leads up or is absolute.
 fn parts(below: &Path) -> io::Result<Vec<&OsStr>> {
     let part = |component| match component {
         Component::Normal(name) => Some(Ok(name)),
@@ -411,7 +417,7 @@ fn is_by_components() -> bool {
     false
 }
 
-/// Debug builds can be told to do as under an old kernel.
+/// Debug builds can be told to behave as on a kernel without `openat2`.
 #[cfg(debug_assertions)]
 fn is_by_components() -> bool {
     std::env::var_os("SCRIBED_NO_OPENAT2").is_some()
@@ -420,28 +426,28 @@ fn is_by_components() -> bool {
 /// The extended attribute that holds an access control list.
 const ACL: &str = "system.posix_acl_access";
 
-/// What stands for an owner who has no number here, in a container for one.
+/// The overflow uid, which stands for owners without a number in a user namespace, such as in a container.
 const NOBODY: u32 = 65_534;
 
-/// The permissions of a file or folder, for what is made for it.
+/// Returns the permissions of a file or folder, to be given to what is made for it.
 ///
 /// # Errors
-/// The system's, and [`LinkInPath`].
+/// An error of the system, or [`LinkInPath`].
 pub fn access_of(path: &RootedPath) -> io::Result<Access> {
     let root = Root::open(&path.root)?;
     let stat = root.stat(&path.below)?;
     let (mode, group) = (stat.st_mode & 0o777, stat.st_gid);
     let (acl, entry) = match root.open_file(&path.below) {
         Ok(file) => acl_of(&file),
-        // Nobody can tell what its group may: not more than all others.
+        // What its group may do is not known, so it gets no more than all others.
         Err(_) => (None, Some(mode & 0o7)),
     };
-    // With an access control list the bits of the group are the list's mask.
+    // With an access control list, the group bits of the mode are the mask of the list.
     let mode = entry.map_or(mode, |entry| mode & !0o70 | mode & (entry << 3));
     Ok(Access { mode, group, owner: Some(stat.st_uid), acl })
 }
 
-/// The access control list of a file, and what its group may do by it; no entry: there is no list.
+/// Returns the access control list of a file, and what it allows the group; two `None` if there is no list.
 fn acl_of(file: &File) -> (Option<Acl>, Option<u32>) {
     let mut list = [0; 4096];
     match rustix::fs::fgetxattr(file, ACL, &mut list) {
@@ -449,33 +455,33 @@ fn acl_of(file: &File) -> (Option<Acl>, Option<u32>) {
             Some(acl) => (Some(acl.clone()), acl.group()),
             None => (None, Some(0)),
         },
-        Err(Errno::RANGE) => (None, Some(0)), // longer than any that people write
+        Err(Errno::RANGE) => (None, Some(0)), // longer than any real list
         Err(_) => (None, None),
     }
 }
 
-/// Gives `access` to a new file or folder that only its owner can use so far. What the file system does not keep stays
-/// as it is there.
+/// Gives `access` to a new file or folder that only its owner can use so far. Permissions that the file system cannot
+/// store are skipped.
 pub fn give(access: &Access, to: &impl AsFd) {
-    let Ok(own) = rustix::fs::fstat(to) else { return };
-    let is_folder = FileType::from_raw_mode(own.st_mode) == FileType::Directory;
+    let Ok(current) = rustix::fs::fstat(to) else { return };
+    let is_folder = FileType::from_raw_mode(current.st_mode) == FileType::Directory;
     let group = rustix::fs::Gid::from_raw(access.group);
-    let has_group = own.st_gid == access.group || rustix::fs::fchown(to, None, Some(group)).is_ok();
+    let has_group = current.st_gid == access.group || rustix::fs::fchown(to, None, Some(group)).is_ok();
     if !give_list(access, to, is_folder, has_group) {
-        // A folder that hands its group down does so still.
-        let inherited = if is_folder { own.st_mode & 0o2000 } else { 0 };
+        // A folder that passes its group on keeps doing so.
+        let inherited = if is_folder { current.st_mode & 0o2000 } else { 0 };
         let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode_of(is_folder, has_group) | inherited));
     }
-    // Last: who has given a file away may not change it.
-    if let Some(owner) = access.owner.filter(|owner| *owner != own.st_uid && *owner != NOBODY) {
+    // The owner comes last: after giving a file away, this process may not change it.
+    if let Some(owner) = access.owner.filter(|owner| *owner != current.st_uid && *owner != NOBODY) {
         let _ = rustix::fs::fchown(to, Some(rustix::fs::Uid::from_raw(owner)), None);
     }
 }
 
-/// Whether it has the access control list of `access` now.
+/// Sets the access control list of `access`; returns whether that succeeded.
 fn give_list(access: &Access, to: &impl AsFd, is_folder: bool, has_group: bool) -> bool {
-    // Its folder may have handed one down that lets in others than the recording does, and of which the group bits of
-    // a mode would be the mask.
+    // The folder may have passed on a default list. It could allow more than the recording's permissions, and would
+    // make the group bits of the mode a mask.
     let _ = rustix::fs::fremovexattr(to, ACL);
     let Some(acl) = &access.acl else { return false };
     rustix::fs::fsetxattr(to, ACL, &acl.for_new_entry(is_folder, has_group).bytes(), XattrFlags::empty()).is_ok()
@@ -489,7 +495,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use tempfile::TempDir;
 
-    /// A root with `a/b/talk.wav`, and an elsewhere that has the same.
+    /// A root with `a/b/talk.wav`, and a folder beside it with the same content.
     fn tree() -> (TempDir, PathBuf) {
         let top = TempDir::new().unwrap();
         for place in ["root", "elsewhere"] {
@@ -500,7 +506,7 @@ mod tests {
         (top, root)
     }
 
-    /// By the kernel, and by components.
+    /// A root that resolves with `openat2`, and one that resolves by components.
     fn both(root: &Path) -> [Root; 2] {
         [false, true].map(|by_components| Root { by_components, ..Root::open(root).unwrap() })
     }
@@ -556,7 +562,7 @@ mod tests {
                 assert_eq!(link(opened.open_folder(path)), root.join(at));
                 assert_eq!(link(opened.make_folders(path, &|_| None)), root.join(at));
             }
-            // A folder that is a link itself is none.
+            // A link to a folder does not count as a folder.
             assert_eq!(link(opened.open_folder(Path::new("a/deep"))), root.join("a/deep"));
             assert_eq!(link(opened.make_folders(Path::new("a/deep"), &|_| None)), root.join("a/deep"));
         }
@@ -633,7 +639,7 @@ mod tests {
         }
     }
 
-    /// Of the kernel's form; the numbers of named users and groups are 1000.
+    /// A list in the kernel's form; named users and groups have the number 1000.
     fn list(entries: &[(u16, u16)]) -> Vec<u8> {
         let id = |tag: u16| if matches!(tag, 2 | 8) { 1000_u32 } else { u32::MAX };
         let entry = |(tag, rights): &(u16, u16)| {
@@ -646,7 +652,7 @@ mod tests {
         rustix::fs::setxattr(path, attribute, list, XattrFlags::empty()).is_ok()
     }
 
-    /// The list of a file.
+    /// Returns the list of a file.
     fn got(file: &File) -> Option<Vec<u8>> {
         let mut list = [0; 4096];
         rustix::fs::fgetxattr(file, ACL, &mut list).ok().map(|length| list[..length].to_vec())
@@ -656,7 +662,8 @@ mod tests {
     fn an_access_control_list_is_the_recordings_and_not_the_folders() {
         let (_top, root) = tree();
         let talk = RootedPath::new(&root, "a/b/talk.wav");
-        // Its group may not read it, and one more user may; the folder hands down that another group may.
+        // The group may not read the file, but one named user may; the folder passes on a list that allows another
+        // group.
         let own = list(&[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)]);
         if !set(&talk.full(), ACL, &own) {
             return; // this file system keeps no lists

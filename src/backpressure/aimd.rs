@@ -1,111 +1,111 @@
-//! How much at once a service was found to bear: a little more after each success at the limit, much less
-//! when it pushes back. Pure. (Additive increase, multiplicative decrease: Chiu and Jain, 1989.)
+//! The learned limit on concurrent requests or transcriptions: it grows slowly with successes at the limit, and shrinks
+//! quickly when the service pushes back. Pure. (Additive increase, multiplicative decrease: Chiu and Jain, 1989.)
 
 use crate::clock::Uptime;
 use std::time::Duration;
 
-/// What is left of the limit when the service pushes back.
-const LESS: f64 = 0.7;
+/// The factor by which the limit shrinks.
+const DECREASE_FACTOR: f64 = 0.7;
 
-/// What left together with what was pushed back says nothing new for so long.
-const ROUND: Duration = Duration::from_secs(5);
+/// How long further push-backs are ignored after one: they concern requests that were sent together.
+const IGNORE_FOR: Duration = Duration::from_secs(5);
 
-/// Why the service is asked less.
+/// A sign that the service is overloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushBack {
-    /// It said so: 429.
+    /// The service said so: 429.
     Said,
-    /// A time-out, a 5xx, an answer that was lost. It may be too much for it, or bad luck that has nothing to do
-    /// with how much is asked: of one answer in twenty that is lost, next to nothing would be left.
+    /// A time-out, a 5xx or a lost answer. The load may be too high, or the failure may have nothing to do with it. A
+    /// limit that believed each of these would shrink to almost nothing if one answer in twenty was lost.
     Guessed,
 }
 
-/// A limit that is found by trying, at most the agreed one and at least 1.
+/// A learned limit: at most the configured one, at least 1.
 #[derive(Debug, Clone)]
 pub struct LearnedLimit {
-    most: f64,
-    found: f64,
-    settled: Uptime,
+    max: f64,
+    current: f64,
+    ignore_until: Uptime,
 }
 
 impl LearnedLimit {
-    /// The agreed one, until something else is heard.
-    pub fn new(most: usize) -> Self {
-        let most = (most as f64).max(1.0);
-        Self { most, found: most, settled: Uptime(Duration::ZERO) }
+    /// Starts at the configured limit.
+    pub fn new(max: usize) -> Self {
+        let max = (max as f64).max(1.0);
+        Self { max, current: max, ignore_until: Uptime(Duration::ZERO) }
     }
 
-    /// So many at once.
+    /// Returns the current limit.
     pub fn now(&self) -> usize {
-        self.found as usize
+        self.current as usize
     }
 
-    /// One got through while so many, it included, were under way. The limit grows by one for each time
-    /// that it was used up, and only then: what was never tried is not known to be borne.
-    pub fn got_through(&mut self, under_way: usize) {
-        if under_way >= self.now() {
-            self.found = (self.found + 1.0 / self.found).min(self.most);
+    /// Records a success while `concurrent` were in progress, this one included. The limit grows by one after it was
+    /// used up about as many times as it is high; successes below the limit do not prove that it could be higher.
+    pub fn got_through(&mut self, concurrent: usize) {
+        if concurrent >= self.now() {
+            self.current = (self.current + 1.0 / self.current).min(self.max);
         }
     }
 
-    /// The service pushed one back while so many, it included, were under way.
-    pub fn pushed_back(&mut self, under_way: usize, push: PushBack, now: Uptime) {
-        self.lower(self.found.min(under_way as f64), push, now);
+    /// Records a push-back while `concurrent` were in progress, this one included.
+    pub fn pushed_back(&mut self, concurrent: usize, push: PushBack, now: Uptime) {
+        self.lower(self.current.min(concurrent as f64), push, now);
     }
 
-    /// The service takes ever longer, although it pushes nothing back: its own queue grows.
+    /// Records that the service takes longer and longer without pushing back, because its own queue grows.
     pub fn slowed(&mut self, now: Uptime) {
-        self.lower(self.found, PushBack::Guessed, now);
+        self.lower(self.current, PushBack::Guessed, now);
     }
 
-    /// A guess never brings it below a quarter of what was agreed: a wrong one must not cost much.
-    fn lower(&mut self, from: f64, push: PushBack, now: Uptime) {
-        if now < self.settled {
+    /// Lowers the limit. A guess never lowers it below a quarter of the configured limit, because it may be wrong.
+    fn lower(&mut self, base: f64, push: PushBack, now: Uptime) {
+        if now < self.ignore_until {
             return;
         }
-        self.settled = now.after(ROUND);
+        self.ignore_until = now.after(IGNORE_FOR);
         let least = match push {
             PushBack::Said => 1.0,
-            PushBack::Guessed => (self.most / 4.0).max(1.0),
+            PushBack::Guessed => (self.max / 4.0).max(1.0),
         };
-        self.found = self.found.min((from * LESS).max(least));
+        self.current = self.current.min((base * DECREASE_FACTOR).max(least));
     }
 }
 
-/// Whether transcriptions take ever longer for their length. Told of each one that has ended.
+/// Detects whether transcriptions take longer and longer for their length.
 #[derive(Debug, Clone, Default)]
 pub struct Slowness {
-    /// What is usual, in seconds for each second of audio: falls fast, rises slowly.
+    /// The usual seconds per second of audio: adapts quickly downwards, slowly upwards.
     usual: Option<f64>,
-    /// Of the last few.
-    lately: f64,
-    /// How many have ended since it was last said.
+    /// The moving average of the last few.
+    recent: f64,
+    /// How many have ended since slowness was last reported.
     seen: u32,
 }
 
-/// So many must have ended before anything is said of them.
-const ENOUGH: u32 = 20;
+/// How many must end before slowness is reported.
+const MIN_SAMPLES: u32 = 20;
 
-/// So much longer than usual is slow.
-const SLOW: f64 = 3.0;
+/// How many times longer than usual is slow.
+const SLOW_FACTOR: f64 = 3.0;
 
-/// What every transcription takes, however short, counted as seconds of audio.
-const OVERHEAD: f64 = 10.0;
+/// The fixed cost of a transcription, as seconds of audio.
+const OVERHEAD_SECONDS: f64 = 10.0;
 
 impl Slowness {
-    /// One of `audio` has ended after it `took` so long. `true` if they have become much slower: said at
-    /// most once for each [`ENOUGH`] of them.
+    /// Records that a transcription of `audio` ended after `took`. Returns `true` if transcriptions have become much
+    /// slower, at most once per [`MIN_SAMPLES`] of them.
     pub fn ended(&mut self, took: Duration, audio: Duration) -> bool {
-        let pace = took.as_secs_f64() / (audio.as_secs_f64() + OVERHEAD);
+        let pace = took.as_secs_f64() / (audio.as_secs_f64() + OVERHEAD_SECONDS);
         let usual = *self.usual.get_or_insert(pace);
-        self.lately = if self.seen == 0 { pace } else { self.lately + 0.2 * (pace - self.lately) };
+        self.recent = if self.seen == 0 { pace } else { self.recent + 0.2 * (pace - self.recent) };
         self.usual = Some(usual + if pace < usual { 0.1 } else { 0.002 } * (pace - usual));
         self.seen += 1;
-        let slow = self.seen >= ENOUGH && self.lately > SLOW * usual;
-        if slow {
+        let is_slow = self.seen >= MIN_SAMPLES && self.recent > SLOW_FACTOR * usual;
+        if is_slow {
             self.seen = 0;
         }
-        slow
+        is_slow
     }
 }
 
@@ -169,15 +169,15 @@ mod tests {
     }
 
     proptest! {
-        /// Against a service that bears so many and pushes back the rest: it is used to most of what it
-        /// bears, and few are pushed back.
+        /// Against a service with a fixed capacity that pushes back everything above it: most of the capacity is used,
+        /// and few requests are pushed back.
         #[test]
         fn a_service_is_used_to_its_limit_and_seldom_beyond(learned_limits in 1_usize..200, most in 1_usize..300) {
             let mut limit = LearnedLimit::new(most);
             let (mut through, mut back) = (0_u64, 0_u64);
             let begun = 100;
             for second in 0..600_u64 {
-                // Every ten seconds one after the other leaves until the limit is reached; then all end.
+                // Every ten seconds, requests are sent one after another until the limit is reached; then all end.
                 for n in 1..=limit.now() {
                     let counts = second >= begun;
                     if n <= learned_limits {

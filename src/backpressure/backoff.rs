@@ -1,52 +1,52 @@
-//! How waits grow: the one exponential backoff, and the only file that names the `backoff` crate, which is unmaintained.
+//! Exponential backoff. This is the only file that uses the `backoff` crate, which is unmaintained.
 
 use crate::domain::retry::RetryPolicy;
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
 use std::time::Duration;
 
-/// How the wait grows from one failure to the next.
+/// How waits grow from one failure to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
     /// The wait after the first failure.
     pub first: Duration,
-    /// What each wait is multiplied by to give the next one.
+    /// The factor from one wait to the next.
     pub factor: f64,
-    /// No wait is longer.
+    /// The longest wait.
     pub max: Duration,
 }
 
 impl Growth {
-    /// Each wait is twice as long as the one before.
+    /// Each wait is twice as long as the one before it.
     pub const fn doubling(first: Duration, max: Duration) -> Self {
         Self { first, factor: 2.0, max }
     }
 
-    /// The wait after a failure and `earlier` ones in a row before it, without jitter.
+    /// Returns the wait after a failure that follows `earlier` others in a row, without jitter.
     pub fn wait(&self, earlier: u32) -> Duration {
         let mut waits = ExponentialBackoff {
             current_interval: self.first,
             initial_interval: self.first,
             multiplier: self.factor,
-            // The crate's own chance cannot be seeded.
+            // The crate's own jitter cannot be seeded.
             randomization_factor: 0.0,
             max_interval: self.max,
-            // Else it gives up, by a clock of its own.
+            // Otherwise the crate gives up after a time by its own clock.
             max_elapsed_time: None,
             ..ExponentialBackoff::default()
         };
-        for _ in 0..earlier.min(MOST_STEPS) {
+        for _ in 0..earlier.min(MAX_STEPS) {
             waits.next_backoff();
         }
         waits.current_interval.min(self.max)
     }
 }
 
-/// By then a wait of a millisecond has grown to weeks.
-const MOST_STEPS: u32 = 31;
+/// The most steps that are computed: by then a wait of a millisecond has grown to weeks.
+const MAX_STEPS: u32 = 31;
 
-/// The wait of a job or of a service after `earlier` failures in a row: the upper half is left to chance, so that jobs
-/// that failed together do not come back together. `jitter` is from 0 to 1.
+/// Returns the wait of a job or a service after a failure that follows `earlier` others in a row. `jitter` (0 to 1)
+/// decides the upper half of the wait, so that jobs that failed together are not repeated together.
 pub fn retry_wait(policy: &RetryPolicy, earlier: u32, jitter: f64) -> Duration {
     let half = Growth::doubling(policy.first, policy.max).wait(earlier) / 2;
     half + half.mul_f64(jitter.clamp(0.0, 1.0))

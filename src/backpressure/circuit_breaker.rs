@@ -1,4 +1,4 @@
-//! The circuit breaker of a service: whether anything may be sent to it now. Pure; it is told what was answered.
+//! The circuit breaker of a service: decides whether anything may be sent to it. Pure; it is told of every answer.
 
 use super::backoff::retry_wait;
 use super::retry_after;
@@ -7,46 +7,46 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::retry::RetryPolicy;
 use std::time::Duration;
 
-/// So many wrong answers in a row, with none right between, and the service is taken to be out.
+/// How many wrong answers in a row open the circuit.
 const WRONG_IN_A_ROW: u32 = 3;
 
-/// So many equal refusals in a row, with nothing accepted between, and a person is asked instead of
-/// failing a whole archive for one wrong parameter.
+/// How many equal refusals in a row, without an accepted create between them, make scribed ask a person: a whole
+/// archive must not fail because of one wrong parameter.
 const REFUSED_IN_A_ROW: u32 = 10;
 
 /// What may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircuitState {
     Closed,
-    /// One trial (a list of one), to see whether the outage is over.
+    /// One trial, to see whether the outage is over.
     HalfOpen,
-    /// Nothing until then.
+    /// Nothing until the given moment.
     Open(Uptime),
-    /// Nothing that submits, until a person has acted and the configuration is read anew.
+    /// No uploads and no creates until a person has acted and the configuration is read again.
     Refused,
 }
 
-/// What is known of a service's health.
+/// What is known about the state of a service.
 #[derive(Debug)]
 pub struct CircuitBreaker {
     policy: RetryPolicy,
     open: Option<OpenCircuit>,
-    /// Closed by a trial, and nothing has got through for a job since: a service may list well and still
-    /// take nothing.
+    /// Set when a trial has closed the circuit, until a job's request succeeds: a service may answer lists and still
+    /// refuse everything else.
     doubted: Option<OpenCircuit>,
-    /// Wrong answers since the last right one for a job.
+    /// Wrong answers since a job's request last succeeded.
     wrong: u32,
     refusals: u32,
     refusal: Option<(u16, String)>,
     careful: bool,
-    /// Times that our key or account was refused since a create was last accepted.
+    /// How many times the key or the account was refused since a create was last accepted.
     barred: u32,
 }
 
 #[derive(Debug)]
 struct OpenCircuit {
     until: Uptime,
-    /// Until then the service wants nothing: no good answer to what was on its way closes it before.
+    /// Until this moment, which the service asked for, no successful answer closes the circuit.
     firm: Uptime,
     trials: u32,
     since: Uptime,
@@ -54,19 +54,19 @@ struct OpenCircuit {
 }
 
 impl CircuitBreaker {
-    /// Closed. Probes of an outage come after `policy`'s waits.
+    /// Makes a closed circuit breaker. Trials of an outage follow the waits of `policy`.
     pub fn new(policy: RetryPolicy) -> Self {
         Self { policy, open: None, doubted: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
     }
 
-    /// A person has acted: what was asked is taken to be answered, and a service that is out is tried at once, unless
-    /// it said itself until when. Of another client for it (a new key, a new address) nothing is known yet, but
-    /// creates go on one at a time where one is unknown.
+    /// Applies a changed configuration. Questions to a person count as answered. The next trial of an outage may be
+    /// sent at once, unless the service named a time itself. For another client (a new key or address) everything
+    /// starts from the beginning, except that creates still go one at a time while one is unknown.
     pub fn configured_anew(&mut self, policy: RetryPolicy, is_same_client: bool) {
         self.policy = policy;
         (self.refusals, self.refusal) = (0, None);
-        let named = |open: &&mut OpenCircuit| matches!(open.fault.kind, FaultKind::Throttled { .. });
-        if let Some(open) = self.open.as_mut().filter(|open| !named(open)) {
+        let is_throttled = |open: &&mut OpenCircuit| matches!(open.fault.kind, FaultKind::Throttled { .. });
+        if let Some(open) = self.open.as_mut().filter(|open| !is_throttled(open)) {
             (open.until, open.firm) = (open.since, open.since);
         }
         if !is_same_client {
@@ -74,7 +74,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// What may be sent now.
+    /// Returns what may be sent now.
     pub fn state(&self, now: Uptime) -> CircuitState {
         match &self.open {
             Some(open) if now < open.until => CircuitState::Open(open.until),
@@ -84,48 +84,47 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether creates go one at a time: one is unknown, and none has been accepted since.
+    /// Whether creates go one at a time: after an unknown create or a refused key, until a create is accepted.
     pub fn is_careful(&self) -> bool {
         self.careful
     }
 
-    /// Whether nothing may be sent now but a trial.
+    /// Whether nothing but a trial may be sent.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Why it is open, or was until a trial closed it, and for how long nothing has got through.
+    /// Returns why the circuit is open, or was open until a trial closed it, and for how long nothing has succeeded.
     pub fn outage(&self, now: Uptime) -> Option<(&Fault, Duration)> {
         let out = self.open.as_ref().or(self.doubted.as_ref());
         out.map(|open| (&open.fault, now.since(open.since)))
     }
 
-    /// The words of the refusal that a person is asked about.
+    /// Returns the text of the refusal that a person is asked about.
     pub fn question(&self) -> Option<&str> {
-        let asks = self.refusals >= REFUSED_IN_A_ROW;
-        self.refusal.as_ref().filter(|_| asks).map(|(_, words)| words.as_str())
+        let is_asked = self.refusals >= REFUSED_IN_A_ROW;
+        self.refusal.as_ref().filter(|_| is_asked).map(|(_, words)| words.as_str())
     }
 
-    /// A job's request was answered as it should be. One that was on its way when the service asked us to
-    /// be slower, or refused our key, does not take that back. `true` if that ends an outage: worth
-    /// saying, once.
+    /// Records that a job's request succeeded. A request that was sent before the service asked for fewer requests or
+    /// refused the key does not close the circuit. Returns `true` if this ends an outage, which is logged once.
     pub fn answered(&mut self, now: Uptime) -> bool {
         self.wrong = 0;
         let closed = self.open.take_if(|open| open.firm <= now).is_some();
         let doubted = self.open.is_none() && self.doubted.take().is_some();
-        // Where money is wanted, reads and uploads may go well all the while.
+        // If the account lacks money, reads and uploads may still succeed.
         (closed || doubted) && self.barred == 0
     }
 
-    /// The list could be read: jobs may try. The outage is over only when one of them gets through, and
-    /// what they meet before opens the circuit at once and for longer.
+    /// Records that a list could be read: jobs may be tried. The outage ends only when a job's request succeeds; a
+    /// failure before that opens the circuit at once, for a longer time.
     pub fn listed(&mut self, now: Uptime) {
         if let Some(open) = self.open.take_if(|open| open.firm <= now) {
             self.doubted = Some(open);
         }
     }
 
-    /// A create was accepted. `true` as for [`CircuitBreaker::answered`].
+    /// Records that a create was accepted. Returns `true` as [`CircuitBreaker::answered`] does.
     pub fn created(&mut self, now: Uptime) -> bool {
         self.careful = false;
         let was_barred = std::mem::take(&mut self.barred) > 0;
@@ -134,8 +133,8 @@ impl CircuitBreaker {
         self.answered(now) || was_barred
     }
 
-    /// A trial failed too, or a job met this. `jitter` is from 0 to 1. `true` if that begins an outage: worth
-    /// saying, once.
+    /// Records that a trial or a job's request failed. `jitter` is from 0 to 1. Returns `true` if this begins an
+    /// outage, which is logged once.
     pub fn failed(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
         match fault.blame() {
             Blame::Service => {
@@ -147,8 +146,8 @@ impl CircuitBreaker {
                 opens && self.open(fault, now, jitter)
             }
             Blame::Key => {
-                // A list may be had where a create is refused for want of money: a good trial is not
-                // the end of it, so one create at a time finds out, ever more rarely.
+                // Lists may work while creates are refused for lack of money, so a successful trial does not end the
+                // outage. One create at a time is tried, at growing intervals.
                 self.careful = true;
                 self.barred += 1;
                 self.open(fault, now, jitter) && self.barred == 1
@@ -163,18 +162,18 @@ impl CircuitBreaker {
     }
 
     fn refused(&mut self, status: u16, words: &str) {
-        self.wrong = 0; // it answers
-        let same = self.refusal.as_ref().is_some_and(|(s, w)| *s == status && w == words);
-        self.refusals = if same { self.refusals + 1 } else { 1 };
+        self.wrong = 0; // the service answers
+        let is_same = self.refusal.as_ref().is_some_and(|(s, w)| *s == status && w == words);
+        self.refusals = if is_same { self.refusals + 1 } else { 1 };
         self.refusal = Some((status, words.to_owned()));
     }
 
     fn open(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
-        let out = self.open.take().or(self.doubted.take());
-        let begins = out.is_none();
+        let outage = self.open.take().or(self.doubted.take());
+        let begins = outage.is_none();
         let (trials, since, before, firm) =
-            out.map_or((0, now, now, now), |open| (open.trials + 1, open.since, open.until, open.firm));
-        // Faults of requests that were on their way when it opened are no further trials.
+            outage.map_or((0, now, now, now), |open| (open.trials + 1, open.since, open.until, open.firm));
+        // Failures of requests that were sent before the circuit opened do not count as trials.
         let trials = if now < before { trials.saturating_sub(1) } else { trials };
         let trials = if fault.blame() == Blame::Key { trials.max(self.barred.saturating_sub(1)) } else { trials };
         let wait = retry_after::obeyed(retry_wait(&self.policy, trials, jitter), fault.retry_after());

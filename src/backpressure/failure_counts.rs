@@ -1,14 +1,14 @@
-//! Whose fault a wrong answer is: the service's, while others meet it too, or the job's, once others get through.
+//! Decides whom a wrong answer is blamed on: the service while other jobs fail too, the job once others succeed.
 
 use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
 use std::collections::HashMap;
 
-/// Failures in a row by job, beside how the same requests of other jobs fare.
+/// Failures in a row by job, and successes of other jobs with the same requests.
 #[derive(Debug, Default)]
 pub struct FailureCounts {
     by_job: HashMap<JobId, JobFailures>,
-    /// How uploads, creates and reads fare, by the stage at which they are sent.
+    /// Successes of uploads, creates and reads, by the stage at which they are sent.
     by_stage: HashMap<StageKind, StageSuccesses>,
 }
 
@@ -16,45 +16,45 @@ pub struct FailureCounts {
 struct StageSuccesses {
     /// How many requests succeeded.
     count: u64,
-    /// Whether a job that was never answered wrongly before has been since the last success:
-    /// then it is not only the few that always are.
+    /// Whether, since the last success, a job got its first wrong answer: then failures are not confined to the few
+    /// jobs that always fail.
     failures_spread: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 struct JobFailures {
     in_a_row: u32,
-    /// Of these, wrong answers while others succeeded with the same request.
+    /// The part of these that were wrong answers while others succeeded with the same request.
     alone: u32,
-    /// [`StageSuccesses::count`] at the last of these.
+    /// [`StageSuccesses::count`] when `alone` was last increased.
     successes: u64,
 }
 
-/// How often a job has failed in a row.
+/// The failures in a row of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureCount {
-    /// Before this failure.
+    /// Failures before this one.
     pub earlier: u32,
-    /// How many wrong answers it met while others succeeded.
+    /// Wrong answers while others succeeded.
     pub alone: u32,
 }
 
 impl FailureCounts {
-    /// A request that is sent at this stage succeeded.
+    /// Records that a request which is sent at this stage succeeded.
     pub fn succeeded(&mut self, stage: StageKind) {
         let successes = self.by_stage.entry(stage).or_default();
         successes.count += 1;
         successes.failures_spread = false;
     }
 
-    /// One more failure in a row of this job; `is_wrong_answer`: the service answered it wrongly.
+    /// Records a failure of this job; `is_wrong_answer`: the service answered wrongly.
     pub fn failed(&mut self, job: JobId, stage: StageKind, is_wrong_answer: bool) -> FailureCount {
         let successes = self.by_stage.entry(stage).or_default();
         let failures = self.by_job.entry(job).or_default();
         if is_wrong_answer {
             let is_first = failures.alone == 0;
             successes.failures_spread |= is_first;
-            // Whether the rest gets on, or has got on and only those that always fail are left.
+            // Counts if others succeed, or if they did and only the jobs that always fail are left.
             if is_first || successes.count > failures.successes || !successes.failures_spread {
                 failures.alone += 1;
                 failures.successes = successes.count;
@@ -64,7 +64,7 @@ impl FailureCounts {
         FailureCount { earlier: failures.in_a_row - 1, alone: failures.alone }
     }
 
-    /// The job got on, or ended.
+    /// Forgets the failures of a job that made progress or ended.
     pub fn forget(&mut self, job: JobId) {
         self.by_job.remove(&job);
     }

@@ -1,6 +1,6 @@
-//! When it is asked for what is on its way at a service, of which each has its own: when such audio usually is done, then ever more
-//! rarely; and more rarely still while callbacks are seen to come. Only while the process lives: what is
-//! lost with it costs a few questions more.
+//! Decides when transcriptions at a service are polled: first when audio of their length is usually done, then at
+//! growing intervals, and less often while callbacks arrive. One schedule per service, in memory only: after a restart
+//! there are a few polls more.
 
 use super::backoff::Growth;
 use crate::domain::names::{JobId, Timestamp};
@@ -10,53 +10,54 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// However late such audio usually is done, the first look comes after so many times `poll.max`: a service
+/// The first poll comes after at most this many times `poll.max`, however late such audio is usually done: the service
 /// may have become faster.
-const FIRST_LOOK_MAXIMA: u32 = 10;
+const FIRST_POLL_MAXIMA: u32 = 10;
 
-/// Where callbacks come, looks are a net below them: so many times rarer, from `poll.max` on.
-const RARER: u32 = 4;
+/// While callbacks arrive, polls are only a safety net: this many times rarer, and at least `poll.max` apart.
+const CALLBACK_FACTOR: u32 = 4;
 
-/// No look of the net comes later than so many times `poll.max`.
-const NET_MAXIMA: u32 = 10;
+/// Polls of the safety net are at most this many times `poll.max` apart.
+const CALLBACK_MAXIMA: u32 = 10;
 
-/// A look that a hint brings comes at once; one more for the same job after so long, the next after twice
-/// that. An address that leaked cannot be used to keep the service busy.
-const BETWEEN_HINTED: Duration = Duration::from_secs(1);
+/// The first hint for a job brings a poll at once, the second one after this time, and each further one after twice the
+/// time. A leaked address cannot be used to keep the service busy.
+const HINT_SPACING: Duration = Duration::from_secs(1);
 
-/// And so on, up to this.
-const BETWEEN_HINTED_MOST: Duration = Duration::from_secs(64);
+/// The longest time between two polls that hints bring.
+const HINT_SPACING_MAX: Duration = Duration::from_secs(64);
 
-/// With so many on their way looks are made to come together.
+/// From this many transcriptions on, polls are made to coincide.
 const MANY: usize = 40;
 
-/// Jobs that are remembered at most. Past that all are forgotten: they are asked for as if nothing was learned.
-const MOST: usize = 50_000;
+/// The most jobs that are remembered. At this number all are forgotten, and polled as if nothing was known about their
+/// length.
+const MAX_JOBS: usize = 50_000;
 
-/// Ends that were seen before their callback came, remembered in case that it still comes.
-const MOST_MISSED: usize = 256;
+/// How many ends that a poll found before the callback came are remembered, in case the callback still comes.
+const MAX_MISSED: usize = 256;
 
-/// How often a running transcription is asked for.
+/// How often a running transcription is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Poll {
-    /// The first wait; more than zero, at most `max`.
+    /// The first wait: more than zero, at most `max`.
     pub min: Duration,
-    /// No wait is longer.
+    /// The longest wait.
     pub max: Duration,
-    /// After so long it is a fault and an alarm.
+    /// After this time a transcription that has not ended is a fault.
     pub give_up: Duration,
 }
 
-/// What is known of everything that is on its way.
+/// The polls of everything that is at a service.
 #[derive(Debug, Default)]
-pub struct PollSchedule(Mutex<Known>);
+pub struct PollSchedule(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct State {
     turnaround: Turnaround,
     callbacks: Callbacks,
     flights: HashMap<JobId, Flight>,
-    chance: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +67,7 @@ struct Flight {
     last_hint: Timestamp,
 }
 
-/// Whether callbacks are seen to come.
+/// Whether callbacks arrive.
 #[derive(Debug, Default)]
 struct Callbacks {
     score: u32,
@@ -74,105 +75,107 @@ struct Callbacks {
 }
 
 impl Callbacks {
-    const WORK: u32 = 3;
-    const BEST: u32 = 6;
+    const WORKING: u32 = 3;
+    const MAX_SCORE: u32 = 6;
 
     fn work(&self) -> bool {
-        self.score >= Self::WORK
+        self.score >= Self::WORKING
     }
 
-    fn came(&mut self) {
-        self.score = (self.score + 1).min(Self::BEST);
+    fn record_arrival(&mut self) {
+        self.score = (self.score + 1).min(Self::MAX_SCORE);
     }
 
-    /// An end was seen by asking. Two in a row, and it is asked as usual again.
-    fn did_not_come(&mut self, job: JobId) {
+    /// Records that a poll found an end before a callback came. Two of these in a row, and polls are as frequent as
+    /// without callbacks.
+    fn record_miss(&mut self, job: JobId) {
         self.score = self.score.saturating_sub(2);
-        if self.missed.len() == MOST_MISSED {
+        if self.missed.len() == MAX_MISSED {
             self.missed.pop_front();
         }
         self.missed.push_back(job);
     }
 
-    /// It came after all: the question was only quicker.
-    fn came_late(&mut self, job: JobId) {
-        if let Some(at) = self.missed.iter().position(|missed| *missed == job) {
-            self.missed.remove(at);
-            self.score = (self.score + 2).min(Self::BEST);
+    /// Records that a callback came after all: the poll was only faster.
+    fn record_late_arrival(&mut self, job: JobId) {
+        if let Some(index) = self.missed.iter().position(|missed| *missed == job) {
+            self.missed.remove(index);
+            self.score = (self.score + 2).min(Self::MAX_SCORE);
         }
     }
 }
 
 impl PollSchedule {
-    /// With this seed for its jitter.
+    /// Makes an empty schedule; `seed` is for jitter.
     pub fn new(seed: u64) -> Self {
-        Self(Mutex::new(Known { chance: fastrand::Rng::with_seed(seed), ..Known::default() }))
+        Self(Mutex::new(State { rng: fastrand::Rng::with_seed(seed), ..State::default() }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A job's audio was accepted by a service that had so many others of ours: how long until the first look.
+    /// Records that a service accepted a job's audio while it had `beside` other transcriptions of ours. Returns how
+    /// long until the first poll.
     pub fn accepted(&self, job: JobId, audio: AudioAmount, beside: u64, poll: &Poll) -> Duration {
         let load =
             Load { audio: Duration::from_millis(audio.millis), concurrent: u32::try_from(beside).unwrap_or(u32::MAX) };
-        let mut known = self.known();
-        if known.flights.len() >= MOST {
-            known.flights.clear();
+        let mut state = self.state();
+        if state.flights.len() >= MAX_JOBS {
+            state.flights.clear();
         }
-        known.flights.insert(job, Flight { load, hinted: 0, last_hint: Timestamp(i64::MIN) });
-        known.wait(job, poll, Duration::ZERO)
+        state.flights.insert(job, Flight { load, hinted: 0, last_hint: Timestamp(i64::MIN) });
+        state.wait(job, poll, Duration::ZERO)
     }
 
-    /// It has not ended at this age: how long until the next look.
+    /// Returns how long until the next poll of a job that has not ended at this age.
     pub fn pending(&self, job: JobId, poll: &Poll, age: Duration) -> Duration {
-        self.known().wait(job, poll, age)
+        self.state().wait(job, poll, age)
     }
 
-    /// The moment of a look that is `wait` away. Where many are on their way it comes a little later, so that
-    /// looks come together and one page of the list answers them.
+    /// Returns the moment of a poll that is `wait` away. If there are many transcriptions, the moment is a little
+    /// later, so that polls coincide and one page of the list answers them.
     pub fn moment(&self, now: Timestamp, wait: Duration) -> Timestamp {
         let at = now.saturating_add(wait);
-        if self.known().flights.len() < MANY { at } else { gathered(at, wait) }
+        if self.state().flights.len() < MANY { at } else { align(at, wait) }
     }
 
-    /// It has ended well, after `took` by the service's own dates or else at this `age`. `calls`: whether it
-    /// was asked to call us.
+    /// Records that a transcription succeeded after `took`, by the service's dates or else by its age. `calls`: whether
+    /// a callback was requested.
     pub fn ended(&self, job: JobId, audio: AudioAmount, took: Duration, calls: bool) {
-        let mut known = self.known();
-        let flight = known.flights.remove(&job);
-        let beside = u32::try_from(known.flights.len()).unwrap_or(u32::MAX);
+        let mut state = self.state();
+        let flight = state.flights.remove(&job);
+        let beside = u32::try_from(state.flights.len()).unwrap_or(u32::MAX);
         let known_load = flight.map(|flight| flight.load).filter(|load| !load.audio.is_zero());
         let load = known_load.unwrap_or(Load { audio: Duration::from_millis(audio.millis), concurrent: beside });
-        known.turnaround.record(load, took);
+        state.turnaround.record(load, took);
         match flight {
-            Some(flight) if calls && flight.hinted > 0 => known.callbacks.came(),
-            Some(_) if calls => known.callbacks.did_not_come(job),
+            Some(flight) if calls && flight.hinted > 0 => state.callbacks.record_arrival(),
+            Some(_) if calls => state.callbacks.record_miss(job),
             _ => {}
         }
     }
 
-    /// How long the service takes, as far as that was learned.
+    /// Returns how long the service usually takes, once that is known.
     pub fn usual(&self) -> Option<UsualDuration> {
-        self.known().turnaround.usual()
+        self.state().turnaround.usual()
     }
 
-    /// It is not on its way any more, however it ended.
+    /// Forgets a job that is no longer at the service, however it ended.
     pub fn forget(&self, job: JobId) {
-        self.known().flights.remove(&job);
+        self.state().flights.remove(&job);
     }
 
-    /// Somebody says that this job's transcription has ended: when to look.
+    /// Records a hint that this job's transcription has ended. Returns when to poll.
     pub fn hinted(&self, job: JobId, now: Timestamp) -> Timestamp {
-        let mut known = self.known();
+        let mut state = self.state();
         let unknown =
             Flight { load: Load { audio: Duration::ZERO, concurrent: 0 }, hinted: 0, last_hint: Timestamp(i64::MIN) };
-        let flight = known.flights.entry(job).or_insert(unknown);
+        let flight = state.flights.entry(job).or_insert(unknown);
         if flight.last_hint > now {
-            return flight.last_hint; // the look that is to come is this hint's too
+            return flight.last_hint; // the poll that is already planned serves this hint too
         }
-        let growth = Growth::doubling(BETWEEN_HINTED, BETWEEN_HINTED_MOST);
+        let growth = Growth::doubling(HINT_SPACING, HINT_SPACING_MAX);
         let spacing = growth.wait(flight.hinted.saturating_sub(1));
         let at = if flight.hinted == 0 { now } else { now.max(flight.last_hint.saturating_add(spacing)) };
         flight.hinted += 1;
@@ -180,53 +183,53 @@ impl PollSchedule {
         at
     }
 
-    /// A callback for something that has ended, or was never on its way.
+    /// Records a callback for a job that has ended, or was never at the service.
     pub fn hinted_late(&self, job: JobId) {
-        self.known().callbacks.came_late(job);
+        self.state().callbacks.record_late_arrival(job);
     }
 
-    /// Whether callbacks are seen to come.
+    /// Whether callbacks arrive.
     pub fn callbacks_work(&self) -> bool {
-        self.known().callbacks.work()
+        self.state().callbacks.work()
     }
 }
 
-impl Known {
+impl State {
     fn wait(&mut self, job: JobId, poll: &Poll, age: Duration) -> Duration {
-        let jitter = self.chance.f64();
-        // Without its length nothing is known of it.
+        let jitter = self.rng.f64();
+        // Without a length, nothing can be estimated.
         let flight = self.flights.get(&job).filter(|flight| !flight.load.audio.is_zero());
-        let looks = flight.map(|flight| self.turnaround.poll_ages(flight.load)).unwrap_or_default();
-        wait(poll, age, &looks, self.callbacks.work(), jitter)
+        let ages = flight.map(|flight| self.turnaround.poll_ages(flight.load)).unwrap_or_default();
+        wait(poll, age, &ages, self.callbacks.work(), jitter)
     }
 }
 
-/// How long until the next look at something of this age. `looks`: the ages at which such things usually
-/// end, in order; `called`: it is believed that somebody will call. `jitter` is from 0 to 1. Pure.
-pub fn wait(poll: &Poll, age: Duration, looks: &[Duration], called: bool, jitter: f64) -> Duration {
+/// Returns how long until the next poll of a transcription of this age. `usual_ends`: the ages at which such
+/// transcriptions usually end, in order; `called`: whether a callback is expected. `jitter` is from 0 to 1. Pure.
+pub fn wait(poll: &Poll, age: Duration, usual_ends: &[Duration], called: bool, jitter: f64) -> Duration {
     if age >= poll.give_up {
         return jittered(poll.max * 10, jitter);
     }
     let soonest = age + poll.min;
-    let usual = match looks.iter().find(|look| **look >= soonest) {
-        Some(look) if age.is_zero() => look.min(&(poll.max * FIRST_LOOK_MAXIMA)).saturating_sub(age),
-        Some(look) => look.saturating_sub(age).min(poll.max),
-        // Where something was learned it should have ended by now; where nothing was, who knows.
-        None => jittered(age / if looks.is_empty() { 4 } else { 10 }, jitter).clamp(poll.min, poll.max),
+    let usual = match usual_ends.iter().find(|end| **end >= soonest) {
+        Some(end) if age.is_zero() => end.min(&(poll.max * FIRST_POLL_MAXIMA)).saturating_sub(age),
+        Some(end) => end.saturating_sub(age).min(poll.max),
+        // After the usual ends, the next poll is soon; if nothing was learned, the interval grows faster.
+        None => jittered(age / if usual_ends.is_empty() { 4 } else { 10 }, jitter).clamp(poll.min, poll.max),
     };
     let usual = usual.max(poll.min);
-    if called { (usual * RARER).max(poll.max).min((poll.max * NET_MAXIMA).max(usual)) } else { usual }
+    if called { (usual * CALLBACK_FACTOR).max(poll.max).min((poll.max * CALLBACK_MAXIMA).max(usual)) } else { usual }
 }
 
-/// The next of the moments at which such looks come together; at most half of the wait later.
-fn gathered(at: Timestamp, wait: Duration) -> Timestamp {
+/// Rounds a moment up to a grid on which such polls coincide; at most half of the wait later.
+fn align(at: Timestamp, wait: Duration) -> Timestamp {
     let half = i64::try_from(wait.as_millis() / 2).unwrap_or(i64::MAX).max(1);
     let grid = 1_i64 << half.ilog2();
     let rest = at.0.rem_euclid(grid);
     if rest == 0 { at } else { Timestamp(at.0.saturating_add(grid - rest)) }
 }
 
-/// A tenth more or less, so that what came together is not asked for together for ever.
+/// Varies a wait by up to a tenth, so that polls that coincided do not do so for ever.
 fn jittered(span: Duration, jitter: f64) -> Duration {
     span.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0))
 }
@@ -292,18 +295,18 @@ mod tests {
     }
 
     proptest! {
-        /// Later, but not by more than half of the wait; and many of one wait come at few moments.
+        /// The result is later by at most half of the wait, and many moments with the same wait give few results.
         #[test]
         fn looks_come_together(at in 0..1_000_000_000_000_i64, wait in 1..100_000_u64) {
             let wait = Duration::from_millis(wait);
-            let together = gathered(Timestamp(at), wait);
+            let together = align(Timestamp(at), wait);
             prop_assert!(together.0 >= at && together.duration_since(Timestamp(at)) <= wait / 2);
             let moments: std::collections::BTreeSet<Timestamp> =
-                (0..wait.as_millis() as i64).map(|later| gathered(Timestamp(at + later), wait)).collect();
+                (0..wait.as_millis() as i64).map(|later| align(Timestamp(at + later), wait)).collect();
             prop_assert!(moments.len() <= 5, "{}", moments.len());
         }
 
-        /// Whatever was learned, the next look is neither sooner than `min` nor later than what is promised.
+        /// Whatever was learned, the next poll is neither sooner than `min` nor later than documented.
         #[test]
         fn waits_are_bounded(
             age in 0..40_000_u64,
@@ -314,7 +317,7 @@ mod tests {
             looks.sort_unstable();
             let looks: Vec<Duration> = looks.into_iter().map(secs).collect();
             let wait = wait(&POLL, secs(age), &looks, called, jitter);
-            let most = if age == 0 { POLL.max * FIRST_LOOK_MAXIMA * RARER } else { POLL.max * 11 };
+            let most = if age == 0 { POLL.max * FIRST_POLL_MAXIMA * CALLBACK_FACTOR } else { POLL.max * 11 };
             prop_assert!((POLL.min..=most).contains(&wait), "{wait:?}");
             if !called && age > 0 && secs(age) < POLL.give_up {
                 prop_assert!(wait <= POLL.max);

@@ -1,5 +1,5 @@
-//! How often requests may leave: evenly spaced, first come, first served; less often after the service has
-//! asked for that, and not at all before the time it named.
+//! The rate limiter: spaces requests evenly, first come, first served. It slows down when the service asks for fewer
+//! requests, and holds all requests until the time that the service named.
 
 use super::{Permit, retry_after};
 use crate::clock::{Clock, Uptime};
@@ -7,73 +7,75 @@ use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The rule, without waiting: at most `rate × W + burst` requests in any `W` seconds. (The generic
-/// cell rate algorithm: one moment is all it remembers.)
+/// The algorithm, without waiting: at most `rate × W + burst` requests in any `W` seconds. (The generic cell rate
+/// algorithm, whose state is a single moment.)
 #[derive(Debug, Clone)]
 pub struct RateLimit {
-    /// Requests a second that were agreed.
-    most: f64,
-    /// Requests a second that the service was found to take; at most `most`.
-    found: f64,
-    /// Nothing leaves before: the service's `Retry-After`.
+    /// The configured rate, in requests per second.
+    max_rate: f64,
+    /// The current rate, in requests per second; at most `max_rate`.
+    current: f64,
+    /// No request is sent before this moment, which is from the service's `Retry-After`.
     held: Uptime,
-    /// Another request to be slower that comes before is about what was sent before the last one.
-    settled: Uptime,
+    /// A push-back before this moment concerns requests that were sent before the last one, and does not slow down
+    /// again.
+    ignore_until: Uptime,
     spacing: Duration,
     allowance: Duration,
-    /// When the next request would be due if all were evenly spaced. It may lie `allowance` ahead.
+    /// When the next request would be due with even spacing. A request may be sent up to `allowance` before that.
     due: Uptime,
 }
 
 impl RateLimit {
-    /// `rate` in requests a second, above 0; infinity for no limit. `None` for anything else.
+    /// Makes a limit of `rate` requests per second, which is above 0; infinity means no limit. `None` for any other
+    /// value.
     pub fn new(rate: f64) -> Option<Self> {
         let (spacing, allowance) = spaced(rate)?;
         let never = Uptime(Duration::ZERO);
-        Some(Self { most: rate, found: rate, held: never, settled: never, spacing, allowance, due: never })
+        Some(Self { max_rate: rate, current: rate, held: never, ignore_until: never, spacing, allowance, due: never })
     }
 
-    /// Requests a second that may leave now.
+    /// Returns the current rate, in requests per second.
     pub fn rate(&self) -> f64 {
-        self.found
+        self.current
     }
 
-    /// How long the service still wants nothing at all.
+    /// Returns for how long no request may be sent because the service asked for it.
     pub fn held(&self, now: Uptime) -> Duration {
         self.held.since(now)
     }
 
-    /// The service asked us to be slower, and perhaps for how long it wants nothing: half as often from now on.
+    /// Records that the service asked for fewer requests, and perhaps to wait: halves the rate.
     pub fn pushed_back(&mut self, now: Uptime, asked: Option<Duration>) {
         self.held = self.held.max(now.after(retry_after::obeyed(Duration::ZERO, asked)));
-        if now >= self.settled {
-            self.set(self.found / 2.0);
+        if now >= self.ignore_until {
+            self.set(self.current / 2.0);
         }
-        self.settled = self.held.max(now.after(ANSWERS_WITHIN));
+        self.ignore_until = self.held.max(now.after(ANSWER_TIME));
     }
 
-    /// A request got through: a little more often again, the agreed rate after [`RECOVERY`] seconds of it.
+    /// Records a success: raises the rate a little. It takes about [`RECOVERY`] seconds back to the configured rate.
     pub fn got_through(&mut self) {
-        if self.found < self.most {
-            self.set(self.found + self.most / (self.found * RECOVERY).max(1.0));
+        if self.current < self.max_rate {
+            self.set(self.current + self.max_rate / (self.current * RECOVERY).max(1.0));
         }
     }
 
     fn set(&mut self, rate: f64) {
-        let rate = rate.clamp(SLOWEST.min(self.most), self.most);
+        let rate = rate.clamp(MIN_RATE.min(self.max_rate), self.max_rate);
         if let Some((spacing, allowance)) = spaced(rate) {
-            (self.found, self.spacing, self.allowance) = (rate, spacing, allowance);
+            (self.current, self.spacing, self.allowance) = (rate, spacing, allowance);
         }
     }
 
-    /// How many may leave at once after a pause: one, and what falls due within 20 ms, because a
-    /// timer is no finer than a few. So a service that counts by the second sees no more than agreed.
+    /// Returns how many requests may be sent at once after a pause: one, and what falls due within 20 ms, because a
+    /// timer is accurate to a few milliseconds only. A service that counts per second sees no more than the rate.
     pub fn burst(rate: f64) -> u32 {
         const TIMER: f64 = 0.02;
         ((rate * TIMER) as u32).saturating_add(1)
     }
 
-    /// Zero: one request may leave now, and is counted. Otherwise how long to wait before asking again.
+    /// Takes a request: zero if one may be sent now, and is counted. Otherwise how long to wait before asking again.
     pub fn take(&mut self, now: Uptime) -> Duration {
         let wait = self.due.since(now.after(self.allowance)).max(self.held(now));
         if wait.is_zero() {
@@ -83,55 +85,55 @@ impl RateLimit {
     }
 }
 
-/// Requests a second that are never undercut: one in ten seconds.
-const SLOWEST: f64 = 0.1;
+/// The lowest rate, in requests per second: one in ten seconds.
+const MIN_RATE: f64 = 0.1;
 
-/// Seconds after which the agreed rate is reached again, if all gets through.
+/// Seconds until the configured rate is reached again, if all requests succeed.
 const RECOVERY: f64 = 60.0;
 
-/// A longer `Retry-After` is not waited for by the limiter.
-const HELD_AT_MOST: Duration = Duration::from_secs(5);
+/// The longest time that the limiter waits for a hold.
+const MAX_HOLD_WAIT: Duration = Duration::from_secs(5);
 
-/// Requests that left together are answered within this.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// Within this time, requests that were sent together are answered.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// The time between two requests, and how far ahead of it they may be; `None` for what is no rate.
+/// Returns the time between two requests, and how far before its due time one may be sent; `None` for an invalid rate.
 fn spaced(rate: f64) -> Option<(Duration, Duration)> {
     let spacing = Duration::try_from_secs_f64(1.0 / rate).ok().filter(|_| rate > 0.0)?;
     Some((spacing, spacing.saturating_mul(RateLimit::burst(rate) - 1)))
 }
 
-/// The rule for many tasks at once.
+/// A [`RateLimit`] that many tasks share.
 pub struct RateLimiter {
     clock: Arc<dyn Clock>,
-    /// Fair: tokio's mutex is handed on in the order of asking, and the one whose turn is next holds
-    /// it while it waits. Who goes away while waiting costs the others nothing.
-    next: Mutex<()>,
+    /// Makes it fair: tokio's mutex serves tasks in order, and the first task holds it while it waits. A task that is
+    /// cancelled costs the others nothing.
+    turn: Mutex<()>,
     limit: Lock<RateLimit>,
 }
 
-/// How a request was answered.
+/// How a request was answered, as far as it matters for the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestAnswer {
-    /// By whatever says nothing of how often we ask.
+    /// Any answer that does not ask for fewer requests.
     Taken,
-    /// By a word to be slower.
+    /// The service asked for fewer requests.
     PushedBack {
-        /// For how long the service wants nothing, where it said so.
+        /// How long the service asked to wait, if it said so.
         retry_after: Option<Duration>,
     },
 }
 
 impl RateLimiter {
-    /// A queue under this rule.
+    /// Makes a limiter; all tasks of a client share it.
     pub fn new(clock: Arc<dyn Clock>, limit: RateLimit) -> Self {
-        Self { clock, next: Mutex::new(()), limit: Lock::new(limit) }
+        Self { clock, turn: Mutex::new(()), limit: Lock::new(limit) }
     }
 
-    /// Returns when one request may leave. Where nothing may leave for longer than [`HELD_AT_MOST`],
-    /// says so at once: whoever waits must be free to do something else.
+    /// Waits until one request may be sent. If all requests are held for longer than [`MAX_HOLD_WAIT`], returns at once
+    /// with the end of the hold, so that the caller can do something else.
     pub async fn permit(&self) -> Permit {
-        let _first = self.next.lock().await;
+        let _first = self.turn.lock().await;
         loop {
             let now = self.clock.uptime();
             let wait = self.limit().take(now);
@@ -139,14 +141,14 @@ impl RateLimiter {
                 return Permit::Granted;
             }
             let held = self.limit().held;
-            if held.since(now) > HELD_AT_MOST {
+            if held.since(now) > MAX_HOLD_WAIT {
                 return Permit::WaitUntil(held);
             }
             self.clock.sleep(wait).await;
         }
     }
 
-    /// How a request was answered says how often the next ones may leave.
+    /// Records how a request was answered.
     pub fn observe(&self, answer: RequestAnswer) {
         match answer {
             RequestAnswer::Taken => self.limit().got_through(),
@@ -154,7 +156,7 @@ impl RateLimiter {
         }
     }
 
-    /// Nothing leaves for so long.
+    /// Holds all requests for this time.
     pub fn hold(&self, span: Duration) {
         let until = self.clock.uptime().after(span);
         let mut limit = self.limit();
@@ -235,7 +237,7 @@ mod tests {
                     }
                     None => limit.got_through(),
                 }
-                prop_assert!(limit.rate() <= rate && limit.rate() >= rate.min(SLOWEST));
+                prop_assert!(limit.rate() <= rate && limit.rate() >= rate.min(MIN_RATE));
                 prop_assert!(!(limit.take(now).is_zero() && now < held), "it left {:?} too early", held.since(now));
             }
         }
@@ -272,7 +274,7 @@ mod tests {
         assert!((30..=60).contains(&seconds), "{seconds} s");
     }
 
-    /// Its time goes on by sleeping only.
+    /// A clock that only sleeping moves.
     struct Still(Lock<Duration>);
 
     #[async_trait::async_trait]

@@ -1,36 +1,36 @@
-//! Repeats a request that may be repeated, while it fails.
+//! Repeats a failed request that may be repeated.
 
 use super::backoff::Growth;
 use super::retry_after;
 use crate::clock::Clock;
 use std::time::Duration;
 
-/// How often, how soon and how long something is tried.
+/// How often, how soon and for how long a request is repeated.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestRetries {
-    /// In all, at least 1.
+    /// The total number of attempts, at least 1.
     pub count: u32,
-    /// The waits between them.
+    /// The growth of the waits between attempts.
     pub growth: Growth,
-    /// The least and the most of a wait that is waited, as a part of it: chance says what.
+    /// The range of the random factor for each wait.
     pub jitter: (f64, f64),
-    /// No wait begins that would end later than this after the first try began.
+    /// The longest total time: no wait begins that would end later than this after the first attempt began.
     pub within: Duration,
 }
 
-/// What a failure says about another try.
+/// Whether another attempt makes sense after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retryability {
     No,
-    /// After the usual wait, or after the service's `Retry-After` where that is longer.
+    /// After the usual wait, or after the service's `Retry-After` if that is longer.
     After(Option<Duration>),
 }
 
-/// Runs `attempt` until it succeeds, `judge` says no, or `tries` are used up; then gives the last failure. `waiting` is
-/// told before each wait.
+/// Runs `attempt` until it succeeds, `judge` returns [`Retryability::No`], or the limits of `tries` are reached.
+/// `waiting` is called before each wait.
 ///
 /// # Errors
-/// Those of `attempt`.
+/// The last failure of `attempt`.
 pub async fn retry<T, E, F: Future<Output = Result<T, E>>>(
     clock: &dyn Clock,
     tries: RequestRetries,

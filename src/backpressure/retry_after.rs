@@ -1,28 +1,27 @@
-//! Where `Retry-After` is read and obeyed. A service may ask for a longer wait than ours, never for a shorter one: a
-//! `Retry-After: 0` takes away no backoff.
+//! Reads and applies `Retry-After`. A service may ask for a longer wait than ours, but not for a shorter one:
+//! `Retry-After: 0` does not remove the backoff.
 
 use crate::domain::fault::LONGEST_RETRY_AFTER;
 use crate::domain::names::Timestamp;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Our own wait, or the one that the service asked for where that is longer.
+/// Returns our own wait, or the one that the service asked for if that is longer.
 pub fn obeyed(own: Duration, asked: Option<Duration>) -> Duration {
     own.max(asked.unwrap_or_default().min(LONGEST_RETRY_AFTER))
 }
 
-/// How long a `Retry-After` (RFC 9110, 10.2.3) asks to wait: seconds, or a date, which is measured
-/// from `answered`, the answer's own date if it had one, so that our clock may be wrong. A date that
-/// has passed is no wait. `None` for what is neither, and for more than [`LONGEST_RETRY_AFTER`]:
-/// a service that asks for that is taken to be wrong.
+/// Parses a `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. A date is compared with `answered`, the answer's own
+/// date if it had one, because our clock may be wrong; a past date gives no wait. `None` for anything else, and for
+/// more than [`LONGEST_RETRY_AFTER`], which is taken for an error of the service.
 pub fn parsed(value: &str, answered: Timestamp) -> Option<Duration> {
     let value = value.trim();
-    let digits = !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
+    let is_seconds = !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
     let wait =
-        if digits { Duration::from_secs(value.parse().ok()?) } else { http_date(value)?.duration_since(answered) };
+        if is_seconds { Duration::from_secs(value.parse().ok()?) } else { http_date(value)?.duration_since(answered) };
     (wait <= LONGEST_RETRY_AFTER).then_some(wait)
 }
 
-/// An HTTP date (RFC 9110, 5.6.7: any of its three forms); `None` for anything else.
+/// Parses an HTTP date in any of its three forms (RFC 9110, 5.6.7); `None` for anything else.
 pub fn http_date(value: &str) -> Option<Timestamp> {
     let time = httpdate::parse_http_date(value.trim()).ok()?;
     let millis = time.duration_since(UNIX_EPOCH).ok()?.as_millis();

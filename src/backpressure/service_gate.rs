@@ -1,5 +1,5 @@
-//! What an engine may send to its service now, and what it learns from the answers. All that is known here lives as long
-//! as the process: losing it costs time, never money.
+//! Decides what an engine may send to its service, and learns from the answers. The state is in memory only: losing it
+//! costs time, never money.
 
 use super::Permit;
 use super::aimd::{LearnedLimit, PushBack, Slowness};
@@ -17,75 +17,75 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A batch poll that answered too little is followed by another one after this many times `poll.max` at first …
+/// After a batch poll that answered too little, the next one comes after this many times `poll.max` at first …
 const FIRST_BATCH_PAUSE: u32 = 2;
 
-/// … and after so many at most.
+/// … and after at most this many.
 const LONGEST_BATCH_PAUSE: u32 = 64;
 
-/// What is sent to a service.
+/// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// A list of one, to see whether an outage is over.
+    /// A list of one record, to see whether an outage is over.
     Trial,
-    /// The state of a transcription, or a page of the list.
+    /// The state of a transcription, or a page of the list in a list scan.
     Read,
-    /// A page of the list instead of many reads.
+    /// A page of the list instead of many single polls.
     BatchPoll,
     /// An upload, or a create.
     Submit,
 }
 
-/// What became of something that was sent.
+/// What happened to a request or a transcription.
 #[derive(Debug)]
 pub enum Observation<'a> {
-    /// A job's request at this stage was answered as it should be.
+    /// A job's request at this stage succeeded.
     Answered(StageKind),
-    /// An upload got through.
+    /// An upload succeeded.
     Uploaded,
     /// A create was accepted.
     Created,
-    /// So many transcriptions run, one that was just accepted among them.
+    /// The number of running transcriptions, including one that was just accepted.
     Running(usize),
     /// A list was read.
     Listed,
-    /// A batch poll is over.
+    /// A batch poll has ended.
     BatchPolled {
-        /// Whether it answered enough for what it cost.
+        /// Whether it answered enough to be worth its cost.
         paid: bool,
         /// The longest wait between two polls.
         poll_max: Duration,
     },
     /// A transcription has ended.
     Ended {
-        /// After so long, by the service's own dates.
+        /// How long it took, by the service's dates.
         took: Duration,
         audio: Duration,
     },
-    /// A request met this.
+    /// A request failed.
     Failed(&'a Fault),
-    /// An upload met this.
+    /// An upload failed.
     UploadFailed(&'a Fault),
-    /// A create met this.
+    /// A create failed.
     CreateFailed {
         fault: &'a Fault,
-        /// How many transcriptions ran, this one among them.
+        /// The number of running transcriptions, including this one.
         running: usize,
     },
 }
 
-/// What an observation has changed that is worth saying.
+/// A change after an observation that should be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateChange {
-    /// Nothing is sent until a trial succeeds: why, in words.
+    /// An outage began: nothing is sent until a trial succeeds. The text says why.
     OutageBegan(String),
-    /// Something got through again.
+    /// The outage is over.
     OutageEnded,
-    /// Transcriptions take ever longer: from now on so many run at most.
+    /// Transcriptions take longer and longer; at most this many run from now on.
     Slower(usize),
 }
 
-/// How much at once, as far as the service was found to bear it.
+/// How many uploads and transcriptions are allowed at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {
     pub uploads: usize,
@@ -93,21 +93,21 @@ pub struct AtOnce {
     pub running: usize,
 }
 
-/// The limits of one service.
+/// The backpressure of one service.
 pub struct ServiceGate {
     clock: Arc<dyn Clock>,
-    known: Mutex<Known>,
+    state: Mutex<State>,
     uploading: AtomicUsize,
     polls: PollSchedule,
 }
 
-struct Known {
+struct State {
     policy: RetryPolicy,
     breaker: CircuitBreaker,
     limits: Limits,
     failures: FailureCounts,
     batch_polls: BatchPause,
-    chance: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 struct Limits {
@@ -125,7 +125,7 @@ impl Limits {
 
 #[derive(Default)]
 struct BatchPause {
-    in_vain: u32,
+    unprofitable: u32,
     until: Option<Uptime>,
 }
 
@@ -139,163 +139,163 @@ impl Drop for UploadInProgress<'_> {
 }
 
 impl ServiceGate {
-    /// Of a service of which nothing is known yet, with this seed for jitter.
+    /// Makes the gate of a service about which nothing is known yet; `seed` is for jitter.
     pub fn new(clock: Arc<dyn Clock>, policy: RetryPolicy, agreed: AtOnce, seed: u64) -> Self {
-        let known = Known {
+        let state = State {
             policy,
             breaker: CircuitBreaker::new(policy),
             limits: Limits::new(agreed),
             failures: FailureCounts::default(),
             batch_polls: BatchPause::default(),
-            chance: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
         };
-        Self { clock, known: Mutex::new(known), uploading: AtomicUsize::new(0), polls: PollSchedule::new(seed) }
+        Self { clock, state: Mutex::new(state), uploading: AtomicUsize::new(0), polls: PollSchedule::new(seed) }
     }
 
-    /// A person has changed the configuration. `agreed`: the limits, where they are others; of another client for the
-    /// service (a new key, a new address) nothing is known yet.
+    /// Applies a changed configuration. `agreed`: the limits, if they have changed. For another client (a new key or
+    /// address), what was learned about outages is forgotten.
     pub fn configured_anew(&self, policy: RetryPolicy, agreed: Option<AtOnce>, is_same_client: bool) {
-        let mut known = self.known();
-        known.policy = policy;
-        known.breaker.configured_anew(policy, is_same_client);
+        let mut state = self.state();
+        state.policy = policy;
+        state.breaker.configured_anew(policy, is_same_client);
         if let Some(agreed) = agreed {
-            known.limits = Limits::new(agreed);
+            state.limits = Limits::new(agreed);
         }
     }
 
-    /// Whether this may be sent now.
+    /// Returns whether a request of this kind may be sent now.
     pub fn permit(&self, kind: RequestKind) -> Permit {
         let now = self.clock.uptime();
-        let known = self.known();
-        match (known.breaker.state(now), kind) {
+        let state = self.state();
+        match (state.breaker.state(now), kind) {
             (CircuitState::Open(until), _) => Permit::WaitUntil(until),
             (CircuitState::HalfOpen, RequestKind::Trial) => Permit::Granted,
             (CircuitState::HalfOpen, _) | (_, RequestKind::Trial) => Permit::Withheld,
             (CircuitState::Refused, RequestKind::Submit) => Permit::Withheld,
-            (_, RequestKind::BatchPoll) => known.batch_polls.permit(now),
+            (_, RequestKind::BatchPoll) => state.batch_polls.permit(now),
             (CircuitState::Closed | CircuitState::Refused, _) => Permit::Granted,
         }
     }
 
-    /// What became of something that was sent.
+    /// Records what happened. Returns a change that should be logged.
     pub fn observe(&self, observation: Observation<'_>) -> Option<GateChange> {
         let now = self.clock.uptime();
-        let known = &mut *self.known();
+        let state = &mut *self.state();
         match observation {
             Observation::Answered(stage) => {
-                known.failures.succeeded(stage);
-                known.breaker.answered(now).then_some(GateChange::OutageEnded)
+                state.failures.succeeded(stage);
+                state.breaker.answered(now).then_some(GateChange::OutageEnded)
             }
             Observation::Created => {
-                known.failures.succeeded(StageKind::Uploaded);
-                known.breaker.created(now).then_some(GateChange::OutageEnded)
+                state.failures.succeeded(StageKind::Uploaded);
+                state.breaker.created(now).then_some(GateChange::OutageEnded)
             }
             Observation::Uploaded => {
-                known.limits.uploads.got_through(self.uploads_with_this());
+                state.limits.uploads.got_through(self.uploads_with_this());
                 None
             }
             Observation::Running(running) => {
-                known.limits.running.got_through(running);
+                state.limits.running.got_through(running);
                 None
             }
             Observation::Listed => {
-                known.breaker.listed(now);
+                state.breaker.listed(now);
                 None
             }
             Observation::BatchPolled { paid, poll_max } => {
-                known.batch_polls.polled(paid, poll_max, now);
+                state.batch_polls.polled(paid, poll_max, now);
                 None
             }
-            Observation::Ended { took, audio } => known.ended(took, audio, now),
-            Observation::Failed(fault) => known.failed(fault, now),
+            Observation::Ended { took, audio } => state.ended(took, audio, now),
+            Observation::Failed(fault) => state.failed(fault, now),
             Observation::UploadFailed(fault) => {
                 if let Some(push) = push_back(fault) {
-                    known.limits.uploads.pushed_back(self.uploads_with_this(), push, now);
+                    state.limits.uploads.pushed_back(self.uploads_with_this(), push, now);
                 }
                 None
             }
             Observation::CreateFailed { fault, running } => {
                 if let Some(push) = push_back(fault) {
-                    known.limits.running.pushed_back(running, push, now);
+                    state.limits.running.pushed_back(running, push, now);
                 }
                 None
             }
         }
     }
 
-    /// While this lives, one more upload is in progress.
+    /// Counts an upload as in progress while the returned value lives.
     pub fn uploading(&self) -> UploadInProgress<'_> {
         self.uploading.fetch_add(1, Ordering::Relaxed);
         UploadInProgress(&self.uploading)
     }
 
-    /// Those in progress, and the one that just ended.
+    /// Returns the number of uploads in progress, plus the one that just ended.
     fn uploads_with_this(&self) -> usize {
         self.uploading.load(Ordering::Relaxed) + 1
     }
 
-    /// How long a job that met this waits, after so many earlier failures in a row.
+    /// Returns how long a job waits after this fault, if `earlier` failures in a row came before it.
     pub fn job_wait(&self, fault: &Fault, earlier: u32) -> Duration {
-        let mut known = self.known();
-        let jitter = known.chance.f64();
-        retry_after::obeyed(retry_wait(&known.policy, earlier, jitter), fault.retry_after())
+        let mut state = self.state();
+        let jitter = state.rng.f64();
+        retry_after::obeyed(retry_wait(&state.policy, earlier, jitter), fault.retry_after())
     }
 
-    /// The longest wait that chance may bring after so many earlier failures.
+    /// Returns the longest wait of [`ServiceGate::job_wait`] without a `Retry-After`.
     pub fn longest_wait(&self, earlier: u32) -> Duration {
-        retry_wait(&self.known().policy, earlier, 1.0)
+        retry_wait(&self.state().policy, earlier, 1.0)
     }
 
-    /// One more failure in a row of a job; `is_wrong_answer`: the service answered it wrongly.
+    /// Records a failure of a job; `is_wrong_answer`: the service answered wrongly.
     pub fn count_failure(&self, job: JobId, stage: StageKind, is_wrong_answer: bool) -> FailureCount {
-        self.known().failures.failed(job, stage, is_wrong_answer)
+        self.state().failures.failed(job, stage, is_wrong_answer)
     }
 
-    /// The job got on, or ended.
+    /// Forgets the failures of a job that made progress or ended.
     pub fn forget_failures(&self, job: JobId) {
-        self.known().failures.forget(job);
+        self.state().failures.forget(job);
     }
 
-    /// When running transcriptions are asked for.
+    /// Returns the schedule of polls.
     pub fn polls(&self) -> &PollSchedule {
         &self.polls
     }
 
-    /// How much at once now.
+    /// Returns the current limits.
     pub fn at_once(&self) -> AtOnce {
-        let known = self.known();
-        AtOnce { uploads: known.limits.uploads.now(), running: known.limits.running.now() }
+        let state = self.state();
+        AtOnce { uploads: state.limits.uploads.now(), running: state.limits.running.now() }
     }
 
-    /// Whether creates go one at a time: one is unknown, and none has been accepted since.
+    /// Whether creates go one at a time: after an unknown create or a refused key, until a create is accepted.
     pub fn creates_one_by_one(&self) -> bool {
-        self.known().breaker.is_careful()
+        self.state().breaker.is_careful()
     }
 
-    /// Whether nothing may be sent now but a trial.
+    /// Whether nothing but a trial may be sent.
     pub fn is_out(&self) -> bool {
-        self.known().breaker.is_open()
+        self.state().breaker.is_open()
     }
 
-    /// Why the service is out, or was until a trial succeeded, and for how long nothing has got through.
+    /// Returns why the service is out, or was until a trial succeeded, and for how long nothing has succeeded.
     pub fn outage(&self) -> Option<(Fault, Duration)> {
         let now = self.clock.uptime();
-        self.known().breaker.outage(now).map(|(fault, lasted)| (fault.clone(), lasted))
+        self.state().breaker.outage(now).map(|(fault, lasted)| (fault.clone(), lasted))
     }
 
-    /// The words of the refusal that a person is asked about.
+    /// Returns the text of the refusal that a person is asked about.
     pub fn question(&self) -> Option<String> {
-        self.known().breaker.question().map(str::to_owned)
+        self.state().breaker.question().map(str::to_owned)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl State {
     fn failed(&mut self, fault: &Fault, now: Uptime) -> Option<GateChange> {
-        let jitter = self.chance.f64();
+        let jitter = self.rng.f64();
         self.breaker.failed(fault, now, jitter).then(|| GateChange::OutageBegan(fault.words.clone()))
     }
 
@@ -315,12 +315,12 @@ impl BatchPause {
 
     fn polled(&mut self, paid: bool, poll_max: Duration, now: Uptime) {
         let growth = Growth::doubling(poll_max * FIRST_BATCH_PAUSE, poll_max * LONGEST_BATCH_PAUSE);
-        self.until = (!paid).then(|| now.after(growth.wait(self.in_vain)));
-        self.in_vain = if paid { 0 } else { self.in_vain.saturating_add(1) };
+        self.until = (!paid).then(|| now.after(growth.wait(self.unprofitable)));
+        self.unprofitable = if paid { 0 } else { self.unprofitable.saturating_add(1) };
     }
 }
 
-/// Whether a fault says that it was too much at once.
+/// Whether a fault is a sign of overload.
 fn push_back(fault: &Fault) -> Option<PushBack> {
     match fault.kind {
         FaultKind::Throttled { .. } => Some(PushBack::Said),
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::domain::names::Timestamp;
 
-    /// Stands still until it is set.
+    /// A clock that stands still until it is set.
     struct Still(Mutex<Duration>);
 
     #[async_trait::async_trait]

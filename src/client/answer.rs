@@ -1,6 +1,6 @@
-//! What a service's answer says: its faults in words, its bodies as data. No I/O.
+//! Parses a service's answers: faults into text, bodies into data. No I/O.
 //!
-//! Words are written to stand after "service `name` ".
+//! The text of a fault follows "service `name` ".
 
 use crate::client::contract::{
     AcceptedUpload, FullListItem, FullListPage, ListItem, ListPage, RecordState, UnreadableItem,
@@ -25,55 +25,55 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An answer as it came.
+/// An answer as it was received.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAnswer {
     pub status: u16,
-    /// `Content-Type`; empty where it had none.
+    /// The `Content-Type`; empty if there was none.
     pub content_type: String,
-    /// As much of the body as came and was wanted.
+    /// The body, up to the limit and as far as it was received.
     pub body: Vec<u8>,
-    /// Why this is not the whole body.
+    /// Why the body is incomplete; `None` if it is complete.
     pub cut: Option<String>,
-    /// What its `Retry-After` asks for, where that makes sense.
+    /// The wait that a valid `Retry-After` asks for.
     pub retry_after: Option<Duration>,
-    /// Where it would send us. Never gone to.
+    /// The target of a redirect, which is never followed.
     pub location: Option<String>,
-    /// The service's number for it, from a header.
+    /// The service's request id, from a header.
     pub request_id: Option<String>,
 }
 
 impl ServiceAnswer {
-    /// The fault that this answer is, when it is not what was asked for.
+    /// Returns the fault for an answer that is not a success.
     pub fn fault(&self, at: Timestamp) -> Fault {
-        let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
+        let error = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
         let mut words = format!("answered {}", self.status_words());
-        match said.describe() {
+        match error.describe() {
             text if text.is_empty() => words.push_str(&self.other_words()),
-            text => words.push_str(&format!(": {}", printable(text.as_bytes(), WORDS))),
+            text => words.push_str(&format!(": {}", printable(text.as_bytes(), MAX_MESSAGE_CHARS))),
         }
         words.push_str(&self.elsewhere());
         words.push_str(self.hint());
-        let request_id = Some(said.request_id).filter(|id| !id.is_empty()).or_else(|| self.request_id.clone());
+        let request_id = Some(error.request_id).filter(|id| !id.is_empty()).or_else(|| self.request_id.clone());
         let request_id = request_id.map(|id| printable(id.as_bytes(), 100));
         Fault { request_id, ..Fault::new(self.fault_kind(), words, at) }
     }
 
-    /// The service's fault: the status was good, but the body is not the interface's.
+    /// Returns the fault for an answer with a successful status whose body is not that of the interface.
     pub fn malformed(&self, why: &str, at: Timestamp) -> Fault {
         let words = format!("answered {}{}: {why}", self.status_words(), self.other_words());
         Fault { request_id: self.request_id.clone(), ..Fault::new(FaultKind::Broken, words, at) }
     }
 
-    /// Whether this is the answer to an upload of a web server that has no such path: not one word about the
-    /// file. The interface's own refusals have a number or a date.
+    /// Whether this answer to an upload comes from a web server that does not have the path, so that it says nothing
+    /// about the file. The interface's own refusals have a request id or a date.
     pub fn knows_no_uploads(&self) -> bool {
-        let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
-        let is_signed = !(said.request_id.is_empty() && said.timestamp.is_empty());
-        matches!(self.status, 404 | 405) && (!is_signed || said.message.starts_with("Cannot POST"))
+        let error = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
+        let is_from_interface = !(error.request_id.is_empty() && error.timestamp.is_empty());
+        matches!(self.status, 404 | 405) && (!is_from_interface || error.message.starts_with("Cannot POST"))
     }
 
-    /// The fault where the service is not at the configured address: the service's, whatever file met it.
+    /// Returns the fault if the service is not at the configured address: it is the service's fault, not the file's.
     pub fn wrong_place(&self, at: Timestamp) -> Fault {
         let mut fault = self.fault(at);
         if !self.is_web_page() {
@@ -82,7 +82,7 @@ impl ServiceAnswer {
         Fault { kind: FaultKind::Broken, ..fault }
     }
 
-    /// Whether this is a page for a browser: made by something before the service, or by another service.
+    /// Whether this is a web page, made by a proxy or by another service.
     pub fn is_web_page(&self) -> bool {
         self.content_type.contains("html") || self.body.trim_ascii_start().starts_with(b"<")
     }
@@ -91,12 +91,12 @@ impl ServiceAnswer {
         let status = self.status;
         let retry_after_ms = self.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok());
         match meaning(status) {
-            // A web server that does not know the path: not one word about this file.
+            // A web server that does not have the path says nothing about the file.
             StatusClass::Refused if matches!(status, 404 | 405) && self.is_web_page() => FaultKind::Broken,
             StatusClass::Refused => FaultKind::Refused { status },
             StatusClass::Barred => FaultKind::Barred { status },
             StatusClass::Throttled => FaultKind::Throttled { retry_after_ms },
-            // What it asks for must be obeyed, and only this kind can carry it.
+            // The wait must be obeyed, and only this kind of fault can carry it.
             StatusClass::Broken if status == 503 && retry_after_ms.is_some() => FaultKind::Throttled { retry_after_ms },
             StatusClass::Broken | StatusClass::Accepted => FaultKind::Broken,
         }
@@ -107,10 +107,10 @@ impl ServiceAnswer {
         name.map_or_else(|| self.status.to_string(), |name| format!("{} ({name})", self.status))
     }
 
-    /// What came instead of the interface's words.
+    /// Describes a body that is not an error of the interface.
     fn other_words(&self) -> String {
         let what = if self.is_web_page() { "a web page" } else { "this" };
-        let start = printable(&self.body, WORDS);
+        let start = printable(&self.body, MAX_MESSAGE_CHARS);
         match (start.is_empty(), &self.cut) {
             (true, None) => " with an empty body".to_owned(),
             (true, Some(cut)) => format!(" ({cut})"),
@@ -119,14 +119,14 @@ impl ServiceAnswer {
         }
     }
 
-    /// Where a redirect points, without what may be secret in it.
+    /// Describes where a redirect points, without parts that may be secret.
     fn elsewhere(&self) -> String {
         let address = self.location.as_deref().and_then(|location| location.split(['?', '#']).next());
         let address = address.filter(|_| (300..400).contains(&self.status));
         address.map(|address| format!(" and points to `{}`", printable(address.as_bytes(), 100))).unwrap_or_default()
     }
 
-    /// What the person may do about it.
+    /// Returns advice for the person who runs scribed.
     fn hint(&self) -> &'static str {
         match self.status {
             300..=399 => " (scribed does not follow redirects: write this address into `url`)",
@@ -138,12 +138,12 @@ impl ServiceAnswer {
     }
 }
 
-/// The most characters of a service's own words that are kept in a fault.
-const WORDS: usize = 200;
+/// The most characters of a service's message that are kept in a fault.
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// The start of a text in one line without control characters, to be shown.
+/// Returns the start of a text as one line without control characters, for display.
 pub fn printable(text: &[u8], most: usize) -> String {
-    // A character has at most 4 bytes; the rest need not be looked at.
+    // A character has at most 4 bytes, so the rest cannot be shown.
     let start = String::from_utf8_lossy(&text[..text.len().min(most.saturating_mul(4))]);
     let mut shown = String::new();
     for word in start.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -158,7 +158,7 @@ pub fn printable(text: &[u8], most: usize) -> String {
     }
 }
 
-/// As much of the answer to an upload as is used. What is said of the file may be anything.
+/// The part of the answer to an upload that is used. The metadata may have any form.
 #[derive(Deserialize)]
 struct UploadAnswer {
     audio_url: String,
@@ -166,10 +166,10 @@ struct UploadAnswer {
     audio_metadata: BoundedValue,
 }
 
-/// From the answer to an upload.
+/// Reads the answer to an upload.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Why it cannot be used, as text.
 pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
     let answer: UploadAnswer = parse(body)?;
     let upload = upload::upload_id(&answer.audio_url).ok_or_else(|| {
@@ -181,21 +181,21 @@ pub fn sent(body: &[u8]) -> Result<AcceptedUpload, String> {
     Ok(AcceptedUpload { upload, audio: AudioAmount { millis, channels, billed: None }, size: number("size") })
 }
 
-/// From the answer to a create.
+/// Reads the answer to a create.
 ///
 /// # Errors
-/// Why there is no id in it, in words.
+/// Why it contains no usable id, as text.
 pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
     let answer: Created = parse(body)?;
     usable_id(&answer.id).ok_or_else(|| "it has no usable id".to_owned())
 }
 
-/// From the answer to a read of `id`. A word that the interface does not have, and `done` without a
-/// transcription, are [`RecordState::Pending`], named: looked at again, never trusted into an end, and
-/// no reason to stop all requests.
+/// Reads the answer to a poll of `id`. A status that the interface does not have, and `done` without a transcription,
+/// become [`RecordState::Pending`] with a description: they are polled again, never taken for an end, and do not stop
+/// other requests.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Why it cannot be used, as text, and the body.
 pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<RecordState, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
@@ -222,30 +222,32 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
     })
 }
 
-/// From its acceptance to its end, where the service says both.
+/// Returns the time from the creation to the end, if the service states both.
 fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
     let date = |text: &Option<String>| text.as_deref().and_then(timestamps::parse);
     let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
     (created <= completed).then(|| completed.duration_since(created))
 }
 
-/// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.
+/// Returns the fault of a failed transcription. The interface's `error_code` is 400 to 599; anything else counts as
+/// 500.
 fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fault {
     let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
     let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
-    let why = record.reason().map(|why| format!(": {}", printable(why.as_bytes(), WORDS))).unwrap_or_default();
+    let why =
+        record.reason().map(|why| format!(": {}", printable(why.as_bytes(), MAX_MESSAGE_CHARS))).unwrap_or_default();
     let words = format!("ended transcription {id} in an error (error_code {code}{number}){why}");
-    // The interface: `file` may be null when the status is `error`. Whoever has heard audio knows how long it is.
+    // In the interface, `file` may be null if the status is `error`. A service that had the audio knows its length.
     let has_length = record.file.as_ref().is_some_and(|file| file.audio_duration.is_some_and(|length| length > 0.0));
     let unheard = !has_length && record.result.is_none();
     Fault { request_id, unheard, ..Fault::new(FaultKind::Dead { code }, words, at) }
 }
 
-/// From a page of the list. An item that cannot be read is named, and spoils no other.
+/// Reads a page of the list. An unreadable item is reported, and does not affect the others.
 ///
 /// # Errors
-/// Why the page cannot be used, in words.
+/// Why the page cannot be used, as text.
 pub fn page(body: &[u8]) -> Result<ListPage, String> {
     let page: RecordPage<&RawValue> = parse(body)?;
     let mut list = ListPage { more: page.next.is_some_and(|next| !next.is_empty()), ..ListPage::default() };
@@ -258,9 +260,9 @@ pub fn page(body: &[u8]) -> Result<ListPage, String> {
     Ok(list)
 }
 
-/// One item of a list. Only what a scan decides by has to be readable: its id, and whether it carries our token.
+/// Reads an item of a list. Only what a list scan depends on must be readable: its id, and whether it contains a token.
 fn listed(item: &RawValue) -> Result<ListItem, Box<UnreadableItem>> {
-    // Not into a record: one field of a wrong type, or a field that stands there twice, would spoil it.
+    // Not parsed as a record: one field of a wrong type, or a repeated field, would make it unreadable.
     let fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(item.get()).map_err(|error| unreadable(None, None, error.to_string()))?;
     let text = |name: &str| read::<String>(&fields, name);
@@ -282,13 +284,13 @@ fn read<'a, T: Deserialize<'a>>(fields: &BTreeMap<String, &'a RawValue>, name: &
     fields.get(name).and_then(|value| serde_json::from_str(value.get()).ok())
 }
 
-/// What of the metadata may hold our token.
+/// The custom metadata of an item, as far as it may contain a token.
 enum Metadata {
-    /// There is none, in whatever form that is said.
+    /// There is no metadata, in whatever form the service expresses that.
     None,
-    /// As given at the create.
+    /// The object that was given at the create.
     Object(Map<String, Value>),
-    /// Somebody else's, in a form that ours never has.
+    /// A form that scribed never sends.
     Odd,
 }
 
@@ -297,7 +299,7 @@ fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Metadata, String> {
     let value: Value = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     Ok(match value {
         Value::Null => Metadata::None,
-        Value::Array(all) if all.is_empty() => Metadata::None,
+        Value::Array(list) if list.is_empty() => Metadata::None,
         Value::Object(metadata) if metadata.is_empty() => Metadata::None,
         Value::Object(metadata) => Metadata::Object(metadata),
         Value::String(text) if text.is_empty() => Metadata::None,
@@ -311,7 +313,7 @@ fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Metadata, String> {
     })
 }
 
-/// Our token in them, if they have one.
+/// Returns the token in the metadata, if there is one.
 fn token_in(metadata: &Metadata) -> Result<Option<Token>, String> {
     let Metadata::Object(metadata) = metadata else { return Ok(None) };
     let Some(token) = metadata.get(RESERVED_KEY) else { return Ok(None) };
@@ -319,20 +321,20 @@ fn token_in(metadata: &Metadata) -> Result<Option<Token>, String> {
     token.as_str().and_then(Token::parse).map(Some).ok_or_else(shown)
 }
 
-/// From a page of a list, each item as it came. One that is not understood spoils no other.
+/// Reads a page of a list with the whole items. An unreadable item does not affect the others.
 ///
 /// # Errors
-/// Why the page cannot be used, in words.
+/// Why the page cannot be used, as text.
 pub fn whole_page(body: &[u8]) -> Result<FullListPage, String> {
     let page: RecordPage<&RawValue> = parse(body)?;
     let items = page.items.iter().map(|item| whole(item.get().as_bytes())).collect();
     Ok(FullListPage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
 }
 
-/// From a record.
+/// Reads a record with its whole text.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Why it cannot be used, as text.
 pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
     let id = usable_id(&record.id).ok_or("it has no usable id")?;
@@ -342,10 +344,10 @@ pub fn whole(raw: &[u8]) -> Result<FullListItem, String> {
     Ok(FullListItem { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
 }
 
-/// An id that can be put into an address and into a line of a log.
+/// Checks an id that goes into addresses and log lines.
 fn usable_id(id: &str) -> Option<TranscriptionId> {
-    let fit = !id.is_empty() && id.len() <= 200 && id != "." && id != ".." && !id.chars().any(char::is_control);
-    fit.then(|| TranscriptionId::new(id))
+    let is_usable = !id.is_empty() && id.len() <= 200 && id != "." && id != ".." && !id.chars().any(char::is_control);
+    is_usable.then(|| TranscriptionId::new(id))
 }
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {

@@ -1,4 +1,4 @@
-//! The door to a transcription service. Faults come as data; what becomes of them is not decided here.
+//! The interface of a client for a transcription service. Faults are returned as data; the caller decides about them.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
@@ -14,96 +14,96 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whom we speak to, and as whom.
+/// Which service a client uses, and with which key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its name in `jobs.toml`.
+    /// The service's name in `jobs.toml`.
     pub service: ServiceName,
-    /// Scheme, host and port; for the embedded service its store's id.
+    /// Scheme, host and port; for the embedded service the id of its store.
     pub origin: String,
-    /// A hash of the key that does not tell it.
+    /// A hash of the key that does not reveal it.
     pub key: String,
-    /// Whether it is a part of this program: what is sent to it never leaves the machine.
+    /// Whether it is the embedded service: what is sent to it does not leave the machine.
     pub is_own: bool,
 }
 
-/// A file to be uploaded. It may be opened again when the upload is repeated.
+/// A file to upload. It is opened again when the upload is repeated.
 #[derive(Clone)]
 pub struct UploadFile {
-    /// The name it is sent under.
+    /// The file name that is sent.
     pub name: String,
-    /// Bytes, known beforehand.
+    /// The size in bytes, which must be known beforehand.
     pub size: u64,
-    /// Its content from the start, in pieces.
+    /// Opens the content from the start, as a stream of chunks.
     pub open: Arc<dyn Fn() -> BoxStream<'static, std::io::Result<Bytes>> + Send + Sync>,
 }
 
-/// What the service took.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedUpload {
-    /// How a create names it.
+    /// The id by which a create names it.
     pub upload: UploadId,
-    /// What the service found in it.
+    /// How much audio the service found.
     pub audio: AudioAmount,
-    /// How many bytes it says it has.
+    /// The number of bytes that the service reports.
     pub size: Option<u64>,
 }
 
-/// A turn to send one create within the limit of requests a second. Taken before the intent, so that
-/// the create leaves right after it; used up by the create.
+/// A permit to send one create within the rate limit. It is taken before the intent is recorded, so that the create can
+/// be sent right after it, and is used up by the create.
 #[derive(Debug)]
 pub struct CreatePermit(());
 
 impl CreatePermit {
-    /// For clients, when the turn has come.
+    /// Makes a permit. Only clients call this, when the rate limit allows a request.
     pub fn come() -> Self {
         Self(())
     }
 }
 
-/// What a create asks to be transcribed.
+/// The audio of a create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestAudio {
     Upload(UploadId),
-    /// What the service fetches.
+    /// An address from which the service fetches the audio.
     Url(RemoteUrl),
 }
 
-/// What a create asks for.
+/// What a create requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateRequest {
     pub audio: RequestAudio,
     /// The rendered parameters, without `audio_url` and `custom_metadata`.
     pub params: Map<String, Value>,
-    /// The rendered metadata, our token included.
+    /// The rendered metadata, including the token.
     pub metadata: Map<String, Value>,
-    /// Whom the service is to call when it has ended. Its address is a secret.
+    /// The callback that the service is to send at the end. Its address is a secret.
     pub callback: Option<CallbackConfig>,
 }
 
-/// What became of a create (design, section 5).
+/// The outcome of a create (design, section 5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Creation {
-    /// There is a transcription.
+    /// The service accepted it.
     Accepted(TranscriptionId),
-    /// There is none, and there will be none: nothing left, or a complete refusal.
+    /// The service certainly did not accept it: nothing was sent, or the refusal is complete.
     NotAccepted(Fault),
     Unknown(Fault),
 }
 
-/// What a read says.
+/// The state of a transcription as a poll found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordState {
-    /// Not ended. The status in the service's words.
+    /// It has not ended. The text is the service's status.
     Pending(String),
-    /// The whole answer as it came.
+    /// It has ended with a result.
     Done {
         raw: Vec<u8>,
         audio: AudioAmount,
-        /// From its acceptance to its end, by the service's own dates.
+        /// The time from the creation to the end, by the service's dates.
         took: Option<Duration>,
     },
-    /// Ended badly ([`crate::domain::fault::FaultKind::Dead`]), or not there any more
+    /// It ended in an error ([`crate::domain::fault::FaultKind::Dead`]), or does not exist any more
     /// ([`crate::domain::fault::FaultKind::Gone`]).
     Lost(Fault),
 }
@@ -114,24 +114,24 @@ pub struct ListItem {
     pub id: TranscriptionId,
     /// When it was created, by the service's clock.
     pub created: Option<Timestamp>,
-    /// Our token, if it carries one.
+    /// The token, if the item has one.
     pub token: Option<Token>,
-    /// Milliseconds that it was billed at, where the list says so.
+    /// The billed milliseconds, if the list has them.
     pub billed: Option<u64>,
-    /// Where it is, as the list has it: a list may lag.
+    /// The status in the list, which may lag behind.
     pub status: Status,
-    /// Whether it carries any `custom_metadata`: a service that drops it drops our token with it.
+    /// Whether it has any `custom_metadata`. A service that drops the metadata also drops the token.
     pub has_metadata: bool,
 }
 
-/// An item of the list that cannot be read: it may be ours.
+/// An item of the list that cannot be read. It may be one of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableItem {
-    /// Its place among all items of the page, from 0.
+    /// Its index among all items of the page.
     pub index: usize,
-    /// Its id, where at least that can be read.
+    /// Its id, if that can be read.
     pub id: Option<TranscriptionId>,
-    /// When it was created, where at least that can be read.
+    /// When it was created, if that can be read.
     pub created: Option<Timestamp>,
     /// What is wrong with it.
     pub why: String,
@@ -140,14 +140,14 @@ pub struct UnreadableItem {
 /// A page of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// Those that can be read, in the service's order.
+    /// The items that can be read, in the service's order.
     pub items: Vec<ListItem>,
     pub unreadable: Vec<UnreadableItem>,
-    /// Whether the service says that more follow.
+    /// Whether there are further pages.
     pub more: bool,
 }
 
-/// Which of the service's two lists.
+/// One of the two lists of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     PreRecorded,
@@ -155,7 +155,7 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    /// As in `kind` of a record, and on the command line.
+    /// Returns the name in `kind` of a record and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::PreRecorded => "pre-recorded",
@@ -164,84 +164,83 @@ impl ListKind {
     }
 }
 
-/// An item of a list, whole.
+/// An item of a list with its whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullListItem {
     pub id: TranscriptionId,
     pub status: Status,
     /// When it was created, by the service's clock.
     pub created: Option<Timestamp>,
-    /// Whether its result is in it.
+    /// Whether the item contains its result.
     pub has_result: bool,
-    /// Whether it carries a token of ours.
+    /// Whether the item has a token.
     pub has_token: bool,
-    /// JSON as it came.
+    /// The JSON text as received.
     pub raw: Vec<u8>,
 }
 
-/// A page of a list, each item whole.
+/// A page of a list with whole items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullListPage {
-    /// In the service's order; in words why one of them cannot be used.
+    /// The items in the service's order; for an unusable one, why it cannot be used.
     pub items: Vec<Result<FullListItem, String>>,
-    /// Whether the service says that more follow.
+    /// Whether there are further pages.
     pub more: bool,
 }
 
-/// How a page of whole items cannot be had.
+/// Why a page with whole items could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageFault {
     List(ListFault),
-    /// It is longer than is read of an answer: fewer items at a time may be had.
+    /// The page is longer than the limit for an answer: a page with fewer items may be read.
     TooLong(Fault),
 }
 
-/// What became of an order to delete.
+/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// It is gone by it.
+    /// The transcription was deleted.
     Gone,
-    /// It was not there.
+    /// The transcription did not exist.
     GoneBefore,
-    /// It is there still: only what has ended is deleted.
+    /// The transcription still exists: only ended ones can be deleted.
     NotEnded,
 }
 
-/// How a list cannot be had.
+/// Why a list could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListFault {
-    /// There is no such list (404, 405, 501).
+    /// The service has no such list (404, 405, 501).
     None(Fault),
-    /// Not now.
+    /// The list cannot be read at the moment.
     Now(Fault),
 }
 
 #[async_trait::async_trait]
 pub trait Client: Send + Sync {
-    /// Whom we speak to.
     fn identity(&self) -> &Identity;
 
-    /// Requests a second that it was found to take; infinity where nothing limits them.
+    /// Returns the current rate limit in requests per second; infinity if there is none.
     fn rate(&self) -> f64 {
         f64::INFINITY
     }
 
-    /// For how long it has given no sign of life to all that is under way; `None` where nothing is.
+    /// Returns for how long the service has not reacted to the requests in progress; `None` if there are none.
     fn silent_for(&self) -> Option<Duration> {
         None
     }
 
-    /// The service's own clock as last heard.
+    /// Returns the service's clock as last seen.
     fn last_date(&self) -> Option<Timestamp>;
 
-    /// Uploads. May be repeated inside; costs bandwidth, not money. A fault of the file itself
-    /// ([`crate::domain::fault::FaultKind::Unreadable`]) is the file's, not the service's.
+    /// Uploads a file. The client may repeat the upload, which costs bandwidth but no money. If the file cannot be
+    /// read, the fault is [`crate::domain::fault::FaultKind::Unreadable`].
     async fn upload(&self, file: UploadFile) -> Result<AcceptedUpload, Fault>;
 
-    /// Waits for a turn to create.
+    /// Waits until the rate limit allows a create.
     async fn turn(&self) -> CreatePermit;
 
-    /// Creates, once: no layer below repeats it.
+    /// Sends a create once: nothing below this method repeats it.
     async fn create(&self, turn: CreatePermit, request: CreateRequest) -> Creation;
 
     async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault>;
@@ -249,23 +248,23 @@ pub trait Client: Send + Sync {
     /// Reads a page of the list of pre-recorded transcriptions.
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault>;
 
-    /// Reads a page of either list with all that stands in it.
+    /// Reads a page of either list with the whole items.
     async fn whole_page(&self, _kind: ListKind, _query: &ListQuery) -> Result<FullListPage, PageFault> {
-        Err(PageFault::List(ListFault::None(cannot())))
+        Err(PageFault::List(ListFault::None(unsupported())))
     }
 
-    /// Reads one record of either list, whole.
+    /// Reads one record of either list with its whole text.
     async fn whole(&self, _kind: ListKind, _id: &TranscriptionId) -> Result<FullListItem, Fault> {
-        Err(cannot())
+        Err(unsupported())
     }
 
-    /// Deletes an ended transcription. May be repeated.
+    /// Deletes an ended transcription. The client may repeat the request.
     async fn delete(&self, _id: &TranscriptionId) -> Result<Deletion, Fault> {
-        Err(cannot())
+        Err(unsupported())
     }
 }
 
-/// Of those that only buy and read.
-fn cannot() -> Fault {
+/// The fault of a client that does not support a request.
+fn unsupported() -> Fault {
     Fault::new(FaultKind::Refused { status: 501 }, "the service does not support this request", Timestamp(0))
 }

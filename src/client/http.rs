@@ -1,5 +1,5 @@
-//! A service over HTTP. Every request goes through one function, to an address built from the
-//! configured one: nothing that a service answers says where the key is sent.
+//! The client of a service over HTTP. Every request goes through one function, to an address below the configured one:
+//! no answer of a service decides where the key is sent.
 
 use crate::backpressure::backoff::Growth;
 use crate::backpressure::rate_limiter::{RateLimit, RateLimiter, RequestAnswer};
@@ -32,12 +32,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The service's key. Shows itself to nobody.
+/// The service's key. Its `Debug` output does not contain the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServiceKey(String);
 
 impl ServiceKey {
-    /// The text as it stands in the header.
+    /// Takes the text that is sent in the header.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -49,30 +49,29 @@ impl fmt::Debug for ServiceKey {
     }
 }
 
-/// How long is waited for what. Waits are counted on a clock that stands still while the machine
-/// sleeps, but for `first_byte`.
+/// Time-outs. Except `first_byte`, they are measured by a clock that stands still while the machine is suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection, TLS and name look-up included.
+    /// Establishing a connection, with name look-up and TLS.
     pub connect: Duration,
-    /// The same for a create, which has less time.
+    /// Establishing a connection for a create, which has less time.
     pub create_connect: Duration,
-    /// From the call of a create to its first byte, suspension included (design, section 5: an older
-    /// intent must be written anew).
+    /// From the start of a create to its first byte, suspension included (design, section 5: an older intent must be
+    /// recorded again).
     pub first_byte: Duration,
-    /// For a whole create.
+    /// A whole create.
     pub create: Duration,
-    /// From the request to the answer's head; for an upload from its last byte: `upload_answer`.
+    /// From the request to the head of the answer. For an upload, `upload_answer` applies from its last byte.
     pub answer: Duration,
-    /// Between two pieces of an answer's body.
+    /// Between two chunks of an answer's body.
     pub idle: Duration,
-    /// For a whole body.
+    /// The whole body of an answer.
     pub body: Duration,
-    /// While the service takes no byte of an upload.
+    /// While the service accepts no byte of an upload.
     pub stall: Duration,
-    /// While the file gives no byte for an upload.
+    /// While the file delivers no byte for an upload.
     pub file: Duration,
-    /// From an upload's last byte to the answer: the service looks at the file first.
+    /// From the last byte of an upload to the answer: the service first examines the file.
     pub upload_answer: Duration,
 }
 
@@ -95,7 +94,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// None longer than `span`.
+    /// Limits each time-out to `span`.
     #[must_use]
     pub fn at_most(self, span: Duration) -> Self {
         Self {
@@ -113,21 +112,21 @@ impl Timeouts {
     }
 }
 
-/// The most bytes of an answer that are read.
+/// The most bytes that are read of an answer.
 struct Limits;
 
 impl Limits {
-    /// Of an answer that is no 2xx.
+    /// An answer whose status is not 2xx.
     const FAULT: usize = 64 << 10;
-    /// To a create or an upload.
+    /// The answer to a create or an upload.
     const SMALL: usize = 1 << 20;
-    /// A page of a list: results stand in it.
+    /// A page of a list, which may contain results.
     const LIST: usize = 64 << 20;
     /// A result: about ten days of speech.
     const RESULT: usize = 256 << 20;
 }
 
-/// Reads are few and small: tried a little before the service is taken to be out.
+/// Retries of reads, which are small: a few attempts before the service counts as out.
 const READ_TRIES: RequestRetries = RequestRetries {
     count: 4,
     growth: Growth { first: Duration::from_millis(500), factor: 1.5, max: Duration::from_secs(10) },
@@ -135,59 +134,57 @@ const READ_TRIES: RequestRetries = RequestRetries {
     within: Duration::from_secs(10),
 };
 
-/// Uploads cost bandwidth: an outage that lasted longer than this is left to the circuit breaker.
+/// Retries of uploads, which cost bandwidth: a longer outage is left to the circuit breaker.
 const UPLOAD_TRIES: RequestRetries = RequestRetries { count: 3, ..READ_TRIES };
 
-/// What a client is made of.
+/// The configuration of a client.
 pub struct ClientOptions {
-    /// Whom it speaks to, for whoever asks.
     pub identity: Identity,
-    /// `http` or `https`, host, port and perhaps a path before `/v2`.
+    /// `http` or `https`, a host, and optionally a port and a path that precedes `/v2`.
     pub base: Url,
     pub key: ServiceKey,
     pub key_header: String,
-    /// Whose certificates are trusted beside those that the machine trusts.
+    /// Certificate authorities that are trusted in addition to those of the machine.
     pub authorities: Authorities,
-    /// Above 0; infinity for no limit.
+    /// The configured rate, above 0; infinity for no limit.
     pub requests_per_second: f64,
-    /// What waits are measured by.
+    /// The clock for all waits.
     pub clock: Arc<dyn Clock>,
-    /// How long is waited.
     pub timeouts: Timeouts,
     /// Whether the key may be sent over plain http to another machine.
     pub plain_http: PlainHttp,
 }
 
-/// Why there can be no client: the configuration or the machine must be mended.
+/// Why a client cannot be made: the configuration or the machine must be corrected.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The address is not one of a service.
+    /// The address is not that of a service.
     #[error("cannot use `url` of service `{service}`: {why}")]
     Address {
         service: String,
-        /// What is wrong with it.
+        /// What is wrong with the address.
         why: &'static str,
     },
-    /// Not the name of a header.
+    /// The name is not valid for a header.
     #[error("`key_header` of service `{service}` is not the name of an HTTP header: `{header}`")]
     KeyHeader { service: String, header: String },
-    /// Not the value of a header.
+    /// The key is not valid in a header.
     #[error(
         "`key` of service `{service}` is empty or has characters that a header cannot contain (a line break at \
          its end?)"
     )]
     Key { service: String },
-    /// Not a rate.
+    /// The rate is not above 0.
     #[error("`requests_per_second` of service `{service}` must be above 0, not {rate}")]
     Rate { service: String, rate: f64 },
-    /// Nobody could be trusted.
+    /// No certificate could be verified.
     #[error(
         "the `url` of service `{service}` is https, but this machine has no CA certificates ({why}): install the \
          package `ca-certificates`, or name a bundle in the environment variable SSL_CERT_FILE"
     )]
     Certificates {
         service: String,
-        /// What the TLS library said.
+        /// The message of the TLS library.
         why: String,
     },
     /// The HTTP library refuses for another reason.
@@ -195,7 +192,7 @@ pub enum ClientError {
     Build { service: String, why: String },
 }
 
-/// A service over HTTP/1.1.
+/// The client of a service over HTTP/1.1.
 pub struct HttpClient {
     identity: Identity,
     /// The configured address without a slash at its end.
@@ -207,18 +204,18 @@ pub struct HttpClient {
     clock: Arc<dyn Clock>,
     timeouts: Timeouts,
     rate_limiter: RateLimiter,
-    hearing: Arc<StallDetector>,
-    /// For everything but creates: connections are kept.
+    stall_detector: Arc<StallDetector>,
+    /// The client for everything but creates: it keeps connections open.
     usual: reqwest::Client,
-    /// For creates: a new connection for each, and no layer that sends anything twice.
+    /// The client for creates: it makes a new connection for each, and no layer of it sends anything twice.
     creates: reqwest::Client,
-    /// The service's clock as last heard; [`NEVER`] before.
+    /// The service's clock as last seen; [`NEVER`] before that.
     date: AtomicI64,
 }
 
 const NEVER: i64 = i64::MIN;
 
-/// Why an answer that was cut cannot be used; the cut itself is told before.
+/// The reason in the fault for an incomplete answer. The text of the fault says before it where the answer ended.
 const NOT_WHOLE: &str = "the answer is incomplete";
 
 impl fmt::Debug for HttpClient {
@@ -228,10 +225,10 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// A client; nothing is sent yet.
+    /// Makes a client; nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError`]: what must be mended first.
+    /// [`ClientError`] says what must be corrected.
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
         let ClientOptions { identity, base, key, key_header, authorities, .. } = options;
         let ClientOptions { requests_per_second: rate, clock, timeouts, plain_http, .. } = options;
@@ -247,7 +244,7 @@ impl HttpClient {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
             rate_limiter: RateLimiter::new(clock.clone(), limit),
-            hearing: Arc::new(StallDetector::new(clock.clone())),
+            stall_detector: Arc::new(StallDetector::new(clock.clone())),
             date: AtomicI64::new(NEVER),
             identity,
             key,
@@ -262,18 +259,18 @@ impl HttpClient {
 }
 
 impl HttpClient {
-    /// How long the service still wants nothing at all.
+    /// Returns how long the service still wants no requests.
     pub fn held(&self) -> Duration {
         self.rate_limiter.held()
     }
 
-    /// Sends nothing for so long: it was asked of the one that this one takes the place of.
+    /// Sends nothing for this time, because the service asked the client that this one replaces to wait.
     pub fn leave_alone(&self, span: Duration) {
         self.rate_limiter.hold(span);
     }
 }
 
-/// What an address must be so that paths can be put behind it.
+/// Checks that an address can be used, and that paths can be appended to it.
 fn check(base: &Url, plain_http: PlainHttp) -> Result<(), &'static str> {
     if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none_or(str::is_empty) {
         return Err("it must begin with http:// or https:// and name a host");
@@ -296,7 +293,7 @@ fn key_value(key: &ServiceKey) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The usual client and the one for creates.
+/// Makes the usual client and the one for creates.
 fn build(
     base: &Url,
     authorities: &Authorities,
@@ -310,9 +307,9 @@ fn build(
         Ok((usual, creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0).build()?))
     };
     match make(&|builder| authorities.beside(builder)) {
-        // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
+        // The machine has no certificates. Over plain http none are needed.
         Err(_) if base.scheme() == "http" => make(&|builder| builder.tls_certs_only(std::iter::empty())),
-        // Who is named is enough where the machine trusts nobody.
+        // The machine has no certificates, but the configured authorities are sufficient.
         Err(_) if !authorities.is_empty() => make(&|builder| authorities.alone(builder)),
         made => made,
     }
@@ -339,7 +336,7 @@ fn no_client(error: reqwest::Error, service: &str) -> ClientError {
     }
 }
 
-/// The cause at the bottom, which says what a person can use ("Connection refused"), without the address.
+/// Returns the innermost cause, which is the most useful ("Connection refused"), without the address.
 fn deepest(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
@@ -349,84 +346,84 @@ fn deepest(error: reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// There is no answer.
-struct Lost {
-    /// Whether not one byte of the request left.
-    nothing_left: bool,
+/// A request without an answer.
+struct NoAnswer {
+    /// Whether nothing of the request was sent.
+    nothing_sent: bool,
     words: String,
 }
 
-impl Lost {
+impl NoAnswer {
     fn after(what: &str, waited: Duration) -> Self {
         let words = format!("{what} within {}", humantime::format_duration(waited));
-        Self { nothing_left: false, words }
+        Self { nothing_sent: false, words }
     }
 
     fn of(error: reqwest::Error) -> Self {
-        let nothing_left = error.is_connect();
+        let nothing_sent = error.is_connect();
         let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
-        let words = if nothing_left {
+        let words = if nothing_sent {
             format!("could not be reached, nothing was sent: {why}")
         } else if why.contains("invalid HTTP version") {
             format!("did not answer in HTTP: {why}; if the service uses TLS, its `url` must begin with https://")
         } else {
             format!("closed the connection before it answered: {why}")
         };
-        Self { nothing_left, words }
+        Self { nothing_sent, words }
     }
 
     fn fault(self, at: Timestamp) -> Fault {
-        Fault::new(if self.nothing_left { FaultKind::Unreachable } else { FaultKind::Broken }, self.words, at)
+        Fault::new(if self.nothing_sent { FaultKind::Unreachable } else { FaultKind::Broken }, self.words, at)
     }
 }
 
 impl HttpClient {
-    /// An address under the configured one.
+    /// Returns an address below the configured one.
     fn address(&self, path: &str) -> Url {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
         url
     }
 
-    /// Sends a request and reads its answer: the only place where anything leaves. `patience` ends
-    /// the wait for the answer's head.
+    /// Sends a request and reads its answer. This is the only place where anything is sent. The wait for the answer's
+    /// head ends when `patience` does.
     async fn exchange(
         &self,
         http: &reqwest::Client,
         request: RequestBuilder,
-        most: usize,
-        patience: impl Future<Output = Lost>,
-    ) -> Result<ServiceAnswer, Lost> {
+        max_bytes: usize,
+        patience: impl Future<Output = NoAnswer>,
+    ) -> Result<ServiceAnswer, NoAnswer> {
         let request = request.header(ACCEPT, "application/json").header(&self.key_header, &self.key_value);
-        let request = request.build().map_err(Lost::of)?;
+        let request = request.build().map_err(NoAnswer::of)?;
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let begun = self.clock.uptime();
         let response = tokio::select! {
-            response = http.execute(request) => response.map_err(Lost::of),
+            response = http.execute(request) => response.map_err(NoAnswer::of),
             lost = patience => Err(lost),
         };
         let millis = self.clock.uptime().since(begun).as_millis();
         match &response {
             Ok(response) => tracing::debug!(%method, path, status = response.status().as_u16(), millis, "answered"),
             Err(lost) => {
-                tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "a request got no answer");
+                tracing::debug!(%method, path, millis, why = self.redact_key(&lost.words), "a request got no answer");
             }
         }
-        Ok(self.whole(response?, most).await)
+        Ok(self.read_answer(response?, max_bytes).await)
     }
 
-    /// Returns when a request may leave.
+    /// Waits until the rate limit allows a request.
     ///
     /// # Errors
-    /// [`FaultKind::Throttled`] where the service wants nothing for longer than can be waited for here.
-    async fn turn_to_ask(&self) -> Result<(), Fault> {
+    /// [`FaultKind::Throttled`] if the service asked for a longer wait than the limiter waits for.
+    async fn wait_for_permit(&self) -> Result<(), Fault> {
         match self.rate_limiter.permit().await {
             Permit::WaitUntil(until) => Err(left_alone(until.since(self.clock.uptime()), self.clock.now())),
             Permit::Granted | Permit::Withheld => Ok(()),
         }
     }
 
-    /// How it was answered says how often it may be asked.
+    /// Tells the rate limiter how a request was answered.
     fn observe(&self, answer: &ServiceAnswer) {
         let is_pushed_back = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
         self.rate_limiter.observe(match is_pushed_back {
@@ -435,15 +432,15 @@ impl HttpClient {
         });
     }
 
-    /// The answer with its body, as far as it comes and is wanted.
-    async fn whole(&self, response: Response, most: usize) -> ServiceAnswer {
+    /// Reads the body of an answer, up to the limit.
+    async fn read_answer(&self, response: Response, max_bytes: usize) -> ServiceAnswer {
         let status = response.status().as_u16();
         let headers = response.headers();
-        let heard = header(headers, "date").and_then(|value| retry_after::http_date(&value));
-        if let Some(heard) = heard {
-            self.date.store(heard.0, Ordering::Relaxed);
+        let service_date = header(headers, "date").and_then(|value| retry_after::http_date(&value));
+        if let Some(service_date) = service_date {
+            self.date.store(service_date.0, Ordering::Relaxed);
         }
-        let now = heard.unwrap_or_else(|| self.clock.now());
+        let now = service_date.unwrap_or_else(|| self.clock.now());
         let mut answer = ServiceAnswer {
             status,
             content_type: header(headers, "content-type").unwrap_or_default().to_ascii_lowercase(),
@@ -452,61 +449,61 @@ impl HttpClient {
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
             ..ServiceAnswer::default()
         };
-        self.hearing.heard();
+        self.stall_detector.heard();
         self.observe(&answer);
-        let most = if meaning(status) == StatusClass::Accepted { most } else { most.min(Limits::FAULT) };
+        let max_bytes = if meaning(status) == StatusClass::Accepted { max_bytes } else { max_bytes.min(Limits::FAULT) };
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
-            cut = self.fill(&mut answer.body, response, most) => cut,
+            cut = self.fill(&mut answer.body, response, max_bytes) => cut,
             () = total => Some(format!("incomplete after {}", humantime::format_duration(self.timeouts.body))),
         };
         answer
     }
 
-    /// Reads into `body`; says why it stopped before the end.
+    /// Reads into `body`; returns why it stopped before the end.
     async fn fill(&self, body: &mut Vec<u8>, mut response: Response, most: usize) -> Option<String> {
         loop {
             let idle = self.timeouts.idle;
-            let piece = tokio::select! {
-                piece = response.chunk() => piece,
+            let chunk = tokio::select! {
+                chunk = response.chunk() => chunk,
                 () = self.clock.sleep(idle) => {
                     return Some(format!("no data for {}", humantime::format_duration(idle)));
                 }
             };
-            self.hearing.heard();
-            match piece {
-                Ok(Some(piece)) if body.len() + piece.len() > most => {
-                    body.extend_from_slice(&piece[..most - body.len()]);
+            self.stall_detector.heard();
+            match chunk {
+                Ok(Some(chunk)) if body.len() + chunk.len() > most => {
+                    body.extend_from_slice(&chunk[..most - body.len()]);
                     return Some(format!("longer than {most} bytes, the limit for such an answer"));
                 }
-                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return None,
                 Err(error) => return Some(format!("connection closed after {} bytes: {}", body.len(), deepest(error))),
             }
         }
     }
 
-    async fn late(&self) -> Lost {
+    async fn late(&self) -> NoAnswer {
         self.clock.sleep(self.timeouts.answer).await;
-        Lost::after("gave no answer", self.timeouts.answer)
+        NoAnswer::after("gave no answer", self.timeouts.answer)
     }
 
-    /// The answer to a GET of `url`.
-    async fn get(&self, url: Url, most: usize) -> Result<ServiceAnswer, Fault> {
-        self.ask(Method::GET, url, most).await
+    /// Sends a GET request to `url`.
+    async fn get(&self, url: Url, max_bytes: usize) -> Result<ServiceAnswer, Fault> {
+        self.ask(Method::GET, url, max_bytes).await
     }
 
-    /// The answer to a request without a body, which may be repeated.
-    async fn ask(&self, method: Method, url: Url, most: usize) -> Result<ServiceAnswer, Fault> {
-        self.turn_to_ask().await?;
+    /// Sends a request without a body, which may be repeated.
+    async fn ask(&self, method: Method, url: Url, max_bytes: usize) -> Result<ServiceAnswer, Fault> {
+        self.wait_for_permit().await?;
         let request = self.usual.request(method, url);
-        let _under_way = self.hearing.begin(None);
-        let answer = self.exchange(&self.usual, request, most, self.late()).await;
-        answer.map(pending_deliveries).map_err(|lost| lost.fault(self.clock.now()))
+        let _watched = self.stall_detector.begin(None);
+        let answer = self.exchange(&self.usual, request, max_bytes, self.late()).await;
+        answer.map(without_seals).map_err(|lost| lost.fault(self.clock.now()))
     }
 
-    /// The body of a whole answer that was good; else its fault.
-    fn good(&self, answer: ServiceAnswer) -> Result<ServiceAnswer, Fault> {
+    /// Returns the answer if it is a complete success; otherwise its fault.
+    fn check_success(&self, answer: ServiceAnswer) -> Result<ServiceAnswer, Fault> {
         match (&answer.cut, meaning(answer.status)) {
             (None, StatusClass::Accepted) => Ok(answer),
             (Some(_), StatusClass::Accepted) => Err(answer.malformed(NOT_WHOLE, self.clock.now())),
@@ -519,27 +516,27 @@ impl HttpClient {
         tries: RequestRetries,
         attempt: impl FnMut() -> F,
     ) -> Result<T, Fault> {
-        retry(&*self.clock, tries, retryability, |_| {}, attempt).await.map_err(|fault| self.named(fault))
+        retry(&*self.clock, tries, retryability, |_| {}, attempt).await.map_err(|fault| self.finish_fault(fault))
     }
 
-    /// A fault as it leaves: it names the service, and holds no key even if the service's words do.
-    fn named(&self, mut fault: Fault) -> Fault {
+    /// Completes a fault before it is returned: adds the service's name, and removes the key from the service's words.
+    fn finish_fault(&self, mut fault: Fault) -> Fault {
         if fault.kind != FaultKind::Unreadable {
             fault.words = format!("service `{}` {}", self.identity.service, fault.words);
         }
-        fault.words = self.blind(&fault.words);
-        fault.request_id = fault.request_id.map(|id| self.blind(&id));
+        fault.words = self.redact_key(&fault.words);
+        fault.request_id = fault.request_id.map(|id| self.redact_key(&id));
         fault
     }
 
-    fn blind(&self, words: &str) -> String {
+    fn redact_key(&self, words: &str) -> String {
         words.replace(&self.key.0, "[key]")
     }
 }
 
-/// An answer that does not repeat the secret part of the address that is to be called: what a create asked for
-/// is repeated by its record, and by some refusals.
-fn pending_deliveries(answer: ServiceAnswer) -> ServiceAnswer {
+/// Removes the secret part of the callback address from an answer: records and some refusals repeat what the create
+/// requested.
+fn without_seals(answer: ServiceAnswer) -> ServiceAnswer {
     ServiceAnswer { body: hint::redact_seals(answer.body), ..answer }
 }
 
@@ -556,7 +553,7 @@ fn retryability(fault: &Fault) -> Retryability {
     }
 }
 
-/// Its turn had come before the service asked to be left alone.
+/// The fault of a request that was permitted before the service asked for no requests.
 fn left_alone(held: Duration, now: Timestamp) -> Fault {
     let millis = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     let shown = humantime::format_duration(Duration::from_secs(held.as_secs() + 1));
@@ -566,65 +563,65 @@ fn left_alone(held: Duration, now: Timestamp) -> Fault {
 
 impl HttpClient {
     async fn upload_once(&self, file: &UploadFile) -> Result<AcceptedUpload, Fault> {
-        self.turn_to_ask().await?;
+        self.wait_for_permit().await?;
         let progress = Arc::new(UploadProgress::default());
-        let _under_way = self.hearing.begin(Some(progress.clone()));
-        let hearing = Arc::clone(&self.hearing);
-        // The next piece is asked for when the one before was taken.
-        let pieces = (file.open)().inspect(move |_| hearing.heard()).boxed();
+        let _watched = self.stall_detector.begin(Some(progress.clone()));
+        let stall_detector = Arc::clone(&self.stall_detector);
+        // A chunk is requested only when the service has accepted the one before it.
+        let pieces = (file.open)().inspect(move |_| stall_detector.heard()).boxed();
         let body = CountedBody::new(pieces, file.size, progress.clone());
         let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
         let part =
-            part.mime_str("application/octet-stream").map_err(|error| Lost::of(error).fault(self.clock.now()))?;
+            part.mime_str("application/octet-stream").map_err(|error| NoAnswer::of(error).fault(self.clock.now()))?;
         let form = Form::new().part(upload::PART_NAME, part);
         let request = self.usual.request(Method::POST, self.address(upload::PATH)).multipart(form);
         let answer = self.exchange(&self.usual, request, Limits::SMALL, self.stalled(&progress)).await;
         self.uploaded(answer, &progress)
     }
 
-    /// What an upload came to. An answer that refuses counts even if the file failed meanwhile; else
-    /// the file's own fault goes before what it did to the connection.
+    /// Evaluates an upload. A refusal counts even if the file failed meanwhile; otherwise the fault of the file
+    /// precedes what it did to the connection.
     fn uploaded(
         &self,
-        answer: Result<ServiceAnswer, Lost>,
+        answer: Result<ServiceAnswer, NoAnswer>,
         progress: &UploadProgress,
     ) -> Result<AcceptedUpload, Fault> {
         let now = self.clock.now();
-        let good = |answer: ServiceAnswer| match answer.knows_no_uploads() {
+        let check = |answer: ServiceAnswer| match answer.knows_no_uploads() {
             true => Err(answer.wrong_place(now)),
-            false => self.good(answer),
+            false => self.check_success(answer),
         };
-        let good = match (answer.map(good), progress.wrong()) {
+        let success = match (answer.map(check), progress.wrong()) {
             (Ok(Err(fault)), _) => return Err(fault),
             (_, Some(why)) => {
                 let words = format!("cannot read the file completely for the upload: {why}");
                 return Err(Fault::new(FaultKind::Unreadable, words, now));
             }
             (Err(lost), None) => return Err(lost.fault(now)),
-            (Ok(Ok(good)), None) => good,
+            (Ok(Ok(success)), None) => success,
         };
         if !progress.whole() {
-            return Err(good.malformed("it came before the whole file was sent", now));
+            return Err(success.malformed("it came before the whole file was sent", now));
         }
-        answer::sent(&good.body).map_err(|why| good.malformed(&why, now))
+        answer::sent(&success.body).map_err(|why| success.malformed(&why, now))
     }
 
-    async fn stalled(&self, progress: &UploadProgress) -> Lost {
+    async fn stalled(&self, progress: &UploadProgress) -> NoAnswer {
         let Timeouts { stall, file, upload_answer, .. } = self.timeouts;
         let patience = StallLimits { service: stall, file, answer: upload_answer };
         match progress.stalled(&*self.clock, patience).await {
-            Stalled::Service(waited) => Lost::after("accepted no more of the upload", waited),
-            Stalled::Answer(waited) => Lost::after("accepted the whole upload, but gave no answer", waited),
+            Stalled::Service(waited) => NoAnswer::after("accepted no more of the upload", waited),
+            Stalled::Answer(waited) => NoAnswer::after("accepted the whole upload, but gave no answer", waited),
             Stalled::File(waited) => {
                 let waited = humantime::format_duration(waited);
                 progress.give_up(format!("the disk or share delivered no data for {waited}"));
-                Lost { nothing_left: false, words: String::new() }
+                NoAnswer { nothing_sent: false, words: String::new() }
             }
         }
     }
 }
 
-/// What of a create is only known while it leaves.
+/// The state of a create that is being sent.
 struct Leaving {
     clock: Arc<dyn Clock>,
     begun: Uptime,
@@ -633,9 +630,9 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// The body. It is asked for when the connection stands and nothing has left: the last moment at
-    /// which a create whose intent is too old (the machine slept) can be held back. A body that is
-    /// a stream can also not be sent twice.
+    /// Makes the body, which is requested when the connection is established and nothing has been sent. This is the
+    /// last moment to stop a create whose intent is too old because the machine was suspended. A body that is a stream
+    /// also cannot be sent twice.
     fn body(self, json: Vec<u8>) -> Body {
         Body::wrap_stream(stream::once(async move {
             if self.clock.uptime().since(self.begun) > self.within {
@@ -649,8 +646,8 @@ impl Leaving {
 }
 
 impl HttpClient {
-    /// The one request of a create.
-    async fn create_once(&self, request: CreateRequest) -> Result<ServiceAnswer, Lost> {
+    /// Sends the only request of a create.
+    async fn create_once(&self, request: CreateRequest) -> Result<ServiceAnswer, NoAnswer> {
         let audio = match &request.audio {
             RequestAudio::Upload(id) => upload::audio_url(&self.base, id),
             RequestAudio::Url(url) => url.expose().to_owned(),
@@ -662,24 +659,24 @@ impl HttpClient {
         let request = self.creates.request(Method::POST, self.address(record::PATH));
         let request = request.header(CONTENT_TYPE, "application/json").header(CONTENT_LENGTH, json.len());
         let request = request.body(leaving.body(json));
-        let _under_way = self.hearing.begin(None);
+        let _watched = self.stall_detector.begin(None);
         let answer = self.exchange(&self.creates, request, Limits::SMALL, std::future::pending()).await;
         answer.map_err(|lost| if late.load(Ordering::Relaxed) { self.too_late() } else { lost })
     }
 
-    fn too_late(&self) -> Lost {
+    fn too_late(&self) -> NoAnswer {
         let within = humantime::format_duration(self.timeouts.first_byte);
         let words =
             format!("was sent nothing: the request could not leave within {within} (was the machine suspended?)");
-        Lost { nothing_left: true, words }
+        NoAnswer { nothing_sent: true, words }
     }
 
-    /// What is known after a create (design, section 5).
-    fn creation(&self, answer: Result<ServiceAnswer, Lost>) -> Creation {
+    /// Decides what is known after a create (design, section 5).
+    fn creation(&self, answer: Result<ServiceAnswer, NoAnswer>) -> Creation {
         let now = self.clock.now();
         let answer = match answer {
             Ok(answer) => answer,
-            Err(lost) if lost.nothing_left => return Creation::NotAccepted(self.named(lost.fault(now))),
+            Err(lost) if lost.nothing_sent => return Creation::NotAccepted(self.finish_fault(lost.fault(now))),
             Err(lost) => return self.unknown(lost.fault(now)),
         };
         match (&answer.cut, meaning(answer.status)) {
@@ -687,14 +684,16 @@ impl HttpClient {
                 Ok(id) => Creation::Accepted(id),
                 Err(why) => self.unknown(answer.malformed(&why, now)),
             },
-            (None, refused) if refused.certainly_not_accepted() => Creation::NotAccepted(self.named(answer.fault(now))),
+            (None, refused) if refused.certainly_not_accepted() => {
+                Creation::NotAccepted(self.finish_fault(answer.fault(now)))
+            }
             (Some(_), _) => self.unknown(answer.malformed(NOT_WHOLE, now)),
             (None, _) => self.unknown(answer.fault(now)),
         }
     }
 
     fn unknown(&self, fault: Fault) -> Creation {
-        let fault = self.named(fault);
+        let fault = self.finish_fault(fault);
         let words = format!(
             "it is not known whether the service accepted the create: {}; scribed buys nothing for it again until \
              it has read the service's list",
@@ -703,8 +702,8 @@ impl HttpClient {
         Creation::Unknown(Fault { kind: FaultKind::Unknown, words, ..fault })
     }
 
-    /// The address of one record.
-    fn address_of(&self, path: &str, id: &TranscriptionId) -> Url {
+    /// Returns the address of one record.
+    fn record_address(&self, path: &str, id: &TranscriptionId) -> Url {
         let mut url = self.address(path);
         if let Ok(mut path) = url.path_segments_mut() {
             path.push(id.as_str());
@@ -713,22 +712,22 @@ impl HttpClient {
     }
 
     async fn read_once(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {
-        let answer = self.get(self.address_of(record::PATH, id), Limits::RESULT).await?;
+        let answer = self.get(self.record_address(record::PATH, id), Limits::RESULT).await?;
         let now = self.clock.now();
-        let answer = match self.good(answer) {
+        let answer = match self.check_success(answer) {
             Ok(answer) => answer,
             Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at, .. }) => {
                 let words = format!("{words}: transcription {id} does not exist at the service any more");
                 return Ok(RecordState::Lost(
-                    self.named(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) }),
+                    self.finish_fault(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) }),
                 ));
             }
             Err(fault) => return Err(fault),
         };
-        self.understood(id, answer, now)
+        self.parse_state(id, answer, now)
     }
 
-    fn understood(
+    fn parse_state(
         &self,
         id: &TranscriptionId,
         mut answer: ServiceAnswer,
@@ -736,8 +735,8 @@ impl HttpClient {
     ) -> Result<RecordState, Fault> {
         let body = std::mem::take(&mut answer.body);
         match answer::reading(id, body, now) {
-            Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.named(fault))),
-            Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.blind(&status))),
+            Ok(RecordState::Lost(fault)) => Ok(RecordState::Lost(self.finish_fault(fault))),
+            Ok(RecordState::Pending(status)) => Ok(RecordState::Pending(self.redact_key(&status))),
             Ok(done) => Ok(done),
             Err((why, body)) => {
                 answer.body = body;
@@ -752,9 +751,9 @@ impl HttpClient {
         let answer = self.get(url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {
-            return Ok(Err(self.named(answer.fault(now))));
+            return Ok(Err(self.finish_fault(answer.fault(now))));
         }
-        let answer = self.good(answer)?;
+        let answer = self.check_success(answer)?;
         answer::page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
     }
 }
@@ -767,7 +766,7 @@ fn path(kind: ListKind) -> &'static str {
 }
 
 impl HttpClient {
-    /// Within: what no repetition mends.
+    /// The inner error is one that a retry does not help against.
     async fn whole_page_once(
         &self,
         kind: ListKind,
@@ -778,18 +777,18 @@ impl HttpClient {
         let answer = self.get(url, Limits::LIST).await?;
         let now = self.clock.now();
         if matches!(answer.status, 404 | 405 | 501) {
-            return Ok(Err(PageFault::List(ListFault::None(self.named(answer.fault(now))))));
+            return Ok(Err(PageFault::List(ListFault::None(self.finish_fault(answer.fault(now))))));
         }
         if answer.body.len() >= Limits::LIST {
-            return Ok(Err(PageFault::TooLong(self.named(answer.malformed(NOT_WHOLE, now)))));
+            return Ok(Err(PageFault::TooLong(self.finish_fault(answer.malformed(NOT_WHOLE, now)))));
         }
-        let answer = self.good(answer)?;
+        let answer = self.check_success(answer)?;
         answer::whole_page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
     }
 
     async fn whole_once(&self, kind: ListKind, id: &TranscriptionId) -> Result<FullListItem, Fault> {
-        let answer = self.get(self.address_of(path(kind), id), Limits::RESULT).await?;
-        let answer = self.good(answer)?;
+        let answer = self.get(self.record_address(path(kind), id), Limits::RESULT).await?;
+        let answer = self.check_success(answer)?;
         let malformed = |why: String| answer.malformed(&why, self.clock.now());
         let whole = answer::whole(&answer.body).map_err(malformed)?;
         match whole.id.as_str().eq_ignore_ascii_case(id.as_str()) {
@@ -799,10 +798,10 @@ impl HttpClient {
     }
 
     async fn delete_once(&self, id: &TranscriptionId) -> Result<Deletion, Fault> {
-        let answer = self.ask(Method::DELETE, self.address_of(record::PATH, id), Limits::SMALL).await?;
+        let answer = self.ask(Method::DELETE, self.record_address(record::PATH, id), Limits::SMALL).await?;
         match answer.status {
             200..=299 => Ok(Deletion::Gone),
-            // What the key may not do is answered with 401: this one it may not do yet.
+            // A key without permission gets 401; 403 means that the transcription cannot be deleted yet.
             403 => Ok(Deletion::NotEnded),
             404 | 410 if !answer.is_web_page() => Ok(Deletion::GoneBefore),
             _ => Err(answer.fault(self.clock.now())),
@@ -821,7 +820,7 @@ impl Client for HttpClient {
     }
 
     fn silent_for(&self) -> Option<Duration> {
-        self.hearing.silent_for()
+        self.stall_detector.silent_for()
     }
 
     fn last_date(&self) -> Option<Timestamp> {
@@ -833,7 +832,7 @@ impl Client for HttpClient {
     }
 
     async fn turn(&self) -> CreatePermit {
-        // Where nothing may leave for long, `create` says so.
+        // If all requests are held for long, `create` reports that.
         self.rate_limiter.permit().await;
         CreatePermit::come()
     }
@@ -841,14 +840,14 @@ impl Client for HttpClient {
     async fn create(&self, _turn: CreatePermit, request: CreateRequest) -> Creation {
         let held = self.rate_limiter.held();
         if !held.is_zero() {
-            return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
+            return Creation::NotAccepted(self.finish_fault(left_alone(held, self.clock.now())));
         }
         let limit = self.timeouts.create;
         let answer = tokio::select! {
             answer = self.create_once(request) => answer,
-            () = self.clock.sleep(limit) => Err(Lost::after("gave no complete answer", limit)),
+            () = self.clock.sleep(limit) => Err(NoAnswer::after("gave no complete answer", limit)),
         };
-        self.creation(answer.map(pending_deliveries))
+        self.creation(answer.map(without_seals))
     }
 
     async fn read(&self, id: &TranscriptionId) -> Result<RecordState, Fault> {

@@ -1,5 +1,5 @@
-//! The client of a transcription service. `contract` is the interface that the pipeline uses; `http` implements it; the
-//! others are its parts. Faults come as data; what becomes of them is decided by the caller.
+//! The client of a transcription service. `contract` is the interface that the pipeline uses, `http` implements it, and
+//! the other files are its parts. Faults are returned as data; the caller decides about them.
 
 pub mod answer;
 pub mod contract;

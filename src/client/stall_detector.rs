@@ -1,5 +1,5 @@
-//! For how long a service has let requests wait without a sign of life: one that takes connections and never
-//! answers looks like one that is at work.
+//! Measures how long a service has not reacted to requests: a service that accepts connections and never answers looks
+//! like one that is busy.
 
 use crate::client::upload_body::UploadProgress;
 use crate::clock::{Clock, Uptime};
@@ -7,71 +7,71 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The requests that are under way, and when anything was heard last.
+/// The requests in progress, and the last sign of life.
 pub struct StallDetector {
     clock: Arc<dyn Clock>,
-    known: Mutex<Known>,
+    state: Mutex<State>,
 }
 
-struct Known {
-    heard: Uptime,
-    /// With how far its upload has come, where it is one.
-    under_way: BTreeMap<u64, Option<Arc<UploadProgress>>>,
+struct State {
+    last_sign: Uptime,
+    /// The requests by number; an upload with its progress.
+    requests: BTreeMap<u64, Option<Arc<UploadProgress>>>,
     last: u64,
 }
 
-/// A request that is under way until this is dropped.
+/// A request that is in progress until this is dropped.
 pub struct WatchedRequest<'h> {
-    hearing: &'h StallDetector,
+    detector: &'h StallDetector,
     number: u64,
 }
 
 impl Drop for WatchedRequest<'_> {
     fn drop(&mut self) {
-        self.hearing.known().under_way.remove(&self.number);
+        self.detector.state().requests.remove(&self.number);
     }
 }
 
 impl StallDetector {
-    /// Nothing is under way yet.
+    /// Makes a detector without requests.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let known = Known { heard: clock.uptime(), under_way: BTreeMap::new(), last: 0 };
-        Self { clock, known: Mutex::new(known) }
+        let state = State { last_sign: clock.uptime(), requests: BTreeMap::new(), last: 0 };
+        Self { clock, state: Mutex::new(state) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn begin(&self, upload: Option<Arc<UploadProgress>>) -> WatchedRequest<'_> {
         let now = self.clock.uptime();
-        let mut known = self.known();
-        if known.under_way.is_empty() {
-            known.heard = now;
+        let mut state = self.state();
+        if state.requests.is_empty() {
+            state.last_sign = now;
         }
-        known.last += 1;
-        let number = known.last;
-        known.under_way.insert(number, upload);
-        WatchedRequest { hearing: self, number }
+        state.last += 1;
+        let number = state.last;
+        state.requests.insert(number, upload);
+        WatchedRequest { detector: self, number }
     }
 
-    /// The service took a piece, or gave one.
+    /// Records that the service accepted or sent data.
     pub fn heard(&self) {
         let now = self.clock.uptime();
-        self.known().heard = now;
+        self.state().last_sign = now;
     }
 
-    /// For how long it has said nothing to all that is under way; `None` where nothing is. While a file is
-    /// waited for it is not the service that is silent.
+    /// Returns for how long the service has not reacted to the requests in progress; `None` if there are none. While a
+    /// file is being read for an upload, the service does not count as silent.
     pub fn silent_for(&self) -> Option<Duration> {
         let now = self.clock.uptime();
-        let known = self.known();
-        let reads =
+        let state = self.state();
+        let is_reading_file =
             |upload: &Option<Arc<UploadProgress>>| upload.as_ref().is_some_and(|progress| progress.reads_file());
-        match known.under_way.is_empty() {
+        match state.requests.is_empty() {
             true => None,
-            false if known.under_way.values().any(reads) => Some(Duration::ZERO),
-            false => Some(now.since(known.heard)),
+            false if state.requests.values().any(is_reading_file) => Some(Duration::ZERO),
+            false => Some(now.since(state.last_sign)),
         }
     }
 }

@@ -1,30 +1,30 @@
-//! What the status of an HTTP answer means before its body is looked at.
+//! Classifies the status of an HTTP answer, before its body is read.
 
-/// What a status means for every call alike (design, sections 5 and 7). What 404 means besides is
-/// for the call to say.
+/// The meaning of a status that is the same for all requests (design, sections 5 and 7). A request may give 404 a
+/// further meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusClass {
-    /// Taken; the body has the rest.
+    /// Accepted; the body says more.
     Accepted,
-    /// This file or these parameters are refused, now and later.
+    /// This file or these parameters are refused, and will be again.
     Refused,
     /// The key or the account is refused.
     Barred,
-    /// Slower, please.
+    /// The service asks for fewer requests.
     Throttled,
-    /// Anything else says nothing about the request: the service, or something before it, is at fault.
+    /// Any other status: the fault is in the service or in front of it, not in the request.
     Broken,
 }
 
 impl StatusClass {
-    /// Whether a create that was answered so, to the answer's end, was certainly not accepted.
+    /// Whether a create with this complete answer was certainly not accepted.
     pub fn certainly_not_accepted(self) -> bool {
         matches!(self, Self::Refused | Self::Barred | Self::Throttled)
     }
 }
 
-/// The one place where a status gets its meaning. 409 and 425 are among the broken: neither says
-/// whether an earlier request was accepted.
+/// Returns the class of a status; the only place that decides it. 409 and 425 count as broken: they do not say whether
+/// an earlier request was accepted.
 pub fn meaning(status: u16) -> StatusClass {
     match status {
         200..=299 => StatusClass::Accepted,

@@ -1,4 +1,4 @@
-//! A file on its way into an upload: its name made harmless, its bytes counted, its pauses watched.
+//! The body of an upload: makes the file's name harmless, counts its bytes, and detects stalls.
 
 use crate::clock::Clock;
 use bytes::Bytes;
@@ -13,9 +13,9 @@ use std::time::Duration;
 /// The longest file name that is sent, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// A file's name as the multipart header may hold it: no folders, no quotes, no control characters,
-/// never empty, never long. Other scripts stay as they are (UTF-8, as browsers and curl send them);
-/// the extension stays, because services look at it.
+/// Returns a file name that a multipart header can contain: without folders, quotes and control characters, not empty,
+/// and limited in length. Other scripts stay as they are (UTF-8, as browsers and curl send them). The extension stays,
+/// because services use it.
 pub fn harmless(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let harmful = |c: char| c.is_control() || matches!(c, '"' | '\u{2028}' | '\u{2029}');
@@ -35,75 +35,75 @@ fn shortened(name: String) -> String {
     format!("{}{extension}", &name[..stem])
 }
 
-/// How far an upload has come, seen by who sends it and by who watches it.
+/// The progress of an upload, which the sender updates and the watcher reads.
 #[derive(Debug, Default)]
-pub struct UploadProgress(Mutex<Seen>);
+pub struct UploadProgress(Mutex<State>);
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Seen {
-    /// Bytes of the file handed to the connection.
-    given: u64,
-    /// Whether all of them were.
+struct State {
+    /// The bytes of the file that were handed to the connection.
+    sent: u64,
+    /// Whether all bytes of the file were handed over.
     whole: bool,
-    /// Whether the file is being waited for, not the service.
+    /// Whether the upload waits for the file rather than for the service.
     reading: bool,
     /// What was wrong with the file.
     wrong: Option<String>,
 }
 
-/// How long nothing may happen.
+/// How long an upload may stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StallLimits {
-    /// While the service takes nothing.
+    /// While the service accepts nothing.
     pub service: Duration,
-    /// While the file gives nothing.
+    /// While the file delivers nothing.
     pub file: Duration,
     /// From the last byte to the answer.
     pub answer: Duration,
 }
 
-/// Who was waited for in vain, and how long.
+/// What the upload waited for in vain, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stalled {
-    /// The service took no more.
+    /// The service accepted no more.
     Service(Duration),
-    /// The file gave no more.
+    /// The file delivered no more.
     File(Duration),
-    /// The service has it all, and does not answer.
+    /// The service has the whole file, but does not answer.
     Answer(Duration),
 }
 
 impl UploadProgress {
-    fn now(&self) -> Seen {
+    fn now(&self) -> State {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, change: impl FnOnce(&mut Seen)) {
+    fn note(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What was wrong with the file, in words.
+    /// Returns what was wrong with the file.
     pub fn wrong(&self) -> Option<String> {
         self.now().wrong
     }
 
-    /// The file is not waited for any longer; `why` in words.
+    /// Records that the file delivered no data in time; `why` is the message.
     pub fn give_up(&self, why: String) {
         self.note(|seen| seen.wrong = Some(why));
     }
 
-    /// Whether the file is being waited for, not the service.
+    /// Whether the upload waits for the file rather than for the service.
     pub fn reads_file(&self) -> bool {
         self.now().reading
     }
 
-    /// Whether every byte of the file was handed over.
+    /// Whether all bytes of the file were handed over.
     pub fn whole(&self) -> bool {
         self.now().whole
     }
 
-    /// Returns when nothing has happened for too long. Counts in small steps, so that a machine that
-    /// slept meanwhile is not taken for a service that stalls.
+    /// Waits until nothing has happened for too long. Time is counted in small steps, so that a machine that was
+    /// suspended is not mistaken for a service that stalls.
     pub async fn stalled(&self, clock: &dyn Clock, patience: StallLimits) -> Stalled {
         const STEPS: u32 = 20;
         let step = patience.service.min(patience.file).min(patience.answer) / STEPS;
@@ -126,8 +126,8 @@ impl UploadProgress {
     }
 }
 
-/// The bytes of a file, exactly as many as were promised: a file that grows, shrinks or cannot be
-/// read ends the request, and [`UploadProgress::wrong`] says why.
+/// The bytes of a file, exactly as many as announced. A file that grows, shrinks or cannot be read ends the request,
+/// and [`UploadProgress::wrong`] says why.
 pub struct CountedBody {
     inner: BoxStream<'static, io::Result<Bytes>>,
     left: u64,
@@ -135,7 +135,7 @@ pub struct CountedBody {
 }
 
 impl CountedBody {
-    /// `size` bytes are promised.
+    /// Makes a body that announces `size` bytes.
     pub fn new(inner: BoxStream<'static, io::Result<Bytes>>, size: u64, progress: Arc<UploadProgress>) -> Self {
         progress.note(|seen| seen.whole = size == 0);
         Self { inner, left: size, progress }
@@ -146,7 +146,7 @@ impl CountedBody {
             Some(Ok(bytes)) if bytes.len() as u64 <= self.left => {
                 self.left -= bytes.len() as u64;
                 self.progress.note(|seen| {
-                    seen.given += bytes.len() as u64;
+                    seen.sent += bytes.len() as u64;
                     seen.whole = self.left == 0;
                 });
                 return Some(Ok(bytes));

@@ -1,34 +1,34 @@
-//! How much may be bought, and whether something still fits: a pure rule over sums that the store keeps.
+//! Budgets: how much audio may be bought, and whether a purchase still fits. Pure rules over sums that the store keeps.
 
 use crate::domain::names::{SourceName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Every budget there is. Amounts are milliseconds of billed audio: duration × channels.
+/// All configured budgets. Amounts are milliseconds of billed audio: duration × channels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Budget {
     pub all: Allowance,
     pub by_source: BTreeMap<SourceName, Allowance>,
 }
 
-/// How much may be bought in a period; `None` for as much as one likes.
+/// How much may be bought in each period; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// From midnight to midnight.
+    /// From midnight to midnight, in the zone of the budget.
     pub day: Option<u64>,
-    /// From the first to the first.
+    /// From the first of a month to the first of the next.
     pub month: Option<u64>,
     /// Since this process was started.
     pub run: Option<u64>,
     pub total: Option<u64>,
 }
 
-/// What an allowance is for.
+/// The period that a limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
     /// From midnight to midnight.
     Day,
-    /// From the first to the first.
+    /// From the first of a month to the first of the next.
     Month,
     /// Since this process was started.
     Run,
@@ -46,12 +46,12 @@ impl Period {
     }
 }
 
-/// A stretch of time, its end not included.
+/// A half-open interval of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its first moment.
+    /// The first moment of the interval.
     pub from: Timestamp,
-    /// The first moment after it.
+    /// The first moment after the interval.
     pub until: Timestamp,
 }
 
@@ -61,17 +61,16 @@ impl Span {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLimit {
-    /// Of this source; `None`: of everything together.
+    /// The source that the limit applies to; `None` when it applies to all sources together.
     pub source: Option<SourceName>,
-    /// What it is for.
     pub period: Period,
-    /// The day or the month that it is; all time for the others.
+    /// The day or the month that is meant; [`Span::EVER`] for the other periods.
     pub span: Span,
     pub allowed: u64,
 }
 
 impl BudgetLimit {
-    /// As in `jobs.toml`, in backticks, and whose it is.
+    /// Returns the setting as in `jobs.toml`, in backticks, with the name of its source.
     pub fn setting(&self) -> String {
         match &self.source {
             None => format!("`budget.{}`", self.period.name()),
@@ -79,21 +78,21 @@ impl BudgetLimit {
         }
     }
 
-    /// When there is room again by itself; `None`: never.
+    /// Returns when the limit resets by itself; `None` if it never does.
     pub fn resets_at(&self) -> Option<Timestamp> {
         matches!(self.period, Period::Day | Period::Month).then_some(self.span.until)
     }
 }
 
-/// What is used of a limit. Whoever tells or decides what is spent, reserved or left has it from here.
+/// What is used of a limit. All code that shows or decides what is spent, reserved or left takes it from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     pub limit: BudgetLimit,
-    /// Spent: as billed, and until that is known as reserved.
+    /// What was spent: the billed amount, or the reserved amount until the service has billed.
     pub spent: u64,
-    /// Of what is spent: found in a service's list, and no job of this queue has it.
+    /// The part of `spent` that was found in a service's list and belongs to no job of this queue.
     pub unclaimed: u64,
-    /// Reserved for what is not bought yet.
+    /// What is reserved for purchases that have not been made yet.
     pub reserved: u64,
 }
 
@@ -102,35 +101,35 @@ impl Account {
         self.spent.saturating_add(self.reserved)
     }
 
-    /// Neither spent nor reserved.
+    /// Returns what is neither spent nor reserved.
     pub fn left(&self) -> u64 {
         self.limit.allowed.saturating_sub(self.used())
     }
 }
 
-/// As [`check_limits`], of accounts.
+/// Like [`check_limits`], for accounts.
 ///
 /// # Errors
-/// What it does not fit into.
+/// [`BudgetExceeded`] names the limit that `need` does not fit into.
 pub fn check_accounts(accounts: Vec<Account>, need: u64) -> Result<(), BudgetExceeded> {
     check_limits(accounts.into_iter().map(|account| (account.limit.clone(), account.used())), need)
 }
 
 impl Budget {
-    /// What a purchase for this source has to fit into, in this day and this month.
+    /// Returns the limits that a purchase for this source has to fit into, for the given day and month.
     pub fn limits_for_source(&self, source: &SourceName, day: Span, month: Span) -> Vec<BudgetLimit> {
         let own = self.by_source.get(source).map(|allowance| (Some(source.clone()), allowance));
         limits([(None, &self.all)].into_iter().chain(own), day, month)
     }
 
-    /// The limit that a purchase of `need` milliseconds for this source exceeds even where nothing of it is used:
+    /// Returns the limit that a purchase of `need` milliseconds for this source exceeds even where nothing of it is used:
     /// the purchase fits only after a person raises it.
     pub fn never_fits(&self, source: &SourceName, need: u64) -> Option<BudgetLimit> {
         let unused = self.limits_for_source(source, Span::EVER, Span::EVER).into_iter().map(|limit| (limit, 0));
         check_limits(unused, need).err().map(|over| over.limit)
     }
 
-    /// Every limit, in this day and this month.
+    /// Returns every limit, for the given day and month.
     pub fn limits(&self, day: Span, month: Span) -> Vec<BudgetLimit> {
         let by_source = self.by_source.iter().map(|(source, allowance)| (Some(source.clone()), allowance));
         limits([(None, &self.all)].into_iter().chain(by_source), day, month)
@@ -142,57 +141,59 @@ fn limits<'a>(
     day: Span,
     month: Span,
 ) -> Vec<BudgetLimit> {
-    let each = allowances.flat_map(|(source, allowance)| {
+    let limits = allowances.flat_map(|(source, allowance)| {
         let Allowance { day: of_day, month: of_month, run, total } = *allowance;
-        let all = [
+        let amounts = [
             (Period::Day, day, of_day),
             (Period::Month, month, of_month),
             (Period::Run, Span::EVER, run),
             (Period::Total, Span::EVER, total),
         ];
-        all.map(|(period, span, allowed)| Some(BudgetLimit { source: source.clone(), period, span, allowed: allowed? }))
+        amounts.map(|(period, span, allowed)| {
+            Some(BudgetLimit { source: source.clone(), period, span, allowed: allowed? })
+        })
     });
     each.flatten().collect()
 }
 
-/// Why something does not fit.
+/// Why a purchase does not fit into the budgets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetExceeded {
-    /// Into this, of all that it does not fit into the one that lasts longest.
+    /// The exceeded limit; if several are exceeded, the one that lasts longest.
     pub limit: BudgetLimit,
-    /// What is left of it.
+    /// What is left of `limit`.
     pub left: u64,
     pub need: u64,
 }
 
 impl BudgetExceeded {
-    /// More is needed than is ever allowed.
+    /// Whether more is needed than the limit ever allows.
     pub fn exceeds_whole_limit(&self) -> bool {
         self.need > self.limit.allowed
     }
 
-    /// Whether nothing but a person's doing makes it fit: neither time nor another run does.
+    /// Whether only a person can make it fit: neither waiting nor another run helps.
     pub fn needs_person(&self) -> bool {
         self.exceeds_whole_limit() || self.limit.period == Period::Total
     }
 
-    /// When it fits by itself; `None`: when a person allows more, or begins another run.
+    /// Returns when it fits without anybody's help; `None` if somebody has to raise the budget or start another run.
     pub fn fits_at(&self) -> Option<Timestamp> {
         if self.exceeds_whole_limit() { None } else { self.limit.resets_at() }
     }
 }
 
-/// Whether `need` fits beside what is used of each limit already.
+/// Checks that `need` fits into each limit, given what is already used of it.
 ///
 /// # Errors
-/// What it does not fit into.
+/// [`BudgetExceeded`] names, of the limits that `need` does not fit into, the one that lasts longest.
 pub fn check_limits(limits: impl IntoIterator<Item = (BudgetLimit, u64)>, need: u64) -> Result<(), BudgetExceeded> {
-    let over = limits.into_iter().filter_map(|(limit, used)| {
+    let exceeded = limits.into_iter().filter_map(|(limit, used)| {
         let left = limit.allowed.saturating_sub(used);
         (need > left).then_some(BudgetExceeded { limit, left, need })
     });
     let lasts = |over: &BudgetExceeded| (over.exceeds_whole_limit(), over.fits_at().unwrap_or(Timestamp(i64::MAX)));
-    over.max_by_key(lasts).map_or(Ok(()), Err)
+    exceeded.max_by_key(lasts).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

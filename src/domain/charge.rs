@@ -1,5 +1,5 @@
-//! What a job cost: one charge for each round, kept in the job's row for ever, so that every sum is exact to
-//! the job and survives whatever the row survives.
+//! What a job cost: one charge for each purchase. Charges are kept in the job's row for ever, so that every sum is
+//! exact and is lost only with the row itself.
 
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
@@ -7,49 +7,49 @@ use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{AudioAmount, Stage};
 use serde::{Deserialize, Serialize};
 
-/// One purchase, or what is put by for one. Amounts are milliseconds of billed audio: duration × channels.
+/// One purchase, or the reservation for one. Amounts are milliseconds of billed audio: duration × channels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
-    /// The moment whose day and month it counts in: of the reservation, last dated right before the create.
+    /// The moment that decides in which day and month the charge counts: that of the reservation, updated right before
+    /// the create.
     pub at: Timestamp,
-    /// The service's own clock as last heard at the reservation; `None` where it had not been heard, and in what an
-    /// older release wrote.
+    /// The service's clock as last seen at the time of the reservation; `None` if it was not known, and in records of
+    /// older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_date: Option<Timestamp>,
-    /// When the run began that it was reserved in.
+    /// When the run began in which the amount was reserved.
     pub run: Timestamp,
     pub round: u32,
-    /// Where it is bought.
     pub service: ServiceName,
     /// The name of the parameters in `jobs.toml`; `None` for the service's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// How far it has come.
     pub state: State,
-    /// What was put by; `None` where nobody knew how long the recording is.
+    /// The reserved amount; `None` if the length of the recording was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<u64>,
-    /// What the service bills, once it said so.
+    /// The amount that the service billed, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<u64>,
-    /// What was bought, once it has an id.
+    /// The transcription that was bought, once it has an id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcription: Option<TranscriptionId>,
-    /// The service fetches the audio from an address by itself: it may fail before it has heard any of it.
+    /// Whether the service fetches the audio from an address: such a transcription can fail before the service has any
+    /// audio.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fetched: bool,
 }
 
-/// What a service's list says of something that was bought: all that is known of its cost where the queue that
-/// bought it was lost.
+/// What a service's list says about a purchase. If the queue that made the purchase was lost, nothing else is known
+/// about its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighted {
     /// When it was created, by the service's clock.
     pub at: Timestamp,
-    /// Milliseconds that it was billed at, where the list says so.
+    /// The billed milliseconds, if the list has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<u64>,
-    /// Whether it counts against no budget before a job of this queue has it: it may be another installation's.
+    /// Whether it counts against no budget until a job of this queue claims it: it may be another installation's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_uncounted: bool,
 }
@@ -58,20 +58,20 @@ pub struct Sighted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Put by. Nothing is known to have been accepted for it; given back when nothing will be.
+    /// Reserved. No create is known to have been accepted; the amount is released if none will be.
     Held,
-    /// Accepted, or taken to be. A transcription that ends in `error` stays spent, as no bill says otherwise; but for
-    /// [`State::Void`].
+    /// Accepted, or assumed to be. A transcription that ends in `error` stays spent, because no bill says otherwise;
+    /// the exception is [`State::Void`].
     Spent,
-    /// Accepted, and ended in `error` before the service had any audio: it could not fetch it from its address. It
-    /// costs nothing.
+    /// Accepted, and ended in `error` because the service could not fetch the audio from its address. It costs nothing.
     Void,
-    /// What another job bought serves this one too: it costs nothing.
+    /// The job shares a transcription that another job bought. It costs nothing.
     Shared,
 }
 
 impl Charge {
-    /// What it takes from a budget: as billed, and until that is known as reserved. `None` where nobody knows.
+    /// Returns the amount that counts against a budget: as billed, or as reserved until it is billed. `None` if it is
+    /// not known.
     pub fn amount(&self) -> Option<u64> {
         match self.state {
             State::Shared | State::Void => Some(0),
@@ -79,20 +79,20 @@ impl Charge {
         }
     }
 
-    /// How much more was billed than reserved.
+    /// Returns how much more was billed than reserved.
     pub fn excess(&self) -> u64 {
         self.billed.zip(self.reserved).map_or(0, |(billed, reserved)| billed.saturating_sub(reserved))
     }
 
-    /// What nobody of this queue has paid for: bought before the queue was lost. It counts in the day and month
-    /// in which the service's list says that it was bought, or else only in what was ever spent; and in no run.
+    /// A charge for a transcription that was bought before the queue was lost. It counts in the day and month in which,
+    /// by the service's list, it was bought. Without a date it counts only in the total. It counts in no run.
     fn found_again(job: &Job, service: &ServiceName, id: &TranscriptionId, sighted: Option<Sighted>) -> Self {
         let (at, billed) = sighted.map_or((Self::UNDATED, None), |Sighted { at, billed, .. }| (at, billed));
         let (run, state, transcription) = (Self::UNDATED, State::Spent, Some(id.clone()));
         Self { at, run, state, billed, transcription, ..Self::shared(job, service) }
     }
 
-    /// The date of what was bought nobody knows when.
+    /// The date of a purchase whose date is not known.
     pub const UNDATED: Timestamp = Timestamp(0);
 
     fn shared(job: &Job, service: &ServiceName) -> Self {
@@ -115,12 +115,12 @@ impl Charge {
 }
 
 impl Job {
-    /// What is put by for its next purchase.
+    /// Returns the reservation for the job's next purchase.
     pub fn reservation(&self) -> Option<&Charge> {
         self.charges.iter().find(|charge| charge.state == State::Held)
     }
 
-    /// Whether it has bought something of which nobody wrote down what it cost: in a release that did not.
+    /// Whether the job bought something without a recorded cost, as in a release that recorded none.
     pub fn has_unknown_cost(&self) -> bool {
         let bought = match &self.stage {
             Stage::Submitting { .. } => true,
@@ -130,33 +130,35 @@ impl Job {
     }
 }
 
-/// The charges of a job that was `old` and is put as `new`. Nothing else but a reservation changes them.
-/// `paid`: whether a job of this queue has paid for the transcription of `new`; `sighted`: what the service's list
-/// says of it.
+/// Returns the charges of a job that changes from `old` to `new`. Apart from reservations, only this function changes
+/// them. `paid`: whether a job of this queue has paid for the transcription of `new`; `sighted`: what the service's
+/// list says about it.
 pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Vec<Charge> {
     use Stage as S;
     let mut charges = old.charges.clone();
     if let S::Submitted { transcription, .. } = &old.stage
-        && is_for_nothing(new)
+        && ended_without_audio(new)
     {
         let could_not_be_fetched = |charge: &&mut Charge| charge.fetched && charge.billed.is_none();
-        of(&mut charges, transcription).filter(could_not_be_fetched).for_each(|charge| charge.state = State::Void);
+        charges_for(&mut charges, transcription)
+            .filter(could_not_be_fetched)
+            .for_each(|charge| charge.state = State::Void);
     }
     match (&old.stage, &new.stage) {
         (S::Submitted { transcription, .. }, S::Fetched { audio, .. }) => {
             settle(&mut charges, old, transcription, audio);
         }
         (S::Submitting { .. }, S::Submitted { transcription, .. }) => spend(&mut charges, Some(transcription)),
-        (S::Submitted { transcription: gone, .. }, S::Submitted { transcription, .. }) => {
-            of(&mut charges, gone).for_each(|charge| charge.transcription = Some(transcription.clone()));
+        (S::Submitted { transcription: lost, .. }, S::Submitted { transcription, .. }) => {
+            charges_for(&mut charges, lost).for_each(|charge| charge.transcription = Some(transcription.clone()));
         }
-        // A person's word overruled that nobody knows whether it was accepted.
+        // A person decided to buy although it is not known whether the create was accepted.
         (S::Submitting { .. }, S::Probed { .. } | S::Settled) => spend(&mut charges, None),
         (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
             give_back(&mut charges);
             match paid {
                 false => charges.push(Charge::found_again(new, &order.service, transcription, sighted)),
-                // One that bought before is served by its own money.
+                // A job that has bought something before keeps its own charge.
                 true if charges.is_empty() => charges.push(Charge::shared(new, &order.service)),
                 true => {}
             }
@@ -167,8 +169,8 @@ pub fn charges_after(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>)
     charges
 }
 
-/// Its transcription has just ended in an error, and its record shows no audio and no bill.
-fn is_for_nothing(job: &Job) -> bool {
+/// Whether the job's transcription has just ended in an error, and its record shows no audio and no bill.
+fn ended_without_audio(job: &Job) -> bool {
     let fault = match &job.stage {
         Stage::Failed { fault, .. } => Some(fault),
         _ => job.fault.as_ref(),
@@ -187,19 +189,19 @@ fn spend(charges: &mut [Charge], transcription: Option<&TranscriptionId>) {
     }
 }
 
-fn of<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<Item = &'c mut Charge> {
+fn charges_for<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<Item = &'c mut Charge> {
     charges.iter_mut().filter(move |charge| charge.transcription.as_ref() == Some(id))
 }
 
-/// The result says what it cost.
+/// Records what the transcription cost, from its result.
 fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &AudioAmount) {
     let billed = audio.billed.or_else(|| audio.reservation_millis());
-    // It was bought in a release that wrote nothing down.
+    // A release that recorded no charges bought it.
     if charges.is_empty()
         && let Some(order) = old.stage.purchase_key()
     {
         let shared = Charge::shared(old, &order.service);
         charges.push(Charge { state: State::Spent, transcription: Some(id.clone()), ..shared });
     }
-    of(charges, id).for_each(|charge| charge.billed = billed.or(charge.billed));
+    charges_for(charges, id).for_each(|charge| charge.billed = billed.or(charge.billed));
 }

@@ -1,9 +1,9 @@
-//! What a file must be, by somebody else's word.
+//! Checksums that others gave for a file.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// How a checksum is made.
+/// A checksum algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// 128 bits.
@@ -17,10 +17,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The stronger ones first.
+    /// All algorithms, the stronger ones first.
     pub const ALL: [Self; 4] = [Self::Sha512, Self::Sha256, Self::Sha1, Self::Md5];
 
-    /// As in a column's head and in the name of a bag's manifest.
+    /// Returns the name as in a column's head and in the name of a bag's manifest.
     pub fn name(self) -> &'static str {
         match self {
             Self::Md5 => "md5",
@@ -48,18 +48,17 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// From hexadecimal digits of either case; `None` where they are not as many as this algorithm gives.
+    /// Parses hexadecimal digits of either case; `None` if their number is not that of the algorithm.
     pub fn parse(algorithm: Algorithm, digits: &str) -> Option<Self> {
         let fits = digits.len() == algorithm.digits() && digits.bytes().all(|c| c.is_ascii_hexdigit());
         fits.then(|| Self { algorithm, digits: digits.to_ascii_lowercase() })
     }
 
-    /// From what an algorithm gave.
+    /// Formats the output of an algorithm.
     pub fn of_bytes(algorithm: Algorithm, bytes: &[u8]) -> Self {
         Self { algorithm, digits: bytes.iter().map(|byte| format!("{byte:02x}")).collect() }
     }
 
-    /// How it is made.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -77,14 +76,14 @@ impl fmt::Display for Checksum {
 }
 
 impl Serialize for Checksum {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
 impl<'de> Deserialize<'de> for Checksum {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
         let parsed = text.split_once(':').and_then(|(name, digits)| {
             let algorithm = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name)?;
             Self::parse(algorithm, digits)

@@ -1,10 +1,10 @@
-//! Moments that were stored while the clock was ahead. When the clock is right again they lie in the future, and
-//! what waits for them would stand still until then. So when a queue is opened, each is limited to what its kind of
-//! wait allows from now.
+//! Limits timestamps that were stored while the clock was ahead. Once the clock is right again they lie in the future,
+//! and a job that waits for one would not move until then. When a queue is opened, each wait is therefore limited to
+//! the longest that its kind allows from now.
 //!
-//! Nobody can tell a clock that was ahead from one that is behind now. What was spent, when a purchase was sent and how
-//! long a person's pause lasts therefore stay as they are: budgets count what lies ahead, and a pause that lasts too
-//! long buys nothing.
+//! A clock that was ahead cannot be told from one that is behind now. What was spent, when a purchase was sent and how
+//! long a person's pause lasts therefore stay as they are: a budget counts amounts that lie in the future, and during a
+//! pause that is too long nothing is bought.
 
 use super::fault::FaultKind;
 use super::job::Job;
@@ -12,26 +12,27 @@ use super::names::Timestamp;
 use super::stage::StageKind;
 use std::time::Duration;
 
-/// What is added to a wait so that many look at once, or that none looks a moment too early.
+/// Added to each limit: some waits are lengthened so that several jobs are handled together, or so that a check does
+/// not come too early.
 const SLACK: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A budget opens again with the next month at the latest.
+/// The longest time until a monthly budget resets.
 const LONGEST_MONTH: Duration = Duration::from_secs(32 * 86_400);
 
-/// A transcription is asked for after so many times `poll.max` at the latest: that long where a callback is to come or
-/// it is overdue, a tenth more by chance, and half as much again so that many are asked for together.
-const RARELY: u32 = 17;
+/// The longest time between two polls of a transcription, as a multiple of `poll.max`: 10 where a callback is expected
+/// or the transcription is overdue, a tenth more as jitter, and half as much again so that several are polled together.
+const LONGEST_POLL_MAXIMA: u32 = 17;
 
-/// The longest waits that the configuration knows; where they differ by source or service, the longest of them.
+/// The longest configured waits; if sources or services differ, the longest of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LongestWaits {
     /// After a fault (`[retry] max`).
     pub retry: Duration,
-    /// Between two questions (`poll.max`).
+    /// Between two polls (`poll.max`).
     pub poll: Duration,
-    /// How late lists may be (`lag`).
+    /// How far a service's lists may lag behind (`lag`).
     pub lag: Duration,
     /// Until a file counts as complete (`settle`).
     pub settle: Duration,
@@ -39,13 +40,13 @@ pub struct LongestWaits {
     pub hold: Duration,
 }
 
-/// How long a job may wait for its next step by itself, whatever it waits for.
+/// Returns how long a job may at most wait for its next step.
 pub fn longest_wait(job: &Job, waits: &LongestWaits) -> Duration {
     let of_stage = match job.stage.kind() {
         StageKind::Submitting | StageKind::Uploaded => waits.retry.max(waits.lag),
-        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(RARELY)),
+        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(LONGEST_POLL_MAXIMA)),
         StageKind::Following => HOUR,
-        // A queue that is not trusted yet is looked at again so late.
+        // Jobs of a queue that is not trusted yet are checked again within a minute.
         StageKind::Settled => waits.settle.max(MINUTE),
         _ => waits.settle,
     };
@@ -59,7 +60,7 @@ pub fn longest_wait(job: &Job, waits: &LongestWaits) -> Duration {
     of_fault.map_or(of_stage, |of_fault| of_stage.max(of_fault).max(waits.retry)) + SLACK
 }
 
-/// The job with every stored moment limited; `None` where none lies too far ahead. No moment becomes later by it.
+/// Returns the job with every stored moment limited; `None` if none lies too far ahead. No moment becomes later.
 pub fn limited(job: &Job, now: Timestamp, waits: &LongestWaits) -> Option<Job> {
     let mut new = job.clone();
     new.since = new.since.min(now);
@@ -71,7 +72,7 @@ pub fn limited(job: &Job, now: Timestamp, waits: &LongestWaits) -> Option<Job> {
     (new != *job).then_some(new)
 }
 
-/// Whether any moment of a job lies ahead.
+/// Whether any moment of the job lies in the future. Its charges do not count.
 pub fn has_future_timestamp(job: &Job, now: Timestamp) -> bool {
     let ahead = |at: Timestamp| at > now;
     job.due.is_some_and(ahead)
@@ -160,7 +161,7 @@ mod tests {
             if let (Some(new), Some(old)) = (new.due, old.due) {
                 prop_assert!(new <= old);
                 prop_assert!(new.duration_since(NOW) <= longest);
-                // Never earlier than its kind of wait asks for.
+                // A due time changes only to the longest that its kind of wait allows.
                 prop_assert!(new == old || new == NOW.saturating_add(longest));
             }
             prop_assert!(new.since <= old.since && new.since <= NOW);

@@ -1,34 +1,35 @@
-//! Text of others, made harmless where it is written out: file names, cells, tags, patterns, answers of services.
+//! Escapes text of others before it is written out: file names, cells, tags, patterns, answers of services.
 //!
-//! What is kept and compared is never escaped. It is escaped where it leaves for a terminal, a log, a table or the
+//! Stored and compared text is never escaped. Text is escaped where it goes to a terminal, a log, a table or the
 //! supervisor: control characters (C0, DEL, C1) could move the cursor, set the window's title or forge lines;
-//! marks of direction could show another name than the one that is there.
+//! bidirectional marks could make a name look like another one.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// One line: everything harmful is written as Rust writes it in a literal (`\n`, `\u{1b}`).
+/// Escapes text as one line: everything harmful is written as in a Rust literal (`\n`, `\u{1b}`).
 pub fn line(text: &str) -> Cow<'_, str> {
     Escape { lines: false, styles: false }.of(text)
 }
 
-/// One line in which colours and weights (`ESC [ … m`) stay: those of our own.
+/// Like [`line()`], but keeps colours and weights (`ESC [ … m`), which our own messages contain.
 pub fn styled_line(text: &str) -> Cow<'_, str> {
     Escape { lines: false, styles: true }.of(text)
 }
 
-/// Text of our own that has lines: their ends and tabs stay. What others wrote in it must be a [`line()`] each.
+/// Escapes our own text of several lines: keeps line feeds and tabs. Each part of it that others wrote must already
+/// have gone through [`line()`].
 pub fn lines(text: &str) -> Cow<'_, str> {
     Escape { lines: true, styles: false }.of(text)
 }
 
-/// The same, in which colours and weights stay.
+/// Like [`lines`], but keeps colours and weights.
 pub fn styled_lines(text: &str) -> Cow<'_, str> {
     Escape { lines: true, styles: true }.of(text)
 }
 
-/// JSON that means the same, and holds nothing harmful: what a serializer leaves as it is (DEL, C1, marks of
-/// direction) stands only in strings, and is written there as `\u` and four digits.
+/// Escapes JSON without changing its meaning. What a serializer leaves as it is (DEL, C1, bidirectional marks) occurs
+/// only in strings, and is written there as `\u` and four digits.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c != '\n' && is_harmful(c)) {
         return Cow::Borrowed(text);
@@ -46,7 +47,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A cell of a table for spreadsheets: a [`line()`] that none of them takes for a formula.
+/// Escapes a cell of a table for spreadsheets: like [`line()`], and no spreadsheet takes the cell for a formula.
 pub fn cell(text: &str) -> Cow<'_, str> {
     match line(text) {
         formula if formula.starts_with(['=', '+', '-', '@']) => Cow::Owned(format!("'{formula}")),
@@ -54,19 +55,20 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether this character changes what is shown around it, or how a terminal behaves.
+/// Whether this character changes how the text around it is shown, or how a terminal behaves.
 pub fn is_harmful(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let ends_a_line = matches!(c, '\u{2028}' | '\u{2029}');
-    c.is_control() || turns || ends_a_line || c == '\u{feff}'
+    let is_bidi_mark =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_line_separator = matches!(c, '\u{2028}' | '\u{2029}');
+    c.is_control() || is_bidi_mark || is_line_separator || c == '\u{feff}'
 }
 
-/// What stays as it is.
+/// What is not escaped.
 #[derive(Clone, Copy)]
 struct Escape {
-    /// Ends of lines, and tabs.
+    /// Line feeds and tabs.
     lines: bool,
-    /// `ESC [ … m`.
+    /// Styles: `ESC [ … m`.
     styles: bool,
 }
 
@@ -98,7 +100,7 @@ impl Escape {
     }
 }
 
-/// The colour or weight that is set at the start of this text; empty where none is.
+/// Returns the style sequence that the text starts with; empty if there is none.
 fn style(text: &str) -> &str {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return "" };
     let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(codes.len());
@@ -158,7 +160,7 @@ mod tests {
             prop_assert_eq!(line(&once).into_owned(), once);
         }
 
-        /// Escaping one character does not depend on those around it: places in the text can be kept.
+        /// Escaping one character does not depend on the characters around it, so positions in the text can be kept.
         #[test]
         fn parts_are_escaped_as_the_whole(before in ".*", after in ".*") {
             let whole = lines(&[&*before, &*after].concat()).into_owned();

@@ -1,6 +1,6 @@
-//! When a backlog is through: a pure reckoning over piles of files, what their services do at once, windows,
-//! and budgets. Work is taken to flow: what is open at a service shares it evenly. More files are never through
-//! sooner, but for the hours of the last day where services of several speeds use up one budget.
+//! Estimates when a backlog is finished: a pure calculation over batches of files, the throughput of their services,
+//! windows and budgets. The model is a continuous flow: the open batches of a service share it evenly. More files never
+//! finish sooner, except by some hours of the last day if services of different speeds use up one budget.
 
 use super::budget::{BudgetLimit, Period};
 use super::names::{ServiceName, SourceName, Timestamp};
@@ -10,107 +10,107 @@ use std::time::Duration;
 /// Files of one source that would be sent to one service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileBatch {
-    /// Where they come from.
     pub source: SourceName,
     pub service: ServiceName,
     pub files: u64,
-    /// How long all of them are.
+    /// The total length of the files.
     pub audio: Duration,
-    /// How long the longest of them is.
+    /// The length of the longest file.
     pub longest: Duration,
-    /// What they cost: milliseconds of billed audio.
+    /// The cost of the files: milliseconds of billed audio.
     pub billed: u64,
 }
 
-/// What a service does at once, and how long one takes.
+/// How many transcriptions a service runs at once, and how long one takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Throughput {
-    /// Transcriptions at a time, 1 or more.
+    /// Transcriptions at a time, at least 1.
     pub running: u32,
-    /// Requests of all kinds; `None` where nobody counts them.
+    /// The limit on requests of all kinds; `None` if there is none.
     pub requests_per_second: Option<f64>,
-    /// What one takes however short it is.
+    /// How long a transcription takes, however short its audio is.
     pub base: Duration,
-    /// What a second of audio takes beside it, in seconds.
+    /// Seconds of processing per second of audio, in addition to `base`.
     pub each_second: f64,
 }
 
-/// Requests that one file costs: its upload, its create, and looks at it.
+/// Requests per file: its upload, its create, and polls.
 const REQUESTS: f64 = 4.0;
 
 impl Throughput {
-    /// How long one of this length takes.
+    /// Returns how long a transcription of this length takes.
     pub fn duration_of(&self, audio: Duration) -> Duration {
-        let more = Duration::try_from_secs_f64(audio.as_secs_f64() * self.each_second.max(0.0));
-        self.base.saturating_add(more.unwrap_or(Duration::MAX))
+        let proportional = Duration::try_from_secs_f64(audio.as_secs_f64() * self.each_second.max(0.0));
+        self.base.saturating_add(proportional.unwrap_or(Duration::MAX))
     }
 
-    /// Seconds that a pile takes where nothing else is done.
-    fn seconds(&self, pile: &FileBatch) -> f64 {
-        let files = pile.files as f64;
-        let each = files * self.base.as_secs_f64() + pile.audio.as_secs_f64() * self.each_second.max(0.0);
-        let asking = self.requests_per_second.filter(|rate| *rate > 0.0).map_or(0.0, |rate| files * REQUESTS / rate);
-        (each / f64::from(self.running.max(1))).max(asking).max(1e-3)
+    /// Seconds that a batch takes if the service does nothing else.
+    fn seconds(&self, batch: &FileBatch) -> f64 {
+        let files = batch.files as f64;
+        let processing = files * self.base.as_secs_f64() + batch.audio.as_secs_f64() * self.each_second.max(0.0);
+        let requesting =
+            self.requests_per_second.filter(|rate| *rate > 0.0).map_or(0.0, |rate| files * REQUESTS / rate);
+        (processing / f64::from(self.running.max(1))).max(requesting).max(1e-3)
     }
 }
 
-/// Whether something may be submitted.
+/// Whether a source may submit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitOpening {
-    /// It may, until then; `None`: for ever.
+    /// It may, until the given moment; `None`: without end.
     Open(Option<Timestamp>),
-    /// It may not, until then; `None`: before a person does something.
+    /// It may not, until the given moment; `None`: until a person does something.
     Shut(Option<Timestamp>),
 }
 
-/// What keeps a backlog.
+/// What limits the progress of a backlog.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Constraint {
-    /// What its service does at once.
+    /// The throughput of its service.
     Service(ServiceName),
-    /// The hours in which a source submits, a pause, or a folder that is away.
+    /// A source that does not submit: its window, a pause, or a missing folder.
     Source(SourceName),
-    /// A budget, as in `jobs.toml`.
+    /// A budget, named as in `jobs.toml`.
     Budget(String),
 }
 
-/// When it is through.
+/// The estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// The moment; `None`: never by itself, or not within the years that are looked ahead.
+    /// When the backlog is finished; `None`: not by itself, or not within the time that is simulated.
     pub at: Option<Timestamp>,
-    /// What takes most of the time until then, or what keeps it for ever; `None` of nothing to do.
+    /// What takes most of the time until then, or what stops it for ever; `None` if there is nothing to do.
     pub constraint: Option<Constraint>,
 }
 
-/// What a reckoning asks.
+/// What the estimate is made from.
 pub struct EtaInputs<'w> {
-    /// Of each service.
+    /// The throughput of each service.
     pub paces: &'w BTreeMap<ServiceName, Throughput>,
     /// Whether a source may submit at a moment.
     pub submit_opening: &'w dyn Fn(&SourceName, Timestamp) -> SubmitOpening,
-    /// Every limit as it is at a moment.
+    /// Returns every limit as it is at a moment, always in the same order.
     pub limits: &'w dyn Fn(Timestamp) -> Vec<BudgetLimit>,
-    /// What of these limits is used now; in the order of [`EtaInputs::limits`] now.
+    /// What is used of each limit now, in the order of [`EtaInputs::limits`].
     pub used: &'w [u64],
 }
 
-/// Steps that are looked ahead: a budget of a day takes two for each day.
+/// The most steps that are simulated: a daily budget takes two for each day.
 const STEPS: usize = 50_000;
 
-/// Reckons when all of these are through.
+/// Estimates when all batches are finished.
 pub fn finish(now: Timestamp, batches: &[FileBatch], world: &EtaInputs<'_>) -> Finish {
-    let mut flow = Flow::new(now, batches, world);
+    let mut simulation = Simulation::new(now, batches, world);
     for _ in 0..STEPS {
-        if flow.left.iter().all(|left| *left <= 0.0) {
-            return flow.through(batches, world);
+        if simulation.left.iter().all(|left| *left <= 0.0) {
+            return simulation.finished(batches, world);
         }
-        match flow.step(batches, world) {
+        match simulation.step(batches, world) {
             Step::On => {}
             Step::Never(constraint) => return Finish { at: None, constraint: Some(constraint) },
         }
     }
-    Finish { at: None, constraint: flow.heaviest() }
+    Finish { at: None, constraint: simulation.main_constraint() }
 }
 
 enum Step {
@@ -118,49 +118,49 @@ enum Step {
     Never(Constraint),
 }
 
-/// How far it has come.
-struct Flow {
+/// The state of the simulation.
+struct Simulation {
     now: Timestamp,
-    /// Seconds of each pile that are left, where nothing else is done at its service.
+    /// Seconds that are left of each batch, if its service did nothing else.
     left: Vec<f64>,
-    /// What a second of a pile costs.
+    /// The cost of a second of each batch.
     costs: Vec<f64>,
     /// What is used of each limit.
     used: Vec<f64>,
     limits: Vec<BudgetLimit>,
-    /// Milliseconds that went by, by what kept them.
-    brakes: BTreeMap<Constraint, i64>,
+    /// Milliseconds that each constraint took.
+    constrained_millis: BTreeMap<Constraint, i64>,
 }
 
-impl Flow {
+impl Simulation {
     fn new(now: Timestamp, batches: &[FileBatch], world: &EtaInputs<'_>) -> Self {
-        let seconds = |pile: &FileBatch| world.paces.get(&pile.service).map_or(0.0, |pace| pace.seconds(pile));
-        let left: Vec<f64> = batches.iter().map(|pile| if pile.files == 0 { 0.0 } else { seconds(pile) }).collect();
-        let costs = batches.iter().zip(&left).map(|(pile, left)| pile.billed as f64 / left.max(1e-3)).collect();
+        let seconds = |batch: &FileBatch| world.paces.get(&batch.service).map_or(0.0, |pace| pace.seconds(batch));
+        let left: Vec<f64> = batches.iter().map(|batch| if batch.files == 0 { 0.0 } else { seconds(batch) }).collect();
+        let costs = batches.iter().zip(&left).map(|(batch, left)| batch.billed as f64 / left.max(1e-3)).collect();
         let used = world.used.iter().map(|used| *used as f64).collect();
-        Self { now, left, costs, used, limits: (world.limits)(now), brakes: BTreeMap::new() }
+        Self { now, left, costs, used, limits: (world.limits)(now), constrained_millis: BTreeMap::new() }
     }
 
-    /// The last one is submitted: it is done when the longest would be.
-    fn through(self, batches: &[FileBatch], world: &EtaInputs<'_>) -> Finish {
-        let ones = batches.iter().filter(|pile| pile.files > 0);
-        let last = ones.filter_map(|pile| Some(world.paces.get(&pile.service)?.duration_of(pile.longest))).max();
-        let constraint = self.heaviest();
+    /// The last file has been submitted: the estimate ends when the longest file would be transcribed.
+    fn finished(self, batches: &[FileBatch], world: &EtaInputs<'_>) -> Finish {
+        let nonempty = batches.iter().filter(|batch| batch.files > 0);
+        let last = nonempty.filter_map(|batch| Some(world.paces.get(&batch.service)?.duration_of(batch.longest))).max();
+        let constraint = self.main_constraint();
         Finish { at: Some(self.now.saturating_add(last.unwrap_or_default())), constraint }
     }
 
-    fn heaviest(&self) -> Option<Constraint> {
-        self.brakes.iter().max_by_key(|(_, millis)| **millis).map(|(constraint, _)| constraint.clone())
+    fn main_constraint(&self) -> Option<Constraint> {
+        self.constrained_millis.iter().max_by_key(|(_, millis)| **millis).map(|(constraint, _)| constraint.clone())
     }
 
-    /// What keeps a pile now, and until when.
-    fn kept(&self, pile: &FileBatch, world: &EtaInputs<'_>) -> Option<(Constraint, Option<Timestamp>)> {
-        if let SubmitOpening::Shut(until) = (world.submit_opening)(&pile.source, self.now) {
-            return Some((Constraint::Source(pile.source.clone()), until));
+    /// Returns what stops a batch now, and until when.
+    fn blocked_by(&self, batch: &FileBatch, world: &EtaInputs<'_>) -> Option<(Constraint, Option<Timestamp>)> {
+        if let SubmitOpening::Shut(until) = (world.submit_opening)(&batch.source, self.now) {
+            return Some((Constraint::Source(batch.source.clone()), until));
         }
         let spent = self.limits.iter().zip(&self.used).filter(|(limit, used)| {
-            let is_its = limit.source.as_ref().is_none_or(|source| *source == pile.source);
-            is_its && pile.billed > 0 && **used >= limit.allowed as f64 - 0.5
+            let applies = limit.source.as_ref().is_none_or(|source| *source == batch.source);
+            applies && batch.billed > 0 && **used >= limit.allowed as f64 - 0.5
         });
         let longest = spent.max_by_key(|(limit, _)| limit.resets_at().unwrap_or(Timestamp(i64::MAX)));
         longest.map(|(limit, _)| (Constraint::Budget(limit.setting()), limit.resets_at()))
@@ -168,66 +168,68 @@ impl Flow {
 
     fn step(&mut self, batches: &[FileBatch], world: &EtaInputs<'_>) -> Step {
         let open: Vec<usize> = (0..batches.len()).filter(|n| self.left[*n] > 0.0).collect();
-        let kept: Vec<_> = open.iter().map(|n| (*n, self.kept(&batches[*n], world))).collect();
-        let moving: Vec<usize> = kept.iter().filter(|(_, kept)| kept.is_none()).map(|(n, _)| *n).collect();
-        let opens = kept.iter().filter_map(|(_, kept)| kept.as_ref()?.1).min();
-        let at_work = |service: &ServiceName| moving.iter().filter(|n| batches[**n].service == *service).count();
+        let blocked: Vec<_> = open.iter().map(|n| (*n, self.blocked_by(&batches[*n], world))).collect();
+        let flowing: Vec<usize> = blocked.iter().filter(|(_, blocked)| blocked.is_none()).map(|(n, _)| *n).collect();
+        let opens = blocked.iter().filter_map(|(_, blocked)| blocked.as_ref()?.1).min();
+        let sharing = |service: &ServiceName| flowing.iter().filter(|n| batches[**n].service == *service).count();
         let shares: Vec<(usize, f64)> =
-            moving.iter().map(|n| (*n, 1.0 / at_work(&batches[*n].service) as f64)).collect();
-        let constraint = match moving.first() {
+            flowing.iter().map(|n| (*n, 1.0 / sharing(&batches[*n].service) as f64)).collect();
+        let constraint = match flowing.first() {
             Some(first) => Constraint::Service(batches[*first].service.clone()),
             None => {
-                let keeps =
-                    |(_, kept): &&(usize, Option<(Constraint, Option<Timestamp>)>)| kept.as_ref().map(|kept| kept.1);
-                let soonest = kept.iter().min_by_key(|kept| keeps(kept).flatten().unwrap_or(Timestamp(i64::MAX)));
-                match soonest.and_then(|(_, kept)| kept.clone()) {
+                let until_of = |(_, blocked): &&(usize, Option<(Constraint, Option<Timestamp>)>)| {
+                    blocked.as_ref().map(|blocked| blocked.1)
+                };
+                let soonest =
+                    blocked.iter().min_by_key(|blocked| until_of(blocked).flatten().unwrap_or(Timestamp(i64::MAX)));
+                match soonest.and_then(|(_, blocked)| blocked.clone()) {
                     Some((constraint, Some(_))) => constraint,
                     Some((constraint, None)) => return Step::Never(constraint),
                     None => return Step::On,
                 }
             }
         };
-        let until = self.next(batches, world, &shares, opens);
+        let until = self.next_change(batches, world, &shares, opens);
         let millis = until.0.saturating_sub(self.now.0);
-        self.flow(batches, &shares, millis as f64 / 1e3);
-        *self.brakes.entry(constraint).or_default() += millis;
-        self.come_to(until, world);
+        self.advance(batches, &shares, millis as f64 / 1e3);
+        *self.constrained_millis.entry(constraint).or_default() += millis;
+        self.reset_budgets(until, world);
         Step::On
     }
 
-    /// The next moment at which something changes, at least a millisecond on.
-    fn next(
+    /// Returns the next moment at which something changes, at least a millisecond from now.
+    fn next_change(
         &self,
         batches: &[FileBatch],
         world: &EtaInputs<'_>,
         shares: &[(usize, f64)],
         opens: Option<Timestamp>,
     ) -> Timestamp {
-        let within = |seconds: f64| {
+        let after = |seconds: f64| {
             let span = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
             self.now.saturating_add(span.saturating_add(Duration::from_micros(999)))
         };
-        let ends = shares.iter().map(|(n, share)| within(self.left[*n] / share));
-        let shuts = shares.iter().filter_map(|(n, _)| match (world.submit_opening)(&batches[*n].source, self.now) {
+        let ends = shares.iter().map(|(n, share)| after(self.left[*n] / share));
+        let closes = shares.iter().filter_map(|(n, _)| match (world.submit_opening)(&batches[*n].source, self.now) {
             SubmitOpening::Open(until) => until,
             SubmitOpening::Shut(_) => None,
         });
         let spent = self.limits.iter().zip(&self.used).filter_map(|(limit, used)| {
             let rate = self.rate(batches, shares, limit);
-            (rate > 0.0).then(|| within((limit.allowed as f64 - used) / rate))
+            (rate > 0.0).then(|| after((limit.allowed as f64 - used) / rate))
         });
-        let anew = self.limits.iter().filter_map(BudgetLimit::resets_at);
-        let all = ends.chain(shuts).chain(spent).chain(anew).chain(opens);
-        all.filter(|at| *at > self.now).min().unwrap_or_else(|| self.now.saturating_add(Duration::from_millis(1)))
+        let resets = self.limits.iter().filter_map(BudgetLimit::resets_at);
+        let changes = ends.chain(closes).chain(spent).chain(resets).chain(opens);
+        changes.filter(|at| *at > self.now).min().unwrap_or_else(|| self.now.saturating_add(Duration::from_millis(1)))
     }
 
-    /// What a second costs of this limit.
+    /// Returns how much of this limit is used per second.
     fn rate(&self, batches: &[FileBatch], shares: &[(usize, f64)], limit: &BudgetLimit) -> f64 {
         let counts = |n: usize| limit.source.as_ref().is_none_or(|source| *source == batches[n].source);
         shares.iter().filter(|(n, _)| counts(*n)).map(|(n, share)| self.costs[*n] * share).sum()
     }
 
-    fn flow(&mut self, batches: &[FileBatch], shares: &[(usize, f64)], seconds: f64) {
+    fn advance(&mut self, batches: &[FileBatch], shares: &[(usize, f64)], seconds: f64) {
         let rates: Vec<f64> = self.limits.iter().map(|limit| self.rate(batches, shares, limit)).collect();
         self.used.iter_mut().zip(rates).for_each(|(used, rate)| *used += rate * seconds);
         for (n, share) in shares {
@@ -238,8 +240,8 @@ impl Flow {
         }
     }
 
-    /// What begins anew at a moment has nothing used of it.
-    fn come_to(&mut self, now: Timestamp, world: &EtaInputs<'_>) {
+    /// Moves the clock, and sets limits whose period has ended to unused.
+    fn reset_budgets(&mut self, now: Timestamp, world: &EtaInputs<'_>) {
         self.now = now;
         if !self.limits.iter().any(|limit| limit.resets_at().is_some_and(|opens| opens <= now)) {
             return;
@@ -296,7 +298,7 @@ mod tests {
         Vec::new()
     }
 
-    /// From 22 to 6, in UTC.
+    /// A window from 22:00 to 06:00 UTC.
     fn nights(_: &SourceName, at: Timestamp) -> SubmitOpening {
         let hour = at.0.rem_euclid(DAY) / HOUR as i64;
         let day = at.0.div_euclid(DAY) * DAY;
@@ -312,7 +314,7 @@ mod tests {
         let batches = [pile("x", "a", 100, 60), pile("y", "a", 100, 60), pile("z", "b", 10, 60)];
         let world = EtaInputs { paces: &paces(), submit_opening: &always, limits: &none, used: &[] };
         let through = finish(Timestamp(0), &batches, &world);
-        // 200 × 12 s, two at a time, and the last one's own 12 s.
+        // 200 × 12 s, two at a time, and 12 s for the last one.
         assert_eq!(through.at, Some(Timestamp(1_212_000)));
         assert_eq!(through.constraint, Some(Constraint::Service(ServiceName::new("a"))));
         assert_eq!(finish(Timestamp(5), &[], &world), Finish { at: Some(Timestamp(5)), constraint: None });

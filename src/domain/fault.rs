@@ -1,34 +1,35 @@
-//! What went wrong, as data: kept with the job, shown as written.
+//! Faults: what went wrong with a job, as data that is stored with the job and shown as written.
 
 use crate::domain::names::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest words of a fault, in bytes.
+/// The longest text of a fault, in bytes.
 pub const LONGEST_WORDS: usize = 1_000;
 
-/// A service that asks for more than this is taken to be wrong (an absurd `Retry-After`).
+/// The longest `Retry-After` that is believed; a longer one is cut to this.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// What went wrong with a job, or what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What kind it is; decides what is done about it.
+    /// The kind, which decides what happens next.
     pub kind: FaultKind,
-    /// For the person who must act: what happened, to what, in the service's words where it said any.
+    /// A sentence for the person who must act: what happened, to what, in the service's words if it sent any.
     pub words: String,
-    /// The service's number for its support, where it gave one.
+    /// The service's request id, for its support, if it sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// When it was met.
+    /// When the fault occurred.
     pub at: Timestamp,
-    /// Of [`FaultKind::Budget`]: milliseconds of billed audio that have to be left; `None` where nobody knows.
+    /// For [`FaultKind::Budget`]: milliseconds of billed audio that have to be left; `None` if the amount is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need: Option<u64>,
-    /// Of [`FaultKind::Dead`]: the record has no length of any audio, and no result.
+    /// For [`FaultKind::Dead`]: the record has no audio length and no result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unheard: bool,
-    /// Of [`FaultKind::Budget`]: no time brings it, somebody has to raise the budget or to say how long the recording is.
+    /// For [`FaultKind::Budget`]: waiting does not help. Somebody has to raise the budget or state how long the
+    /// recording is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks: bool,
 }
@@ -39,65 +40,64 @@ pub struct Fault {
 pub enum FaultKind {
     /// The service refused this file or these parameters (400, 404, 413, 415, 422 …).
     Refused { status: u16 },
-    /// The service refused our key, or wants money (401, 402, 403).
+    /// The service refused the key, or demands payment (401, 402, 403).
     Barred { status: u16 },
-    /// The service asked us to be slower (429).
+    /// The service asked for fewer requests (429).
     Throttled {
-        /// Milliseconds from its `Retry-After`, where it sent one that makes sense.
+        /// Milliseconds from its `Retry-After`, if it sent a usable one.
         retry_after_ms: Option<u64>,
     },
     /// The service could not be reached at all: nothing was sent.
     Unreachable,
-    /// The service answered wrongly, too late or not to the end.
+    /// The service's answer was invalid, late or incomplete.
     Broken,
-    /// A create may have been accepted; its answer never came. Nothing is bought until a list has
-    /// been walked.
+    /// A create may have been accepted, but its answer never came. Nothing is bought until a list scan has ended.
     Unknown,
     /// The transcription ended in `error` at the service.
     Dead {
-        /// The interface's `error_code`, 500 where it gave none.
+        /// The interface's `error_code`; 500 if there was none.
         code: u16,
     },
-    /// An accepted transcription is no longer there.
+    /// The service no longer has an accepted transcription.
     Gone,
-    /// Still not ended after `give_up`.
+    /// The transcription has not ended after `give_up`.
     Stuck,
-    /// The file cannot be read now.
+    /// The file cannot be read at the moment.
     Unreadable,
-    /// The template does not render, or not to what the interface takes.
+    /// The template does not render, or renders to a request that the interface does not allow.
     Template,
-    /// What is said beside the recording cannot be understood: somebody has to mend it.
+    /// The recording's sidecar is invalid: somebody has to correct it.
     Sidecar,
-    /// An output cannot be written now: disk full, folder read-only or away.
+    /// An output cannot be written at the moment: the disk is full, or its folder is read-only or missing.
     Unwritable,
-    /// The source's folder is not there: a mount that is away, not a deletion.
+    /// The source's folder is missing: it is taken for an absent mount, not for a deletion.
     FolderAway,
-    /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
+    /// The file looks unfinished, or changed after it was written: the job continues only when the file has not changed
     /// for `hold`.
     Held,
-    /// The file that a row of a manifest names is not there yet.
+    /// The file that a row of a manifest names does not exist yet.
     Awaited,
-    /// The file that its row names, or the folder of its outputs, is not one that jobs.toml allows: somebody has to
-    /// change one of the two.
+    /// `jobs.toml` does not allow the file or the output folder that the row names: somebody has to change one of the
+    /// two.
     NotAllowed,
-    /// The file is not what its checksum says: nothing is bought for it.
+    /// The file does not match its checksum: nothing is bought for it.
     Altered,
-    /// The spool has no room for its sound track now: others of ours have it, and give it back.
+    /// The spool has no room for the job's sound track at the moment: other jobs use it, and will free it.
     NoRoom,
-    /// The track or the channels that are to be sent of the file are not in it, or cannot be taken out of it.
+    /// The track or the channels to be sent are not in the file, or cannot be extracted.
     NotInIt,
-    /// It does not fit into what is left of a budget.
+    /// The job does not fit into what is left of a budget.
     Budget,
-    /// Its source's window is shut. Told, and not kept: the clock knows it.
+    /// The window of the job's source is closed. This kind is shown and not stored, because the clock decides it.
     Window,
-    /// A person has to decide; the words say what.
+    /// A person has to decide; the text says what.
     Asks,
-    /// A state that scribed should never be in.
+    /// A state that should be impossible.
     Bug,
 }
 
 impl FaultKind {
-    /// As in `--json` and on the command line, without what it holds.
+    /// Returns the name in `--json` and on the command line, without the kind's fields.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Refused { .. } => "refused",
@@ -156,8 +156,8 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// A fault without a number of the service's. Words longer than [`LONGEST_WORDS`] are cut: a
-    /// service may say anything, and a record must stay small.
+    /// Makes a fault without a request id. Text longer than [`LONGEST_WORDS`] is cut: a service may send any amount,
+    /// and a record must stay small.
     pub fn new(kind: FaultKind, words: impl Into<String>, at: Timestamp) -> Self {
         let mut words = words.into();
         if words.len() > LONGEST_WORDS {
@@ -167,7 +167,7 @@ impl Fault {
         Self { kind, words, request_id: None, at, need: None, unheard: false, asks: false }
     }
 
-    /// Who is to blame for it.
+    /// Returns what caused the fault.
     pub fn blame(&self) -> Blame {
         match self.kind {
             FaultKind::Refused { .. }
@@ -194,7 +194,7 @@ impl Fault {
         }
     }
 
-    /// How long the service asked us to wait, at most [`LONGEST_RETRY_AFTER`].
+    /// Returns how long the service asked to wait, at most [`LONGEST_RETRY_AFTER`].
     pub fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             FaultKind::Throttled { retry_after_ms } => {
@@ -205,19 +205,19 @@ impl Fault {
     }
 }
 
-/// Who is to blame for a fault, and so whose attempts it uses.
+/// What caused a fault, which decides whether it uses an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// The file or its parameters: trying again is of no use.
+    /// The file or its parameters: another attempt does not help.
     Job,
-    /// The file or its transcription, but another try may help: uses an attempt.
+    /// The file or its transcription, but another attempt may help: it uses one.
     Passing,
-    /// The service: the line stops, no attempt is used.
+    /// The service: its circuit breaker opens, and no attempt is used.
     Service,
-    /// Our key or account: the whole service is held.
+    /// The key or the account: nothing is sent to the service.
     Key,
-    /// The disk, or a transcription that lasts: it waits and says so, without end.
+    /// The environment, such as a disk or a slow transcription: the job waits without end and shows why.
     World,
-    /// It waits for a person.
+    /// A person has to act.
     Person,
 }

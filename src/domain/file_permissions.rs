@@ -1,30 +1,31 @@
-//! Who may use what is made for a recording: those who may use the recording.
+//! Permissions for what is made for a recording: whoever may use the recording may use it.
 
 use serde::{Deserialize, Serialize};
 
-/// The permissions of a file or folder, for what is made for it.
+/// The permissions of a recording or folder, to be given to what is made for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Its permission bits, without those that change who a program runs as.
+    /// The permission bits, without set-user-ID, set-group-ID and sticky.
     pub mode: u32,
-    /// The number of its group.
+    /// The group's id.
     pub group: u32,
-    /// The number of its owner; records of older releases do not have it.
+    /// The owner's id; records of older releases do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<u32>,
-    /// Its access control list, where it has one.
+    /// The access control list, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acl: Option<Acl>,
 }
 
 impl Access {
-    /// The owner alone may use it.
+    /// Permissions for the owner alone.
     pub fn private(group: u32) -> Self {
         Self { mode: 0o600, group, owner: None, acl: None }
     }
 
-    /// The mode of a new file or folder; `has_group`: whether it could be given the group. Where it could not, the
-    /// group that it has may do what all others may. The owner can always use what is its own, and a file is no program.
+    /// Returns the mode of a new file or folder; `has_group`: whether it has the group of the recording. If not, its
+    /// group may do only what all others may do as well. The owner can always read and write, and a file is never
+    /// executable.
     pub fn mode_of(&self, is_folder: bool, has_group: bool) -> u32 {
         let mode = if has_group { self.mode } else { self.mode & !0o70 | self.mode & (self.mode & 0o7) << 3 };
         if is_folder { mode | 0o700 } else { mode & 0o666 | 0o600 }
@@ -36,13 +37,13 @@ const OWNER: u16 = 0x01;
 const GROUP: u16 = 0x04;
 const OTHER: u16 = 0x20;
 
-/// A POSIX access control list: of each entry its tag, its permissions, and whose it is.
+/// A POSIX access control list: each entry's tag, permissions and id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acl(Vec<(u16, u16, u32)>);
 
 impl Acl {
-    /// From the kernel's form: a version of 4 bytes, then entries of a tag and permissions of 2 bytes each, and a
-    /// number of 4 bytes.
+    /// Parses the kernel's form: a version of 4 bytes, then for each entry a tag and permissions of 2 bytes each and an
+    /// id of 4 bytes. Returns `None` for anything else.
     pub fn parse(list: &[u8]) -> Option<Self> {
         let (version, entries) = list.split_first_chunk::<4>()?;
         let (entries, rest) = entries.as_chunks::<8>();
@@ -60,7 +61,8 @@ impl Acl {
         VERSION.to_le_bytes().into_iter().chain(self.0.iter().flat_map(entry)).collect()
     }
 
-    /// What the owning group may do; the group bits of the mode are the mask instead.
+    /// Returns what the owning group may do. With an access control list, the group bits of the mode are the mask
+    /// instead.
     pub fn group(&self) -> Option<u32> {
         self.rights(GROUP).map(u32::from)
     }
@@ -69,17 +71,17 @@ impl Acl {
         self.0.iter().find(|(tag, ..)| *tag == wanted).map(|(_, rights, _)| rights & 0o7)
     }
 
-    /// The list for a new file or folder, under the rules of [`Access::mode_of`].
+    /// Returns the list for a new file or folder, under the rules of [`Access::mode_of`].
     pub fn for_new_entry(&self, is_folder: bool, has_group: bool) -> Self {
         let others = self.rights(OTHER).unwrap_or(0);
-        let (kept, own) = if is_folder { (0o7, 0o7) } else { (0o6, 0o6) };
+        let (allowed, required) = if is_folder { (0o7, 0o7) } else { (0o6, 0o6) };
         let fit = |(tag, rights, id): &(u16, u16, u32)| {
             let rights = match *tag {
-                OWNER => rights | own,
+                OWNER => rights | required,
                 GROUP if !has_group => rights & others,
                 _ => *rights,
             };
-            (*tag, rights & kept, *id)
+            (*tag, rights & allowed, *id)
         };
         Self(self.0.iter().map(fit).collect())
     }

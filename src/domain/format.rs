@@ -1,17 +1,17 @@
-//! The kinds of file that are written for a job.
+//! The kinds of output file.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of output, named as its file extension.
+/// A kind of output, serialized as its file extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// Plain text, an utterance a line.
+    /// Plain text, one utterance per line.
     Txt,
     Srt,
     /// WebVTT subtitles (W3C WebVTT).
     Vtt,
-    /// The service's whole answer, with what made it.
+    /// The service's whole answer, with how it was made.
     Json,
 }
 

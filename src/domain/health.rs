@@ -1,5 +1,5 @@
-//! How a queue fares: one pure function from facts to what is wrong. The exit code of a pass and the result of
-//! `scribed status --check` are read off it.
+//! The health of a queue: one pure function from facts to what is wrong. The exit code of a pass and the result of
+//! `scribed status --check` are derived from it.
 
 use crate::domain::names::{JobId, ServiceName, SourceName};
 use crate::domain::wait_reason::WaitReason;
@@ -7,94 +7,94 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An outage shorter than this is a warning: most end by themselves. A longer one is critical.
+/// An outage shorter than this is a warning, because most end by themselves. A longer one is critical.
 pub const LONG_OUTAGE: Duration = Duration::from_secs(15 * 60);
 
-/// What is known of a queue when it is judged.
+/// What is known about a queue when its health is assessed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueFacts {
     /// Failed jobs that nobody has retried, cancelled or acknowledged.
     pub failed: u64,
-    /// Jobs written without something that was asked for, that nobody has acknowledged.
+    /// Incomplete jobs that nobody has acknowledged.
     pub incomplete: u64,
     /// Jobs that have not ended, by what they wait for.
     pub waiting: BTreeMap<WaitReason, WaitingJobs>,
     /// Sources whose folders are missing, or belong to another installation.
     pub away: Vec<AwaySource>,
-    /// Manifests and rows that order nothing until somebody corrects them. In words.
+    /// Manifests and rows that request nothing until somebody corrects them, as messages.
     pub manifests: Vec<String>,
-    /// Files of a plan that were left out.
+    /// The number of files of a plan that were left out.
     pub left_out: u64,
-    /// Services that jobs wait for and that do not take them.
+    /// Services that jobs wait for and that do not accept them.
     pub outages: Vec<Outage>,
-    /// Budgets with nothing left. In words.
+    /// Budgets with nothing left, as messages.
     pub exhausted: Vec<String>,
     /// What is paused until `scribed resume`: `None` for everything, or a source.
     pub paused: Vec<Option<SourceName>>,
-    /// Who moves the jobs.
+    /// The process that works on the jobs.
     pub process: Process,
     /// The pass was told to stop before its end.
     pub stopped: bool,
-    /// A timer runs passes, and no daemon is expected.
+    /// Whether a timer runs passes, so that no daemon is expected.
     pub is_by_passes: bool,
-    /// The last pass ended longer ago than it may, or none is known. In words.
+    /// A message if the last pass ended too long ago, or if none is known.
     pub late_pass: Option<String>,
 }
 
-/// Jobs that wait for the same.
+/// Jobs that wait for the same reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingJobs {
     pub jobs: u64,
     pub one: JobId,
 }
 
-/// A source whose folder is not there.
+/// A source whose folder is missing or belongs to another installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaySource {
     pub source: SourceName,
     pub words: String,
-    /// Another installation has it, and it is taken over by itself when that one gives no sign of life.
+    /// Whether another installation has the folder, and this one will claim it when the other gives no sign of life.
     pub is_passing: bool,
 }
 
-/// A service that does not take jobs.
+/// A service that does not accept jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// Which; `None`: all that are needed.
+    /// The service; `None` for all that are needed.
     pub service: Option<ServiceName>,
     pub kind: OutageKind,
     pub words: String,
     pub lasted: Duration,
-    /// A pass gave up waiting for it.
+    /// Whether a pass gave up waiting for the service.
     pub is_given_up: bool,
 }
 
-/// Why a service does not take jobs.
+/// Why a service does not accept jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutageKind {
-    /// It cannot be reached, answers wrongly, or wants fewer requests.
+    /// It cannot be reached, its answers are invalid, or it asks for fewer requests.
     Out,
     /// It refuses the key or the account.
     Key,
-    /// Somebody has to decide: it refuses one request after the other, or its list cannot be used.
+    /// A person has to decide: it refuses one request after another, or its list cannot be used.
     Question,
 }
 
-/// Who moves the jobs.
+/// The process that works on the jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Process {
     #[default]
     Nobody,
-    /// A daemon or a pass.
+    /// A daemon or a pass runs.
     Runs,
-    /// A daemon or a pass that answers, and whose engine gives no sign of life.
+    /// A daemon or a pass answers, but its engine gives no sign of life.
     Hangs,
 }
 
-/// How bad it is, as monitoring has it.
+/// The severity for monitoring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -106,7 +106,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// As monitoring plugins print it.
+    /// Returns the word that monitoring plugins print.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -115,7 +115,7 @@ impl Level {
         }
     }
 
-    /// The exit code of a monitoring plugin.
+    /// Returns the exit code of a monitoring plugin.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -125,14 +125,14 @@ impl Level {
     }
 }
 
-/// What something means for the exit code of a pass.
+/// What a reason means for the exit code of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PassExit {
-    /// 0: done, or it comes by itself.
+    /// 0: everything is done, or will be without a person.
     Done,
     /// 1: somebody has to act.
     Unfinished,
-    /// 3: a service refused, or could not be reached.
+    /// 3: a service refused requests, or could not be reached.
     ServiceOut,
 }
 
@@ -146,17 +146,17 @@ impl PassExit {
     }
 }
 
-/// Something that is wrong, or worth knowing.
+/// Something that is wrong or worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// How bad it is for monitoring.
+    /// The severity for monitoring.
     pub level: Level,
-    /// What it means for a pass.
+    /// What it means for the exit code of a pass.
     pub exit: PassExit,
-    /// A short name that does not change, for programs.
+    /// A short, stable name for programs.
     pub kind: &'static str,
     pub words: String,
-    /// The command that shows more, or ends it.
+    /// A command that shows more, or that resolves the matter.
     pub suggested_command: Option<String>,
 }
 
@@ -167,22 +167,22 @@ pub struct Health {
 }
 
 impl Health {
-    /// The exit code of a pass that ended so.
+    /// Returns the exit code of a pass that ended in this state.
     pub fn exit_code(&self) -> u8 {
         self.reasons.iter().map(|reason| reason.exit).max().unwrap_or(PassExit::Done).code()
     }
 
-    /// How bad it is for monitoring.
+    /// Returns the worst severity.
     pub fn level(&self) -> Level {
         self.reasons.iter().map(|reason| reason.level).max().unwrap_or(Level::Ok)
     }
 
-    /// Why the exit code of a pass is not 0.
+    /// Returns the reasons why the exit code of a pass is not 0.
     pub fn exit_reasons(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.exit > PassExit::Done)
     }
 
-    /// Why monitoring is told.
+    /// Returns the reasons that monitoring reports.
     pub fn level_reasons(&self) -> impl Iterator<Item = &Reason> {
         self.reasons.iter().filter(|reason| reason.level > Level::Ok)
     }
@@ -204,8 +204,8 @@ pub fn assess(facts: &QueueFacts) -> Health {
     Health { reasons }
 }
 
-fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, look: Option<&str>) -> Reason {
-    Reason { level, exit, kind, words, suggested_command: look.map(str::to_owned) }
+fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, command: Option<&str>) -> Reason {
+    Reason { level, exit, kind, words, suggested_command: command.map(str::to_owned) }
 }
 
 fn failed(facts: &QueueFacts) -> Option<Reason> {
@@ -274,10 +274,10 @@ fn outage(outage: &Outage) -> Reason {
     let exit = if *is_given_up { PassExit::ServiceOut } else { PassExit::Unfinished };
     let minutes = lasted.as_secs() / 60;
     let since = if minutes > 0 { format!(" (for {minutes} min)") } else { String::new() };
-    // Most words name it.
-    let whose = service.as_ref().filter(|service| !words.contains(service.as_str()));
-    let whose = whose.map(|service| format!("service {service}: ")).unwrap_or_default();
-    reason(level, exit, kind, format!("{whose}{words}{since}"), Some("scribed check"))
+    // Most texts name the service already.
+    let prefix = service.as_ref().filter(|service| !words.contains(service.as_str()));
+    let prefix = prefix.map(|service| format!("service {service}: ")).unwrap_or_default();
+    reason(level, exit, kind, format!("{prefix}{words}{since}"), Some("scribed check"))
 }
 
 fn away(away: &AwaySource) -> Reason {
@@ -293,12 +293,12 @@ fn waiting(facts: &QueueFacts, why: WaitReason, waits: WaitingJobs) -> Option<Re
     }
     let is_moved = facts.process != Process::Nobody;
     let level = match why {
-        // What it waits for is told of the service, or of the pause, as a whole.
+        // The service, the folder or the pause is reported as a whole already.
         W::Service | W::UnknownCreate | W::File | W::Retry if is_moved => Level::Ok,
         W::ServiceRefuses if is_moved => Level::Ok,
         W::PauseWithoutEnd => Level::Ok,
         W::Service | W::UnknownCreate | W::File | W::Retry => Level::Warning,
-        // The source is told by itself.
+        // The missing source is reported already.
         W::Folder if !facts.away.is_empty() => Level::Ok,
         _ => Level::Critical,
     };
@@ -335,14 +335,14 @@ fn exhausted(words: &str) -> Reason {
 }
 
 fn paused(source: &Option<SourceName>) -> Reason {
-    let (words, look) = match source {
+    let (words, command) = match source {
         None => ("the queue is paused until `scribed resume`".to_owned(), "scribed resume".to_owned()),
         Some(source) => (
             format!("the source {source} is paused until `scribed resume`"),
             format!("scribed resume --source {source}"),
         ),
     };
-    reason(Level::Warning, PassExit::Done, "paused", words, Some(&look))
+    reason(Level::Warning, PassExit::Done, "paused", words, Some(&command))
 }
 
 fn late_pass(words: &str) -> Reason {

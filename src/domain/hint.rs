@@ -1,24 +1,24 @@
-//! Hints that something has ended, and the addresses they come to. An address is sealed with a key of our
-//! own: nobody else can make one, and nothing has to be stored to know it again.
+//! Hints that a transcription has ended, and the addresses that receive them. An address contains a seal, a MAC under a
+//! key of this installation: nobody else can make a valid address, and no address has to be stored to be recognised.
 //!
-//! The seal is a secret: it leaves in the create, and nothing of ours keeps it. A service repeats it in its
-//! records, so it is taken out of whatever is read there: [`redact_seals`]. It lets its holder bring one
-//! look forward, no more; when its job has ended it is worth nothing.
+//! The seal is a secret: it is sent in the create and never stored. A service repeats it in its records, so
+//! [`redact_seals`] removes it from every answer. Its holder can bring one poll forward, no more, and it is worthless
+//! when its job has ended.
 
 use crate::domain::names::{JobId, TranscriptionId};
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
-/// Somebody says that a transcription has ended. Never trusted: it brings a look forward.
+/// A request that says a transcription has ended. It is never believed: it only brings a poll forward.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hint {
-    /// The one that a job bought in a round.
+    /// For the transcription that a job bought in a purchase.
     Callback { job: JobId, round: u32 },
-    /// The one of this id.
+    /// For the transcription with this id.
     Webhook(TranscriptionId),
 }
 
-/// What addresses are sealed with. Shows nothing of itself.
+/// The key that addresses are sealed with. Its `Debug` output does not contain the key.
 #[derive(Clone)]
 pub struct AddressSeal([u8; 32]);
 
@@ -28,22 +28,22 @@ impl fmt::Debug for AddressSeal {
     }
 }
 
-/// Bytes of a seal: 128 bits are not guessed.
+/// Bytes of a seal: 128 bits cannot be guessed.
 const LENGTH: usize = 16;
 
 impl AddressSeal {
-    /// Those made with this key, whatever its form.
+    /// Derives the key from a text of any form.
     pub fn new(key: &str) -> Self {
         Self(blake3::derive_key("scribed 2026-11-21 addresses of callbacks", key.as_bytes()))
     }
 
-    /// The last part of the address for the callback of a job's round: `<job>.<round>.<seal>`.
+    /// Returns the last part of the callback address of a job's purchase: `<job>.<round>.<seal>`.
     pub fn callback(&self, job: JobId, round: u32) -> String {
         let name = format!("{job}.{round}");
         format!("{name}.{}", hex(&self.seal(&name)))
     }
 
-    /// Whose callback has this address; `None` for anything that [`AddressSeal::callback`] did not make.
+    /// Returns the hint of a callback address; `None` for anything that [`AddressSeal::callback`] did not make.
     pub fn open(&self, text: &str) -> Option<Hint> {
         let (name, seal) = text.rsplit_once('.')?;
         let (job, round) = name.split_once('.')?;
@@ -51,7 +51,7 @@ impl AddressSeal {
         self.fits(name, seal).then_some(Hint::Callback { job, round })
     }
 
-    /// The last part of the one address for the service's webhook.
+    /// Returns the last part of the address for the service's webhook.
     pub fn webhook(&self) -> String {
         hex(&self.seal("webhook"))
     }
@@ -61,7 +61,7 @@ impl AddressSeal {
         self.fits("webhook", text)
     }
 
-    /// The time that it takes tells nothing of how much of it was right.
+    /// Compares in constant time, so that the duration does not show how much of the seal was right.
     fn fits(&self, name: &str, seal: &str) -> bool {
         bool::from(hex(&self.seal(name)).as_bytes().ct_eq(seal.as_bytes()))
     }
@@ -73,32 +73,32 @@ impl AddressSeal {
     }
 }
 
-/// What stands for a seal that was taken out.
-const UNTOLD: &[u8] = b"[callback]";
+/// The replacement for a removed seal.
+const REDACTED: &[u8] = b"[callback]";
 
-/// A service's answer without the last part of any address that [`AddressSeal::callback`] makes, with whatever key;
-/// otherwise as it came, byte for byte. What was JSON stays JSON.
+/// Returns a service's answer without the last part of any address that [`AddressSeal::callback`] makes, under whatever
+/// key. Everything else stays the same, byte for byte, and JSON stays JSON.
 pub fn redact_seals(answer: Vec<u8>) -> Vec<u8> {
-    let (mut told, mut kept) = (Vec::new(), 0);
+    let (mut redacted, mut copied) = (Vec::new(), 0);
     for slash in memchr::memchr_iter(b'/', &answer) {
-        if let Some(length) = sealed(&answer[slash + 1..]) {
-            told.extend_from_slice(&answer[kept..=slash]);
-            told.extend_from_slice(UNTOLD);
-            kept = slash + 1 + length;
+        if let Some(length) = sealed_length(&answer[slash + 1..]) {
+            redacted.extend_from_slice(&answer[copied..=slash]);
+            redacted.extend_from_slice(REDACTED);
+            copied = slash + 1 + length;
         }
     }
-    if kept == 0 {
+    if copied == 0 {
         return answer;
     }
-    told.extend_from_slice(&answer[kept..]);
-    told
+    redacted.extend_from_slice(&answer[copied..]);
+    redacted
 }
 
-/// The length of the `<job>.<round>.<seal>` that this begins with.
-fn sealed(text: &[u8]) -> Option<usize> {
-    let number = |from: usize| {
-        let digits = text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let after = from + digits;
+/// Returns the length of the `<job>.<round>.<seal>` that the text begins with; `None` if it begins with something else.
+fn sealed_length(text: &[u8]) -> Option<usize> {
+    let number = |start: usize| {
+        let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let after = start + digits;
         (digits > 0 && text.get(after) == Some(&b'.')).then_some(after + 1)
     };
     let seal = number(number(0)?)?;
@@ -107,7 +107,7 @@ fn sealed(text: &[u8]) -> Option<usize> {
     text.get(seal..end)?.iter().all(is_hex).then_some(end)
 }
 
-/// A number in its one spelling, so that each address has one too.
+/// Parses a number in its only accepted spelling, so that each address has only one form.
 fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().filter(|number| number.to_string() == text)
 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands around them, and however the service writes its slashes.
+        /// Whatever text surrounds the seals, and however the service writes its slashes.
         #[test]
         fn no_seal_is_left_and_everything_else_is(job: u64, round: u32, text in ".*", escapes: bool) {
             let slash = if escapes { "\\/" } else { "/" };

@@ -1,4 +1,4 @@
-//! The row of the queue: one media file under one source.
+//! The job: a row of the queue, for one recording of one source.
 
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
@@ -12,24 +12,24 @@ use crate::domain::stage::{IllegalTransition, JobEvent, Stage};
 use crate::domain::token::PurchaseKey;
 use serde::{Deserialize, Serialize};
 
-/// What names a job for ever, on every machine and in every store.
+/// The key of a job, which never changes and does not depend on the machine or the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobKey {
-    /// The source it was found under.
+    /// The source of the recording.
     pub source: SourceName,
-    /// Where it lies below the source's root.
+    /// The path below the source's root.
     pub path: RelPath,
 }
 
 impl JobKey {
-    /// 32 hexadecimal digits that stand for this key in tokens and indexes.
+    /// Returns the short form of this key for tokens and indexes: 32 hexadecimal digits.
     pub fn tag(&self) -> JobTag {
         JobTag::of(&self.source, &self.path)
     }
 }
 
 impl JobTag {
-    /// Of the job of this path under this source.
+    /// Returns the tag of the job of this path in this source.
     pub fn of(source: &SourceName, path: &RelPath) -> Self {
         let (source, path) = (source.as_str().as_bytes(), path.as_bytes());
         let mut bytes = Vec::with_capacity(source.len() + 1 + path.len());
@@ -47,33 +47,33 @@ impl JobTag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobTag(pub [u8; 16]);
 
-/// What tells one state of a file from another without reading it. Times in nanoseconds since 1970.
+/// What tells one state of a file from another without reading the file. Times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Of the content; can be preset by whoever copies.
+    /// The modification time; a copying program can set it.
     pub mtime_ns: i64,
-    /// Of the inode; cannot be preset on local disks.
+    /// The inode's change time; no program can set it on a local disk.
     pub ctime_ns: i64,
-    /// The file's number on its disk.
+    /// The inode number.
     pub inode: u64,
 }
 
-/// A file that was written for a job.
+/// An output that was written for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The name in its folder.
+    /// Its file name.
     pub name: RelPath,
-    /// Of the bytes as they were written.
+    /// The hash of the bytes that were written.
     pub hash: Hash,
-    /// The whole path of its folder, where it does not lie beside the recording.
+    /// The whole path of its folder; `None` if it lies beside the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<RelPath>,
 }
 
 impl Output {
-    /// For people: its name, and its folder where that is another than the recording's.
+    /// Returns its name for people, with its folder if that is not the recording's.
     pub fn display_name(&self) -> String {
         match &self.at {
             Some(folder) => format!("{folder}/{}", self.name),
@@ -82,86 +82,85 @@ impl Output {
     }
 }
 
-/// A job. What is true of it at every stage stands here; what is known only from some stage on
-/// stands in the stage. Leases and fences belong to the store.
+/// A job. It holds what applies to every stage; what is known only from some stage on is in the stage. Leases and
+/// fences belong to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
-    /// Its name everywhere else.
     pub key: JobKey,
-    /// The file as it was last looked at.
+    /// The state of the file when it was last examined.
     pub seen: Stamp,
-    /// Counts the attempts to buy a transcription, from 0.
+    /// The number of the purchase, from 0.
     pub round: u32,
     pub stage: Stage,
-    /// The earliest next move; `None` when nothing moves it by itself: it has ended, or a person is
-    /// asked.
+    /// The earliest time of the next step; `None` if there is none without a person, or the job has ended.
     pub due: Option<Timestamp>,
-    /// Its own failures since it last got something done. Outages do not count.
+    /// The job's own failed attempts since it last made progress. Outages do not count.
     pub attempts: u32,
     /// What went wrong last, or what it waits for.
     pub fault: Option<Fault>,
-    /// When it came to this stage.
+    /// When the job reached this stage.
     pub since: Timestamp,
-    /// What lies beside the source by our hand.
+    /// The outputs that scribed has written.
     pub outputs: Vec<Output>,
-    /// What may lie there by our hand though it is not written down as placed: each output's hash is
-    /// kept before it is shown.
+    /// The hashes of outputs that may have been published without being recorded in `outputs`: each hash is stored
+    /// before its output is published.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placing: Vec<Hash>,
-    /// What its outputs were made from, since its file was seen to change: the same content costs nothing
-    /// again, whatever the template says by then (design, promise 3).
+    /// What the outputs were made from, set when the file has changed: the same content costs nothing again, even if
+    /// the template has changed (design, promise 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<PurchaseKey>,
-    /// What it is made with; `None` before that is settled, and in what an older release has made.
+    /// The request that the job is made with; `None` until it is determined, and for what an older release has made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub making: Option<Box<RequestRecord>>,
-    /// The file as a person has said that it is whole: it is held no longer, until it changes.
+    /// The state of the file that a person confirmed to be complete: it is not held until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
-    /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
+    /// What was last sent for the job; `None` if it was the file itself, if nothing was sent yet, or if another job
+    /// sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentAudio>,
-    /// When a person put it before all others. Kept by the store, as its charges are.
+    /// When a person gave the job priority over all others. The store keeps it, as it keeps the charges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bumped: Option<Timestamp>,
-    /// The row of a manifest that orders it; `None` for what was found in a folder.
+    /// The manifest's row that requests the job; `None` for a recording that was found in a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<Box<ManifestRow>>,
-    /// The language that was heard most in what its outputs were made from.
+    /// The predominant language of the result that the outputs were made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// What was requested and is not in what its outputs were made from; empty too in what an older release wrote.
+    /// What was requested and is missing in the result that the outputs were made from. Also empty in records of older
+    /// releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPart>,
-    /// What of the service's answer could not be read when its outputs were made, in words; `None` too in what an older
-    /// release wrote.
+    /// What of the service's answer could not be read when the outputs were made, as text. Also `None` in records of
+    /// older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
-    /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
-    /// it down.
+    /// The address of the service that has the transcription, as in
+    /// [`Intent::origin`](crate::domain::stage::Intent::origin): a service that has moved need not know it. `None` if
+    /// nothing was bought, or in records of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
-    /// When a person took note of it as it ended: failed, or written without something. Any step ends that.
+    /// When a person acknowledged that the job failed or is incomplete. Any later event clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
-    /// What its source was called before it was renamed in `jobs.toml`, the first name first: what was bought then bears
-    /// a token of that name.
+    /// The earlier names of the source, oldest first. Tokens of purchases made under an earlier name contain that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_sources: Vec<SourceName>,
-    /// What it cost, oldest first. Kept by the store: what is committed does not change it.
+    /// What the job cost, oldest first. The store keeps it: a commit does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
 }
 
 impl Job {
-    /// Whether only the service reads its recording.
+    /// Whether only the service reads the recording.
     pub fn is_remote(&self) -> bool {
         self.row.as_deref().is_some_and(ManifestRow::is_remote)
     }
 
-    /// A file just found, to be looked at again at `due`.
+    /// Makes a job for a recording that was just found, to be examined again at `due`.
     pub fn found(id: JobId, key: JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Self {
         Self {
             id,
@@ -191,11 +190,11 @@ impl Job {
         }
     }
 
-    /// The job after `event`: the stage by [`Stage::apply`], the rest by what the event says. Due now
-    /// unless it has ended.
+    /// Returns the job after `event`: the stage by [`Stage::apply`], the other fields by what the event says. The job
+    /// is due now, unless it has ended.
     ///
     /// # Errors
-    /// [`IllegalTransition`] where the stage does not know the event; the job is given up with it.
+    /// [`IllegalTransition`] if the stage does not accept the event; the job is consumed.
     pub fn apply(mut self, event: JobEvent, now: Timestamp) -> Result<Self, IllegalTransition> {
         match &event {
             JobEvent::Grew { stamp } => {
@@ -206,7 +205,7 @@ impl Job {
                 if let Some(making) = &mut self.making {
                     making.described = None;
                 }
-                // What a person wanted was its earlier content.
+                // The person's priority was for the earlier content.
                 self.bumped = self.bumped.filter(|_| !self.stage.is_end());
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
@@ -223,7 +222,7 @@ impl Job {
             JobEvent::Fresh => {
                 (self.made_from, self.making, self.sent, self.attempts) = (None, None, None, 0);
                 self.round += 1;
-                self.vouched = Some(self.seen); // it was weighed by a person
+                self.vouched = Some(self.seen); // a person has decided about this file
             }
             JobEvent::Uploaded { sent, .. } => self.sent.clone_from(sent),
             JobEvent::Followed { .. } => self.sent = None,
@@ -234,10 +233,10 @@ impl Job {
             }
             JobEvent::Adopted { round, origin, .. } => {
                 self.bought_at.clone_from(origin);
-                // A round of this job is never used twice: its tokens would be equal.
+                // A purchase number of this job is never used twice: the tokens would be equal.
                 self.round = self.round.max(*round);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
-                    self.sent = None; // it was bought by another
+                    self.sent = None; // another job bought it
                 }
             }
             JobEvent::Anew => self.round += 1,
@@ -250,10 +249,10 @@ impl Job {
                 self.round += u32::from(self.stage.retry_buys());
             }
             JobEvent::Reordered { row } => {
-                // What it has bought keeps the tokens of that round.
+                // Earlier purchases keep the tokens of their number.
                 self.round += u32::from(self.stage.transcription().is_some());
                 self.row = Some(row.clone());
-                // A person has ordered it as it is: no stalled recorder.
+                // A person has requested the file as it is, so it is not held as unfinished.
                 self.vouched = Some(self.seen);
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
@@ -268,9 +267,9 @@ impl Job {
             }
             JobEvent::Restored { outputs } => self.outputs.clone_from(outputs),
             JobEvent::Forgotten => {
-                // A token that bought what is worth nothing is never used again.
+                // The token of a worthless transcription is never used again.
                 self.round += u32::from(self.stage.retry_buys());
-                // The same content costs nothing when it comes back, whatever the template says by then.
+                // If the same content comes back, it costs nothing, even if the template has changed.
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }
@@ -290,7 +289,7 @@ impl Job {
         Ok(self)
     }
 
-    /// The job under the new name of its source. What waits for its folder looks for it now.
+    /// Returns the job under the new name of its source. A job that waits for its file or folder becomes due.
     #[must_use]
     pub fn with_source_name(mut self, source: SourceName, now: Timestamp) -> Self {
         if self.awaits_file() {
@@ -300,14 +299,14 @@ impl Job {
         self
     }
 
-    /// What stands for its name in tokens: the name that it has, then those that it had.
+    /// Returns the tags that its tokens may have: that of its current name, then those of its earlier names.
     pub fn tags(&self) -> impl Iterator<Item = JobTag> {
         let earlier = self.earlier_sources.iter().rev().map(|source| JobTag::of(source, &self.key.path));
         std::iter::once(self.key.tag()).chain(earlier)
     }
 
-    /// Whether this file is still the one that was seen. What a person has cancelled must not be bought
-    /// because somebody touched or moved it: only another length is another content then.
+    /// Whether `stamp` is still the state of the file that was seen. For a cancelled job, only a different size counts
+    /// as a change: it must not be bought because somebody touched or moved the file.
     pub fn matches_file(&self, stamp: &Stamp) -> bool {
         match self.stage {
             Stage::Cancelled { .. } => self.seen.size == stamp.size,
@@ -315,80 +314,80 @@ impl Job {
         }
     }
 
-    /// Money is or may be spent for it, but nothing tells that it will end: it waits for a person, or
-    /// is stuck at the service. It no longer counts against the limit of running transcriptions.
+    /// Whether money is or may be spent on the job but nothing indicates that it will end: it waits for a person, or is
+    /// stuck at the service. Such a job no longer counts against the limit of running transcriptions.
     pub fn is_parked(&self) -> bool {
-        let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
-        let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
-        in_flight && (self.due.is_none() || stuck)
+        let is_stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
+        let is_in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
+        is_in_flight && (self.due.is_none() || is_stuck)
     }
 
-    /// Whether it ended in a way that a person may take note of.
+    /// Whether the job ended in a way that a person can acknowledge.
     pub fn may_be_acknowledged(&self) -> bool {
         matches!(self.stage, Stage::Failed { .. }) || self.is_incomplete()
     }
 
-    /// Whether it is written without something, and no person has retried or acknowledged that.
+    /// Whether the job is incomplete and no person has acknowledged that.
     pub fn is_unhandled_shortfall(&self) -> bool {
         self.is_incomplete() && self.acknowledged.is_none()
     }
 
-    /// Whether it failed and no person has retried, cancelled or acknowledged that.
+    /// Whether the job failed and no person has acknowledged that.
     pub fn is_unhandled_failure(&self) -> bool {
         matches!(self.stage, Stage::Failed { .. }) && self.acknowledged.is_none()
     }
 
-    /// Whether it waits for a person to say where what was bought for it is now.
+    /// Whether the job waits for a person to say where the service with its transcription is now.
     pub fn awaits_location(&self) -> bool {
         let asks = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Asks);
         asks && self.due.is_none() && matches!(self.stage, Stage::Submitted { .. })
     }
 
-    /// Whether it waits for its file, or for the folder that it lies in: seen there, it goes on.
+    /// Whether the job waits for its file or for the file's folder. It continues when the file is found.
     pub fn awaits_file(&self) -> bool {
         let is_missing = |fault: &Fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited);
         !self.stage.is_end() && self.fault.as_ref().is_some_and(is_missing)
     }
 
-    /// Whether its outputs are written, and lack something that was requested or could not be read.
+    /// Whether the outputs are written but lack something that was requested or could not be read.
     pub fn is_incomplete(&self) -> bool {
         self.is_written() && (!self.missing.is_empty() || self.unread.is_some())
     }
 
-    /// What its outputs lack of what was requested, by name: `diarization, translation fr`. `None`: nothing, or
-    /// they are not written.
+    /// Returns the names of what was requested and the outputs lack: `diarization, translation fr`. `None` if they lack
+    /// nothing, or are not written.
     pub fn missing_names(&self) -> Option<String> {
         (self.is_written() && !self.missing.is_empty()).then(|| join_names(&self.missing))
     }
 
-    /// What its outputs lack because it could not be read. `None`: nothing, or they are not written.
+    /// Returns what the outputs lack because it could not be read. `None` if nothing, or if they are not written.
     pub fn unread(&self) -> Option<&str> {
         self.unread.as_deref().filter(|_| self.is_written())
     }
 
-    /// What its outputs lack, for people: `without: diarization; not readable in the service's answer: languages`.
+    /// Describes what the outputs lack: `without: diarization; not readable in the service's answer: languages`.
     pub fn shortfall(&self) -> Option<String> {
         let without = self.missing_names().map(|parts| format!("without: {parts}"));
         let unread = self.unread().map(|parts| format!("not readable in the service's answer: {parts}"));
-        let all: Vec<String> = without.into_iter().chain(unread).collect();
-        (!all.is_empty()).then(|| all.join("; "))
+        let parts: Vec<String> = without.into_iter().chain(unread).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     fn is_written(&self) -> bool {
         matches!(self.stage, Stage::Written { .. })
     }
 
-    /// Whether it waits until its file has been quiet for `hold`.
+    /// Whether the job waits until its file has not changed for `hold`.
     pub fn is_held(&self) -> bool {
         self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Held)
     }
 
-    /// Whether a person has said that the file as it is now is whole.
+    /// Whether a person has confirmed that the file in its current state is complete.
     pub fn is_confirmed_complete(&self) -> bool {
         self.vouched == Some(self.seen)
     }
 
-    /// The same job, resting until `due`, for a reason.
+    /// Returns the job with a new due time and fault.
     #[must_use]
     pub fn deferred(mut self, due: Option<Timestamp>, fault: Option<Fault>) -> Self {
         self.due = due;

@@ -1,31 +1,31 @@
-//! Moments within sentences, told by another clock.
+//! Converts the moments within a message to another time zone.
 //!
-//! Sentences are made, stored and logged with UTC in them. Whoever shows them to a person tells their moments by the
-//! clock of the configuration; whoever writes them for machines tells those by UTC that an earlier release stored by
-//! another clock. A moment names its zone, so that it can be told from anything else.
+//! Messages are made, stored and logged with times in UTC. Code that shows one to a person converts its times to the
+//! configured zone; code that writes one for machines converts to UTC, because an earlier release stored times in other
+//! zones. Each moment names its zone, which tells it from other text.
 
 use crate::domain::zone::Zone;
 use chrono::NaiveDateTime;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A sentence with all its moments by this clock: `until 2026-11-22 00:00 (UTC)` is `until 2026-11-22 05:30
-/// (Asia/Kolkata)`. What else stands in it stays, names of files with a date in them too.
+/// Returns a message with all its moments in this zone: `until 2026-11-22 00:00 (UTC)` becomes `until 2026-11-22 05:30
+/// (Asia/Kolkata)`. All other text stays, including file names that contain a date.
 pub fn convert_times(words: &str, zone: Zone) -> Cow<'_, str> {
-    let mut told = String::new();
-    let mut from = 0;
+    let mut converted = String::new();
+    let mut copied = 0;
     for (opens, _) in words.match_indices(" (") {
         let Some(moment) = moment_before(words, opens) else { continue };
         let Some(text) = moment.by(zone) else { continue };
-        told.push_str(&words[from..moment.place.start]);
-        told.push_str(&text);
-        from = moment.place.end;
+        converted.push_str(&words[copied..moment.range.start]);
+        converted.push_str(&text);
+        copied = moment.range.end;
     }
-    if told.is_empty() { Cow::Borrowed(words) } else { Cow::Owned(told + &words[from..]) }
+    if converted.is_empty() { Cow::Borrowed(words) } else { Cow::Owned(converted + &words[copied..]) }
 }
 
 struct Moment<'w> {
-    place: Range<usize>,
+    range: Range<usize>,
     zone: Zone,
     clock: NaiveDateTime,
     offset: Option<&'w str>,
@@ -46,7 +46,7 @@ const MINUTES: &str = "2026-11-22 00:00";
 const SECONDS: &str = "2026-11-22 00:00:00";
 const OFFSET: &str = " +01:00";
 
-/// The moment whose zone is named behind this place.
+/// Parses the moment that ends at `opens`, where the parenthesis with its zone begins.
 fn moment_before(words: &str, opens: usize) -> Option<Moment<'_>> {
     let (before, offset) = without_offset(&words[..opens]);
     let (start, clock, has_seconds) = [(SECONDS, true), (MINUTES, false)].into_iter().find_map(|(form, seconds)| {
@@ -55,17 +55,17 @@ fn moment_before(words: &str, opens: usize) -> Option<Moment<'_>> {
         let format = if seconds { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M" };
         Some((start, NaiveDateTime::parse_from_str(text, format).ok()?, seconds))
     })?;
-    // Last: a name that is no zone's is looked for among all of them.
+    // This comes last, because an unknown name is compared with all zones.
     let (name, after) = words[opens + 2..].split_once(')')?;
     let zone = Zone::parse(name).ok().filter(|zone| zone.name() == name)?;
     let end = opens + 2 + name.len() + 1;
     let is_name = before[..start].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
         || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(char::is_alphanumeric))
         || after.starts_with(['/', '_', '-']);
-    (!is_name).then_some(Moment { place: start..end, zone, clock, offset, has_seconds })
+    (!is_name).then_some(Moment { range: start..end, zone, clock, offset, has_seconds })
 }
 
-/// Of an hour that comes twice the offset stands behind the clock.
+/// Splits off the offset that follows the time of day in an hour that occurs twice.
 fn without_offset(before: &str) -> (&str, Option<&str>) {
     let is_offset = |text: &&str| text.starts_with([' ']) && text[1..].starts_with(['+', '-']) && &text[4..5] == ":";
     let start = before.len().checked_sub(OFFSET.len()).filter(|start| before.is_char_boundary(*start));

@@ -1,4 +1,4 @@
-//! A row of a manifest: what a person ordered for one recording.
+//! A row of a manifest: what a person requests for one recording.
 
 use super::checksum::Checksum;
 use super::fault::{Fault, FaultKind};
@@ -9,66 +9,66 @@ use super::remote_url::RemoteUrl;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a row of a manifest says of one recording. Kept with the job: what was ordered counts until the row is
-/// edited.
+/// What a row of a manifest says about one recording. It is stored with the job and applies until the row is edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestRow {
-    /// The manifest, below its source's folder.
+    /// The path of the manifest, below its source's folder.
     pub manifest: RelPath,
-    /// Its number there as a spreadsheet shows it (the header is 1); of a list of objects from 1.
+    /// The row's number as a spreadsheet shows it (the header is 1); for a list of objects the count starts at 1.
     pub number: u64,
     pub media: RowMedia,
-    /// The template that it names, in place of its source's.
+    /// The template to use instead of the source's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Languages to be listened for, in place of the template's.
+    /// Languages to recognise, instead of the template's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
-    /// Words to be known, besides the template's.
+    /// Vocabulary in addition to the template's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vocabulary: Vec<String>,
-    /// Where its outputs go; `None`: beside the recording, or beside the manifest for one that lies elsewhere.
+    /// Where the outputs go; `None`: beside the recording, or beside the manifest if the recording lies elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputPlace>,
-    /// Higher ones come first.
+    /// The priority: higher values come first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
-    /// What its file must be before anything is spent.
+    /// The checksum that the file must have before anything is spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<Checksum>,
-    /// Milliseconds that will be billed for it as far as the row says: duration × channels, never 0.
+    /// Milliseconds to be billed according to the row: duration × channels, never 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<u64>,
     /// The free columns, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, String>,
-    /// Whether what it says was lost with a file of the store: nothing is done by it until its list is read again.
+    /// Whether the content of the row was lost with a file of the store. The job then waits until the manifest is read
+    /// again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
 }
 
-/// What a row names.
+/// The recording that a row names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowMedia {
-    /// A file: below the source's folder, or absolute.
+    /// A file: a path below the source's folder, or an absolute one.
     File(RelPath),
     /// Audio that the service fetches.
     Url(RemoteUrl),
 }
 
-/// What was seen where the file of a row should be.
+/// What was found where the file of a row should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSight {
     File(Stamp),
-    /// Nothing: it is not there yet.
+    /// The file does not exist yet.
     Nothing,
-    /// Nobody here can tell: it lies elsewhere, or cannot be looked at.
+    /// Not known: the recording is remote, or the file cannot be examined.
     Unknown,
 }
 
 impl RowSight {
-    /// The file's state, where it is there.
+    /// Returns the file's state, if the file exists.
     pub fn stamp(self) -> Option<Stamp> {
         match self {
             Self::File(stamp) => Some(stamp),
@@ -80,15 +80,15 @@ impl RowSight {
 /// Where the outputs of a row go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPlace {
-    /// The folder: below the source's folder, or absolute; empty for the source's folder itself.
+    /// The folder: a path below the source's folder or an absolute one; empty for the source's folder itself.
     pub folder: RelPath,
-    /// What they are named after, in place of the recording's own name.
+    /// The stem of the outputs' names, instead of the recording's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stem: Option<String>,
 }
 
 impl ManifestRow {
-    /// One that names a recording and says nothing else of it.
+    /// Makes a row that names a recording and nothing else.
     pub fn minimal(manifest: RelPath, number: u64, media: RowMedia) -> Self {
         Self {
             manifest,
@@ -106,22 +106,22 @@ impl ManifestRow {
         }
     }
 
-    /// A person's order by the command line: it stands in no list.
+    /// Makes the row for a person's `scribed add`, which is in no manifest.
     pub fn from_command(url: RemoteUrl) -> Self {
         Self::minimal(RelPath::new(""), 0, RowMedia::Url(url))
     }
 
-    /// Whether only the service reads its recording.
+    /// Whether only the service reads the recording.
     pub fn is_remote(&self) -> bool {
         matches!(self.media, RowMedia::Url(_))
     }
 
-    /// Whether it stands in no list.
+    /// Whether the row is from a command and in no manifest.
     pub fn is_by_command(&self) -> bool {
         self.manifest.as_bytes().is_empty()
     }
 
-    /// Where it stands, for people: `row 7 of lists/may.csv`.
+    /// Returns where the row is, for people: `row 7 of lists/may.csv`.
     pub fn location(&self) -> String {
         match self.is_by_command() {
             true => "the command `scribed add`".to_owned(),
@@ -129,7 +129,7 @@ impl ManifestRow {
         }
     }
 
-    /// What its job waits for where what the row says was lost.
+    /// Returns the fault of a job whose row has lost its content.
     pub fn unknown(&self, now: Timestamp) -> Fault {
         let words = format!(
             "the content of {} was lost with a file of the state directory; scribed does nothing for it until it \
@@ -139,22 +139,22 @@ impl ManifestRow {
         Fault::new(FaultKind::Asks, words, now)
     }
 
-    /// What its job waits for while nothing is there: a person ordered it, and its file may still come.
+    /// Returns the fault of a job whose file does not exist yet: a person requested it, and it may still come.
     pub fn awaiting_file_fault(&self, now: Timestamp) -> Fault {
         let words = format!("the file of {} does not exist yet; the job continues when it appears", self.location());
         Fault::new(FaultKind::Awaited, words, now)
     }
 
-    /// The same for what was seen there; `None` where it need not be waited for.
+    /// Returns the fault for what was found; `None` if the job need not wait.
     pub fn wait_fault(&self, seen: RowSight, now: Timestamp) -> Option<Fault> {
         (seen == RowSight::Nothing).then(|| self.awaiting_file_fault(now))
     }
 
-    /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about
-    /// the recording make no other transcription and no other file of it.
+    /// Whether both rows request the same. The row's number, its priority, its checksum and its billed amount do not
+    /// change the transcription or its outputs, so they do not count.
     pub fn requests_same_as(&self, other: &Self) -> bool {
-        let ordered = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
-        ordered(self) == ordered(other)
+        let relevant = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
+        relevant(self) == relevant(other)
     }
 }
 

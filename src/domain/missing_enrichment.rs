@@ -1,9 +1,9 @@
-//! What was requested of a transcription and is not in its result.
+//! What was requested of a transcription and is missing in its result.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Work that can be requested beside the transcript itself. Stored and shown under the name of its parameter.
+/// Work that can be requested in addition to the transcript. It is stored and shown under the name of its parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // the names are those of the parameters
@@ -19,7 +19,7 @@ pub enum Enrichment {
     NamedEntityRecognition,
     PiiRedaction,
     PunctuationEnhanced,
-    /// That the speech was understood: no parameter asks for it, and a service may say that it was not.
+    /// That the speech was recognised: no parameter requests it, and a service may report that it was not.
     Recognition,
     Sentences,
     SentimentAnalysis,
@@ -30,7 +30,7 @@ pub enum Enrichment {
 }
 
 impl Enrichment {
-    /// All, in the order of their names.
+    /// All enrichments, ordered by name.
     pub const ALL: [Self; 18] = [
         Self::AudioToLlm,
         Self::Chapterization,
@@ -52,7 +52,7 @@ impl Enrichment {
         Self::Translation,
     ];
 
-    /// The name of its parameter.
+    /// Returns the name of the parameter.
     pub fn name(self) -> &'static str {
         match self {
             Self::AudioToLlm => "audio_to_llm",
@@ -77,14 +77,14 @@ impl Enrichment {
     }
 }
 
-/// A part of the requested work that a result does not have.
+/// A part of the requested work that a result lacks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MissingPart {
     pub enrichment: Enrichment,
-    /// The target language, of a translation.
+    /// The target language of a translation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Why, as the service says it; `None` where it says nothing.
+    /// The reason that the service gave, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
@@ -98,7 +98,7 @@ impl fmt::Display for MissingPart {
     }
 }
 
-/// Their names: `diarization, translation fr`.
+/// Joins the names: `diarization, translation fr`.
 pub fn join_names(missing: &[MissingPart]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,5 @@
-//! What scribed is about, pure: names, the job and its stages, the purchase token, the retry decision. No time, disk,
-//! network or async. Start reading at `stage.rs`.
+//! The domain, without time, disk, network or async: names, the job and its stages, the purchase token, the retry
+//! decision. Start reading at `stage.rs`.
 
 pub mod budget;
 pub mod charge;

@@ -1,30 +1,30 @@
-//! Names of things: small types so that one cannot be taken for another.
+//! Small types for names and numbers, so that one cannot be taken for another.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Milliseconds since 1970-01-01 UTC, by the machine's wall clock. What is stored and shown; never
-/// used to measure how long something took.
+/// Milliseconds since 1970-01-01 UTC by the machine's wall clock. It is stored and shown, and never used to measure a
+/// duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This moment and `span` more; the far end of time instead of an overflow.
+    /// Adds `span`; returns the latest possible timestamp instead of an overflow.
     #[must_use]
     pub fn saturating_add(self, span: std::time::Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis))
     }
 
-    /// This moment less `span`; the far beginning of time instead of an overflow.
+    /// Subtracts `span`; returns the earliest possible timestamp instead of an overflow.
     #[must_use]
     pub fn saturating_sub(self, span: std::time::Duration) -> Self {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
 
-    /// How long from `earlier` to this; zero when `earlier` is later.
+    /// Returns the time from `earlier` to this; zero if `earlier` is later.
     #[must_use]
     pub fn duration_since(self, earlier: Self) -> std::time::Duration {
         let millis = self.0.saturating_sub(earlier.0).max(0);
@@ -32,8 +32,8 @@ impl Timestamp {
     }
 }
 
-/// The number of a job in this store. Outside of it it means nothing, and stands only in the address of a
-/// callback, under a seal of our own: the token names a job by its source and path instead.
+/// The number of a job in this store. It has no meaning elsewhere: outside the store it occurs only in callback
+/// addresses, under a seal, and the token names a job by its source and path instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub u64);
@@ -52,7 +52,6 @@ macro_rules! text_name {
         pub struct $name(String);
 
         impl $name {
-            /// Takes the text as it is.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
@@ -75,17 +74,17 @@ text_name!(
     SourceName
 );
 text_name!(
-    /// A service's name in `jobs.toml`: `default` for `[service]`, also when it is the embedded one.
+    /// A service's name in `jobs.toml`. That of `[service]` is `default`, also if it is the embedded service.
     ServiceName
 );
 impl ServiceName {
-    /// The name of `[service]`, and of the embedded one where nothing is said.
+    /// The name of `[service]`, and of the embedded service if none is configured.
     pub const DEFAULT: &str = "default";
 }
 
 text_name!(
-    /// An uploaded file at a service: its `audio_url` as received (interface, "Upload response"). Older releases kept
-    /// the last part of the address.
+    /// An upload at a service: its `audio_url` as received (interface, "Upload response"). Older releases kept only the
+    /// last part of the address.
     UploadId
 );
 text_name!(
@@ -98,15 +97,15 @@ text_name!(
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of these bytes.
+    /// Computes the hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// 64 lower-case hexadecimal digits back into a hash; `None` for anything else.
+    /// Parses 64 lower-case hexadecimal digits; `None` for anything else.
     pub fn parse(hex: &str) -> Option<Self> {
-        let lower = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if hex.len() != 64 || !hex.bytes().all(lower) {
+        let is_lower_hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        if hex.len() != 64 || !hex.bytes().all(is_lower_hex) {
             return None;
         }
         blake3::Hash::from_hex(hex).ok().map(|hash| Self(*hash.as_bytes()))
@@ -126,14 +125,14 @@ impl fmt::Debug for Hash {
 }
 
 impl Serialize for Hash {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
 impl<'de> Deserialize<'de> for Hash {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a hash of 64 digits"))
     }
 }

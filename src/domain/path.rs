@@ -1,16 +1,15 @@
-//! A path below a source's root, byte for byte as the file system has it.
+//! A path below a source's root, byte for byte as in the file system.
 
 use crate::domain::escape;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A relative path of any bytes but NUL; not always UTF-8.
+/// A relative path of any bytes except NUL; it need not be UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelPath(Vec<u8>);
 
 impl RelPath {
-    /// Takes the bytes as they are.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
@@ -20,18 +19,18 @@ impl RelPath {
         &self.0
     }
 
-    /// For people: what is not UTF-8 becomes U+FFFD, control characters are escaped so that a name
+    /// Returns the path for people: invalid UTF-8 becomes U+FFFD, and control characters are escaped so that a name
     /// cannot forge a line or move a terminal's cursor.
     pub fn escaped(&self) -> String {
         escape::line(&self.lossy()).into_owned()
     }
 
-    /// For templates: what is not UTF-8 becomes U+FFFD.
+    /// Returns the path for templates: invalid UTF-8 becomes U+FFFD.
     pub fn lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// Whether [`RelPath::lossy`] loses nothing.
+    /// Whether the path is valid UTF-8, so that [`RelPath::lossy`] loses nothing.
     pub fn is_utf8(&self) -> bool {
         std::str::from_utf8(&self.0).is_ok()
     }
@@ -49,9 +48,9 @@ impl fmt::Display for RelPath {
     }
 }
 
-/// Stored as text in which a byte that is not UTF-8 stands as `\xNN` and a backslash as `\\`.
+/// Serialized as text in which a byte that is not UTF-8 is written as `\xNN`, and a backslash as `\\`.
 impl Serialize for RelPath {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::with_capacity(self.0.len());
         for chunk in self.0.utf8_chunks() {
             text.push_str(&chunk.valid().replace('\\', "\\\\"));
@@ -59,13 +58,13 @@ impl Serialize for RelPath {
                 text.push_str(&format!("\\x{byte:02x}"));
             }
         }
-        to.serialize_str(&text)
+        serializer.serialize_str(&text)
     }
 }
 
 impl<'de> Deserialize<'de> for RelPath {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(from)?;
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
         unescape(text.as_bytes()).map(Self).ok_or_else(|| serde::de::Error::custom("a broken path escape"))
     }
 }

@@ -1,12 +1,12 @@
-//! Limits of the patterns that people write: what is compiled recursively must not be deep, and what is compiled at
-//! all must not be endless.
+//! Limits for patterns that people write. Patterns are compiled recursively, so their depth and length are bounded.
 
-/// The longest pattern, in bytes: no path is longer.
+/// The longest pattern in bytes; no path is longer.
 pub const LONGEST: usize = 4_096;
 
 const DEEPEST: usize = 10;
 
-/// Why a pattern is not even tried, in words that stand after "it" or its name.
+/// Returns why a pattern is refused before it is compiled, as words that follow "it" or the pattern's name. `None` if
+/// it is within the limits.
 pub fn limit_violation(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST {
         return Some(format!("is longer than {LONGEST} bytes"));

@@ -1,4 +1,4 @@
-//! A person's orders that nothing new is uploaded or submitted.
+//! Pauses: a person's commands that nothing new is uploaded or submitted.
 
 use super::names::{SourceName, Timestamp};
 use super::zone::Zone;
@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// When it was given.
+    /// When the pause was given.
     pub since: Timestamp,
-    /// When it ends by itself; `None`: when a person takes it back.
+    /// When the pause ends by itself; `None` if only a person ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
 impl Pause {
-    fn holds(&self, now: Timestamp) -> bool {
+    fn is_active(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 
-    /// When the pause ends, for a sentence. `option` follows the name of the command that ends it.
+    /// Returns when the pause ends, for a message. `option` is appended to `scribed resume`, the command that ends it.
     pub fn end_words(self, option: &str, zone: Zone) -> String {
         let resume = format!("`scribed resume{option}`");
         match self.until {
@@ -28,13 +28,13 @@ impl Pause {
         }
     }
 
-    /// The end by itself, for comparing: never is last.
+    /// Returns the end in milliseconds, for comparisons; a pause without end sorts last.
     fn end(&self) -> i64 {
         self.until.map_or(i64::MAX, |until| until.0)
     }
 }
 
-/// Whose pause is meant.
+/// What a pause applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseScope {
@@ -42,7 +42,7 @@ pub enum PauseScope {
     Source(SourceName),
 }
 
-/// All orders that were given and not taken back.
+/// All pauses that were given and not cleared. Some may have ended by themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pauses {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,20 +52,21 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Everything, from `since` on.
+    /// Pauses everything from `since` on.
     pub fn everything(since: Timestamp) -> Self {
         Self { all: Some(Pause { since, until: None }), ..Self::default() }
     }
 
-    /// Gives an order, in the place of an earlier one about the same.
-    pub fn give(&mut self, whose: PauseScope, pause: Pause) {
-        match whose {
+    /// Adds a pause; it replaces an earlier one of the same scope.
+    pub fn give(&mut self, scope: PauseScope, pause: Pause) {
+        match scope {
             PauseScope::All => self.all = Some(pause),
             PauseScope::Source(source) => drop(self.sources.insert(source, pause)),
         }
     }
 
-    /// A source has another name now: its pause goes along. `false` where it has none.
+    /// Moves a source's pause to the source's new name. Returns `false` if it has none. An existing pause of the new
+    /// name stays.
     pub fn rename(&mut self, old: &SourceName, new: &SourceName) -> bool {
         let pause = self.sources.remove(old);
         pause.is_some_and(|pause| {
@@ -74,34 +75,34 @@ impl Pauses {
         })
     }
 
-    /// Takes orders back: with everything's, those of single sources too.
-    pub fn clear(&mut self, whose: &PauseScope) {
-        match whose {
+    /// Removes the pauses of a scope. [`PauseScope::All`] also removes those of single sources.
+    pub fn clear(&mut self, scope: &PauseScope) {
+        match scope {
             PauseScope::All => *self = Self::default(),
             PauseScope::Source(source) => drop(self.sources.remove(source)),
         }
     }
 
-    /// The order that everything rests by.
+    /// Returns the active pause of everything.
     pub fn all(&self, now: Timestamp) -> Option<Pause> {
-        self.all.filter(|pause| pause.holds(now))
+        self.all.filter(|pause| pause.is_active(now))
     }
 
-    /// The order that a source rests by: the one that ends last.
+    /// Returns the active pause that applies to a source; of several, the one that ends last.
     pub fn for_source(&self, source: &SourceName, now: Timestamp) -> Option<Pause> {
         let own = self.sources.get(source).copied();
-        [self.all, own].into_iter().flatten().filter(|pause| pause.holds(now)).max_by_key(Pause::end)
+        [self.all, own].into_iter().flatten().filter(|pause| pause.is_active(now)).max_by_key(Pause::end)
     }
 
-    /// The orders to single sources.
+    /// Returns the active pauses of single sources.
     pub fn active_sources(&self, now: Timestamp) -> impl Iterator<Item = (&SourceName, Pause)> {
-        self.sources.iter().map(|(source, pause)| (source, *pause)).filter(move |(_, pause)| pause.holds(now))
+        self.sources.iter().map(|(source, pause)| (source, *pause)).filter(move |(_, pause)| pause.is_active(now))
     }
 
-    /// When the next one ends by itself.
+    /// Returns when the next active pause ends by itself.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
-        let held = self.all.iter().chain(self.sources.values()).filter(|pause| pause.holds(now));
-        held.filter_map(|pause| pause.until).min()
+        let active = self.all.iter().chain(self.sources.values()).filter(|pause| pause.is_active(now));
+        active.filter_map(|pause| pause.until).min()
     }
 }
 

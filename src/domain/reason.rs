@@ -1,4 +1,4 @@
-//! Why a job is where it is, and what happens next, for people.
+//! Explains to people why a job is in its state, and what happens next.
 
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -6,7 +6,7 @@ use crate::domain::pause::{Pause, Pauses};
 use crate::domain::stage::Stage;
 use crate::domain::wait_reason::WaitReason;
 
-/// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
+/// Returns the reason as text: the fault or what the job waits for, otherwise what its stage means.
 pub fn reason(job: &Job) -> String {
     match job.acknowledged {
         Some(_) => format!("{} (acknowledged)", words(job)),
@@ -18,17 +18,17 @@ fn words(job: &Job) -> String {
     match (&job.stage, &job.fault) {
         (Stage::Failed { fault, .. }, _) => fault.words.clone(),
         (Stage::Skipped { why }, _) => why.describe().to_owned(),
-        (Stage::Cancelled { from }, _) => cancelled(from),
+        (Stage::Cancelled { from }, _) => describe_cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
         (Stage::Written { .. }, None) if job.is_incomplete() => {
             format!("written, {}", job.shortfall().unwrap_or_default())
         }
         (Stage::Found, None) if job.is_remote() => "found; the service will fetch it".to_owned(),
-        (stage, None) => resting(stage).to_owned(),
+        (stage, None) => describe_stage(stage).to_owned(),
     }
 }
 
-fn resting(stage: &Stage) -> &'static str {
+fn describe_stage(stage: &Stage) -> &'static str {
     match stage {
         Stage::Found => "found; scribed sends it when it has not changed for the source's `settle`",
         Stage::Settled => "settled; scribed renders its parameters next",
@@ -43,7 +43,7 @@ fn resting(stage: &Stage) -> &'static str {
     }
 }
 
-fn cancelled(from: &Stage) -> String {
+fn describe_cancelled(from: &Stage) -> String {
     match from.transcription() {
         Some(id) => {
             format!("cancelled by a person; its transcription {id} had been bought, and duplicates still use it")
@@ -52,12 +52,12 @@ fn cancelled(from: &Stage) -> String {
     }
 }
 
-/// Whether a job rests because the queue is paused, when it is: it would be uploaded or submitted next.
+/// Whether a pause would keep the job waiting: its next step is an upload or a create.
 pub fn is_pausable(job: &Job) -> bool {
     matches!(job.stage, Stage::Probed { .. } | Stage::Uploaded { .. })
 }
 
-/// What a job that has not ended waits for, pauses included.
+/// Returns what a job that has not ended waits for, pauses included.
 pub fn wait_reason(job: &Job, pauses: &Pauses, now: Timestamp) -> WaitReason {
     match pauses.for_source(&job.key.source, now).filter(|_| is_pausable(job)) {
         Some(Pause { until: Some(_), .. }) => WaitReason::Pause,
@@ -66,7 +66,7 @@ pub fn wait_reason(job: &Job, pauses: &Pauses, now: Timestamp) -> WaitReason {
     }
 }
 
-/// What a job that has not ended waits for, as its row says. Whether it is paused is not in its row.
+/// Returns what a job that has not ended waits for according to its row. The row does not contain pauses.
 pub fn job_wait_reason(job: &Job) -> WaitReason {
     use crate::domain::fault::FaultKind as F;
     let Some(fault) = &job.fault else {

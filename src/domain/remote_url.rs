@@ -1,23 +1,23 @@
-//! Audio that a service fetches by itself: where it lies, and what stands for its content.
+//! Remote recordings: audio that the service fetches from an address, and the hash that stands for its content.
 
 use super::names::Hash;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// An http or https address of somebody else's audio. Its query may hold a signature, which opens the door to
-/// whoever reads it: what is shown, logged and hashed is its [`name`](RemoteUrl::name).
+/// An http or https address of a remote recording. Its query may contain a signature that gives access to anybody who
+/// reads it. Only its [`name`](RemoteUrl::name) is therefore shown, logged and hashed.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RemoteUrl(String);
 
-/// The longest address in bytes: longer ones are refused by common servers.
+/// The longest address in bytes; common servers refuse longer ones.
 pub const LONGEST_URL: usize = 8_000;
 
 impl RemoteUrl {
-    /// Takes an address as it is written.
+    /// Parses an address, and removes its fragment.
     ///
     /// # Errors
-    /// In words, what is wrong with it.
+    /// What is wrong with the address, as text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let scheme = ["http://", "https://"].into_iter().find(|scheme| starts_with(text, scheme));
         let Some(scheme) = scheme else { return Err("must begin with http:// or https://") };
@@ -35,13 +35,13 @@ impl RemoteUrl {
         }
     }
 
-    /// The whole address, as it is sent: a secret.
+    /// Returns the whole address as it is sent. It is a secret.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What tells it from others and may be seen: without the signature, which is new each time that the same
-    /// address is handed out.
+    /// Returns the address without its signature. It identifies the recording and may be shown; a signature is new each
+    /// time the address is handed out.
     pub fn name(&self) -> String {
         let Some((address, query)) = self.0.split_once('?') else { return self.0.clone() };
         let is_azure = query.split('&').any(|pair| key_of(pair) == "sig");
@@ -49,7 +49,8 @@ impl RemoteUrl {
         if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) }
     }
 
-    /// Text of somebody else's with this address taken out of it, wherever its signature would be seen.
+    /// Returns text of others with this address replaced by its name, and its query replaced wherever it contains a
+    /// signature.
     pub fn redacted(&self, text: &str) -> String {
         let (name, secret) = (self.name(), self.0.split_once('?').map(|(_, query)| query));
         let text = text.replace(&self.0, &name);
@@ -59,7 +60,7 @@ impl RemoteUrl {
         }
     }
 
-    /// The last part of its path as a file name: decoded, and one plain name. `audio` where it has none.
+    /// Returns the decoded last part of the path as a plain file name; `audio` if there is none.
     pub fn file_name(&self) -> String {
         let path = self.0.split('?').next().unwrap_or_default();
         let below_host = path.splitn(4, '/').nth(3).unwrap_or_default();
@@ -75,25 +76,25 @@ impl RemoteUrl {
     }
 }
 
-/// Text of somebody else's without the queries of addresses that were signed for a bucket.
+/// Returns text of others without the queries of addresses that were signed for a bucket.
 pub fn without_signatures(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')');
-    let suppressed = |word: &str| match word.split_once('?') {
+    let without_query = |word: &str| match word.split_once('?') {
         Some((address, query)) if query.contains("X-Amz-") => {
             let end = query.find(ends).unwrap_or(query.len());
             format!("{address}{}", &query[end..])
         }
         _ => word.to_owned(),
     };
-    text.split_inclusive(ends).map(suppressed).collect()
+    text.split_inclusive(ends).map(without_query).collect()
 }
 
-/// What stands for the content of audio that nobody here has read: never equal to the hash of a file.
-/// `name`: as [`RemoteUrl::name`], or what else names it for ever; `etag` and `size` (bytes) where they are known.
+/// Returns a hash that stands for the content of a remote recording. It never equals the hash of a file. `name`:
+/// [`RemoteUrl::name`] or another lasting identifier; `etag` and `size` (bytes), if they are known.
 pub fn surrogate_hash(name: &str, etag: Option<&str>, size: Option<u64>) -> Hash {
     let (etag, size) = (etag.unwrap_or_default(), size.map(|size| size.to_string()).unwrap_or_default());
     let parts = [name, etag, &size];
-    // Each with its length: no two of them give the same bytes.
+    // Each part is preceded by its length, so that different parts never give the same text.
     let text: String = parts.iter().map(|part| format!("{}:{part},", part.len())).collect();
     Hash(blake3::derive_key("scribed 2026 audio that a service fetches", text.as_bytes()))
 }
@@ -105,8 +106,8 @@ impl fmt::Debug for RemoteUrl {
 }
 
 impl<'de> Deserialize<'de> for RemoteUrl {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
@@ -118,7 +119,7 @@ fn key_of(pair: &str) -> String {
     pair.split('=').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Keys by which S3, Google, Azure, CloudFront and their like sign an address, or let somebody in.
+/// Whether S3, Google, Azure, CloudFront and similar services use this key to sign an address or to grant access.
 fn is_signature(key: &str, is_azure: bool) -> bool {
     const KEYS: [&str; 10] = [
         "signature",
@@ -138,19 +139,21 @@ fn is_signature(key: &str, is_azure: bool) -> bool {
     KEYS.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix)) || (is_azure && AZURE.contains(&key))
 }
 
-/// `%20` and its like as what they stand for.
+/// Decodes `%20` and other percent escapes. Invalid ones stay as they are.
 pub fn percent_decode(bytes: &[u8]) -> Vec<u8> {
-    let (mut decoded, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()).flatten();
+    let (mut decoded, mut position) = (Vec::with_capacity(bytes.len()), 0);
+    while position < bytes.len() {
+        let hex = (bytes[position] == b'%')
+            .then(|| std::str::from_utf8(bytes.get(position + 1..position + 3)?).ok())
+            .flatten();
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);
-                at += 3;
+                position += 3;
             }
             None => {
-                decoded.push(bytes[at]);
-                at += 1;
+                decoded.push(bytes[position]);
+                position += 1;
             }
         }
     }
@@ -208,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is given: no two of them are one content, and none is a file's.
+        /// Different inputs give different hashes, and none equals the hash of a file.
         #[test]
         fn identities_differ(a in ".{0,20}", b in ".{0,20}", size in proptest::option::of(any::<u64>())) {
             prop_assert_ne!(surrogate_hash(&a, None, size), Hash::of(a.as_bytes()));

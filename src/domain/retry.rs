@@ -1,18 +1,18 @@
-//! What to do about a fault: a pure decision of policy, fault and attempts. How long the wait is says
-//! `backpressure/backoff.rs`.
+//! Decides what to do about a fault: a pure function of policy, fault and attempts. `backpressure/backoff.rs`
+//! determines how long to wait.
 
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use std::time::Duration;
 
-/// How often and how soon a job is tried again (`[retry]`).
+/// How often and how soon an attempt is repeated (`[retry]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries in all, at least 1.
+    /// The total number of attempts, at least 1.
     pub attempts: u32,
-    /// The wait after the first failure; doubled after each further one.
+    /// The wait after the first failure; it doubles with each further one.
     pub first: Duration,
-    /// No wait is longer, unless the service asks for it.
+    /// The longest wait, unless the service asks for a longer one.
     pub max: Duration,
 }
 
@@ -22,24 +22,24 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What becomes of a job that met a fault.
+/// What happens to a job after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// It is tried again then; `attempts` is what it has used.
+    /// The job makes another attempt.
     Again {
-        /// Not before.
+        /// The earliest time of the attempt.
         at: Timestamp,
-        /// Used up so far, this one included where it counts.
+        /// The attempts used so far, including this one if it counts.
         attempts: u32,
     },
     Fail,
-    /// It waits for a person.
+    /// The job waits for a person.
     Ask,
 }
 
-/// Decides. `attempts` are those used before this fault, `at` is when the next attempt would be made.
+/// Decides about a fault. `attempts` are those used before this fault, `at` is when the next attempt would be made.
 ///
-/// Laws: the job's own faults end after `policy.attempts`; the service's never do.
+/// Laws: faults of the job itself end after `policy.attempts`; those of the service never end it.
 pub fn decide(policy: &RetryPolicy, fault: &Fault, attempts: u32, at: Timestamp) -> RetryDecision {
     match fault.blame() {
         Blame::Job => RetryDecision::Fail,

@@ -1,21 +1,20 @@
-//! Where jobs belong: which service's business each of them is.
+//! Routing: which service each job belongs to.
 
 use super::job::Job;
 use super::names::{ServiceName, SourceName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs that may move, or have to rest, together.
+/// What decides about a job's service: jobs with the same key progress, or wait, together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteKey {
-    /// The source they were found under.
+    /// The source of the jobs.
     pub source: SourceName,
-    /// The service that something was sent to for them; `None` before that, and after all of it turned
+    /// The service that something was sent to for the jobs; `None` before that, and after everything sent has turned
     /// out worthless.
     pub bound: Option<ServiceName>,
 }
 
 impl Job {
-    /// The group of this job.
     pub fn route_key(&self) -> RouteKey {
         RouteKey {
             source: self.key.source.clone(),
@@ -24,42 +23,42 @@ impl Job {
     }
 }
 
-/// The service of every source, as the configuration has it.
+/// The service of every source, from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceRouting {
     by_source: BTreeMap<SourceName, ServiceName>,
-    /// Whose the jobs are of sources that are not in the configuration any more.
-    keeper: ServiceName,
+    /// The service of jobs whose source is no longer in the configuration.
+    fallback: ServiceName,
     services: BTreeSet<ServiceName>,
 }
 
 impl ServiceRouting {
-    /// `services`: all there are, besides those that a source names.
+    /// `services`: all services of the configuration; those that a source names may be missing.
     pub fn new(
         by_source: BTreeMap<SourceName, ServiceName>,
-        keeper: ServiceName,
+        fallback: ServiceName,
         services: impl IntoIterator<Item = ServiceName>,
     ) -> Self {
-        let mut all: BTreeSet<ServiceName> = services.into_iter().collect();
-        all.insert(keeper.clone());
-        all.extend(by_source.values().cloned());
-        Self { by_source, keeper, services: all }
+        let mut known: BTreeSet<ServiceName> = services.into_iter().collect();
+        known.insert(fallback.clone());
+        known.extend(by_source.values().cloned());
+        Self { by_source, fallback, services: known }
     }
 
-    /// One service for everything.
+    /// Routes everything to one service.
     pub fn single(service: ServiceName) -> Self {
         Self::new(BTreeMap::new(), service, [])
     }
 
-    /// Every service there is.
+    /// Returns every service of the configuration.
     pub fn services(&self) -> &BTreeSet<ServiceName> {
         &self.services
     }
 
-    /// The service whose business this group is: the one that it is bound to, else its source's. It need
-    /// not be in the configuration any more ([`ServiceRouting::has_service_of`]): then nobody moves it.
-    pub fn service_of<'h>(&'h self, group: &'h RouteKey) -> &'h ServiceName {
-        group.bound.as_ref().or_else(|| self.by_source.get(&group.source)).unwrap_or(&self.keeper)
+    /// Returns the service of a key: the one that it is bound to, otherwise its source's. That service may no longer be
+    /// in the configuration ([`ServiceRouting::has_service_of`]); then nothing handles the job.
+    pub fn service_of<'h>(&'h self, key: &'h RouteKey) -> &'h ServiceName {
+        key.bound.as_ref().or_else(|| self.by_source.get(&key.source)).unwrap_or(&self.fallback)
     }
 
     /// Whether the configuration still has the service of this job.

@@ -1,4 +1,4 @@
-//! Whose turn it is: lanes, priorities, and the order within a source.
+//! Scheduling: which job comes first, by lanes, priorities and the order within a source.
 
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{SourceName, Timestamp};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Which jobs others wait for.
+/// The lane of a source's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Somebody waits for them: before all others, and some room is kept for them.
+    /// Jobs that people wait for: they go before all others, and some capacity is reserved for them.
     #[default]
     Live,
     Backlog,
@@ -26,33 +26,32 @@ impl Lane {
     }
 }
 
-/// Which of a source's jobs come first.
+/// The order of a source's jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobOrder {
-    /// By when the file was last written.
+    /// By the file's modification time, oldest first.
     #[default]
     Oldest,
-    /// The other way round.
+    /// By the file's modification time, newest first.
     Newest,
-    /// By the size of the file, which is known before anything of it is read.
+    /// By the file's size, which is known without reading it, smallest first.
     Shortest,
-    /// The other way round.
+    /// By the file's size, largest first.
     Longest,
 }
 
-/// How a source stands among the others.
+/// How the jobs of a source are scheduled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedulingPolicy {
-    /// Which lane its jobs are in.
     pub lane: Lane,
-    /// Higher ones come first; added to a job's own.
+    /// The priority of the source, added to that of a job: higher values come first.
     pub priority: i16,
-    /// Which of its jobs come first.
+    /// The order of its jobs.
     pub order: JobOrder,
 }
 
 impl SchedulingPolicy {
-    /// Where a job of this source comes, for people: `backlog, oldest first, priority 5`.
+    /// Describes the scheduling of a job of this source: `backlog, oldest first, priority 5`.
     pub fn describe(&self, job: &Job) -> String {
         let lane = self.lane.name();
         let order = match self.order {
@@ -69,23 +68,23 @@ impl SchedulingPolicy {
     }
 }
 
-/// How each source stands. Of one that is not in it, the longest due comes first.
+/// The policy of each source. The jobs of a source without one are ordered by their due times.
 pub type SchedulingPolicies = BTreeMap<SourceName, SchedulingPolicy>;
 
-/// What decides about a job's turn.
+/// What decides about a job's position.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SortKey {
-    /// When a person has put it before all others, in seconds since 1970; 0 where nobody has.
+    /// When a person gave the job priority over all others, in seconds since 1970; 0 if nobody has.
     pub bumped: u32,
-    /// What is known of its file.
+    /// The file's time and size.
     pub file: PackedKey,
     pub priority: i16,
 }
 
-/// A file, as far as its turn goes: there is one for each of a million.
+/// The time and size of a file, packed because there may be a million of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PackedKey {
-    /// Seconds since 1970.
+    /// The modification time in seconds since 1970.
     written: u32,
     kib: u32,
 }
@@ -93,7 +92,7 @@ pub struct PackedKey {
 impl PackedKey {
     pub const NONE: Self = Self { written: 0, kib: 0 };
 
-    /// Of a file that looks so.
+    /// Packs the state of a file.
     pub fn of(seen: &Stamp) -> Self {
         Self {
             written: seconds(seen.mtime_ns.div_euclid(1_000_000_000)),
@@ -101,7 +100,7 @@ impl PackedKey {
         }
     }
 
-    /// Its size, rounded down; 0 where nothing is known of it.
+    /// Returns the size in KiB, rounded down; 0 if it is not known.
     pub fn kib(self) -> u32 {
         self.kib
     }
@@ -120,60 +119,60 @@ impl SortKey {
         }
     }
 
-    /// Whether a person has put it before all others.
+    /// Whether a person gave the job priority over all others.
     pub fn is_bumped(self) -> bool {
         self.bumped > 0
     }
 
-    /// Its turn among the jobs of its source at this stage: the least comes first.
-    pub fn turn(self, standing: Option<&SchedulingPolicy>, kind: StageKind, due: Timestamp) -> QueuePosition {
+    /// Returns the position among the jobs of its source at this stage: the lowest comes first.
+    pub fn turn(self, policy: Option<&SchedulingPolicy>, kind: StageKind, due: Timestamp) -> QueuePosition {
         let by_due = u64::try_from(due.0.max(0)).unwrap_or_default();
-        let Some(standing) = standing else {
+        let Some(policy) = policy else {
             return QueuePosition { first: Reverse((self.bumped, self.priority)), key: by_due };
         };
         if is_bought(kind) {
             return QueuePosition { first: Reverse((self.bumped, 0)), key: by_due };
         }
-        let key = match standing.order {
+        let key = match policy.order {
             JobOrder::Oldest => u64::from(self.file.written),
             JobOrder::Newest => u64::from(u32::MAX - self.file.written),
             JobOrder::Shortest => u64::from(self.file.kib),
             JobOrder::Longest => u64::from(u32::MAX - self.file.kib),
         };
-        QueuePosition { first: Reverse((self.bumped, self.priority.saturating_add(standing.priority))), key }
+        QueuePosition { first: Reverse((self.bumped, self.priority.saturating_add(policy.priority))), key }
     }
 }
 
-/// What is said beside the recording, once that is read; else what the row of a manifest says.
+/// Returns the priority from the sidecar, once that is read; otherwise that of the manifest's row.
 fn own_priority(job: &Job) -> i16 {
-    if let Some(beside) = job.making.as_ref().and_then(|making| making.priority) {
-        return beside;
+    if let Some(from_sidecar) = job.making.as_ref().and_then(|making| making.priority) {
+        return from_sidecar;
     }
-    let said = job.row.as_ref().map_or(0, |row| row.priority);
-    i16::try_from(said.clamp(i32::from(i16::MIN), i32::from(i16::MAX))).unwrap_or_default()
+    let priority = job.row.as_ref().map_or(0, |row| row.priority);
+    i16::try_from(priority.clamp(i32::from(i16::MIN), i32::from(i16::MAX))).unwrap_or_default()
 }
 
-/// From the intent on, the longest due comes first whatever its source wants: what was paid for is looked at as
-/// it was promised.
+/// Whether the job is at or past its create. From there on the due time alone decides, whatever order its source has,
+/// so that paid transcriptions are polled when they should be.
 pub fn is_bought(kind: StageKind) -> bool {
     !matches!(kind, StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded)
 }
 
-/// A place in the line.
+/// A position in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePosition {
-    /// Bumped last, then priority: the higher comes first.
+    /// The time of the bump, then the priority: higher comes first.
     first: Reverse<(u32, i16)>,
     key: u64,
 }
 
 impl QueuePosition {
-    /// Whether a person has put it before all others.
+    /// Whether a person gave the job priority over all others.
     pub fn is_bumped(self) -> bool {
         self.first.0.0 > 0
     }
 
-    /// What counts before the sources take turns.
+    /// Returns the part of the position that counts before sources take turns.
     pub fn rank(self) -> Reverse<(u32, i16)> {
         self.first
     }

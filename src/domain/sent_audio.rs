@@ -1,57 +1,57 @@
-//! What was given to the service for a job: the file as it is, or its sound track taken out of it.
+//! What was sent to the service for a job: the whole file, or its extracted sound track.
 
 use crate::domain::names::Hash;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was given to the service where its sound track alone was asked for (`upload = "audio"`).
+/// What was sent to the service for a source with `upload = "audio"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SentAudio {
-    /// The file as it is, all the same.
+    /// The whole file, for the reason given.
     Original { why: String },
-    /// One sound track of it.
+    /// One sound track of the file.
     Audio(Box<Track>),
 }
 
-/// A sound track that was taken out of a file.
+/// A sound track that was extracted from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
     #[serde(flatten)]
     pub cut: ExtractedPart,
-    /// Whether it has the bytes that it had in the file; else it was coded anew, without loss.
+    /// Whether the coded bytes were copied from the file; otherwise the track was re-encoded without loss.
     pub copied: bool,
-    /// How many were sent.
+    /// The number of channels that were sent.
     pub channels: u32,
-    /// Which ones of the track's, from 1; none: all of them, as they are in the file.
+    /// The numbers of the sent channels, from 1; empty if all were sent as they are in the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<u32>,
     /// Milliseconds of sound.
     pub millis: u64,
-    /// How many were sent.
+    /// The number of bytes that were sent.
     pub bytes: u64,
-    /// Of what was sent.
+    /// The hash of the bytes that were sent.
     pub hash: Hash,
 }
 
-/// What the service's times depend on. It stands behind the token, so that whoever finds the
-/// transcription, and has lost the queue or shares it, knows it too.
+/// What the times of a result depend on. It is appended to the token, so that an installation that finds the
+/// transcription without having the job knows it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractedPart {
-    /// How it is written.
+    /// The codec of the extracted track.
     pub codec: Codec,
-    /// Its number among all tracks of the file, from 0.
+    /// The number of the track among all tracks of the file, from 0.
     pub track: u32,
-    /// Milliseconds from the file's first picture or sound to the track's first sound: so much later is
-    /// everything in the file than in what was sent.
+    /// Milliseconds from the file's first picture or sound to the first sound of the track. Times in the file are later
+    /// by this than in what was sent.
     pub start_ms: u64,
 }
 
-/// How sound is coded: every one of these a service takes (service-notes 8).
+/// A codec for extracted sound; services accept all of these (service-notes 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Codec {
-    /// In an M4A.
+    /// AAC in an M4A container.
     Aac,
     Ac3,
     Eac3,
@@ -66,7 +66,7 @@ impl Codec {
     const ALL: [Self; 8] =
         [Self::Aac, Self::Ac3, Self::Eac3, Self::Flac, Self::Mp2, Self::Mp3, Self::Opus, Self::Vorbis];
 
-    /// As in `--json` and in the token; also ffmpeg's name of it.
+    /// Returns the name in `--json` and in the token, which is also that of ffmpeg.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aac => "aac",
@@ -84,7 +84,7 @@ impl Codec {
         Self::ALL.into_iter().find(|codec| codec.name() == name)
     }
 
-    /// Of a file of it.
+    /// Returns the file extension for this codec.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Aac => "m4a",
@@ -95,10 +95,10 @@ impl Codec {
 }
 
 impl ExtractedPart {
-    /// Raised when the same file and the same cut would give another sound.
+    /// The version of the extraction. Raise it when the same file and the same parameters would give other audio.
     const RECIPE: &'static str = "1";
 
-    /// From its own `Display`; `None` for anything else.
+    /// Parses the form of [`Display`](fmt::Display); `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('_').collect();
         let [Self::RECIPE, codec, track, start] = parts.as_slice() else { return None };
@@ -107,7 +107,7 @@ impl ExtractedPart {
     }
 }
 
-/// `1_aac_0_1500`: the recipe, the codec, the track, the milliseconds before it.
+/// Written as `1_aac_0_1500`: the recipe, the codec, the track, the milliseconds before it.
 impl fmt::Display for ExtractedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}_{}_{}_{}", Self::RECIPE, self.codec.name(), self.track, self.start_ms)
@@ -115,7 +115,7 @@ impl fmt::Display for ExtractedPart {
 }
 
 impl SentAudio {
-    /// Of the sound track, if that is what was sent.
+    /// Returns the extracted part, unless the whole file was sent.
     pub fn cut(&self) -> Option<ExtractedPart> {
         match self {
             Self::Audio(track) => Some(track.cut),
@@ -124,7 +124,7 @@ impl SentAudio {
     }
 }
 
-/// For people. A track is named as ffmpeg names it.
+/// For people. Tracks are numbered as by ffmpeg.
 impl fmt::Display for SentAudio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Track { cut, copied, channels, only, bytes, .. } = match self {

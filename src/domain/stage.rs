@@ -1,4 +1,4 @@
-//! The machine: where a job may rest, and the one function that makes a stage out of a stage.
+//! The state machine of a job: its stages, and the one function that takes a job from one stage to the next.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
@@ -11,183 +11,178 @@ use crate::domain::token::{PurchaseKey, Token};
 use crate::domain::track_selection::ChannelSelection;
 use serde::{Deserialize, Serialize};
 
-/// Where a job rests, and what is known to be true of it there. Each variant holds exactly what the
-/// rest of the way needs; ids, not URLs.
+/// The stage of a job, with what is known at it. Each variant holds exactly what the later stages need: ids, not URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Seen; may still grow.
+    /// The file was found and may still change.
     Found,
-    /// Unchanged for the quiet time.
+    /// The file has not changed for the settle time.
     Settled,
-    /// Known to be worth sending, under parameters that were rendered and checked.
+    /// The file is worth sending, and its parameters were rendered and checked.
     Probed {
-        /// The rendered parameters, kept as a file under this hash.
+        /// The hash of the rendered parameters, which are stored as a file under this hash.
         params: Hash,
-        /// Known already where another job may have the same content.
+        /// The hash of the content, if another job may have the same content.
         content: Option<Hash>,
     },
-    /// The service has the audio.
+    /// The service has the audio, or knows its address.
     Uploaded {
         /// What would be bought.
         order: PurchaseKey,
-        /// What is known of the audio.
+        /// How much audio it is.
         audio: AudioAmount,
         /// Where the service has the audio from.
         upload: AudioAt,
     },
-    /// The intent: a create may have left. Whoever finds a job here does not know whether money was
-    /// spent, and asks the list.
+    /// A create may have been sent. Whether money was spent is not known until its answer comes or a list scan has
+    /// ended.
     Submitting {
         /// What would be bought.
         order: PurchaseKey,
-        /// What is known of the audio.
+        /// How much audio it is.
         audio: AudioAmount,
         /// Where the service has the audio from.
         upload: AudioAt,
-        /// When and as whom.
+        /// What was recorded about the create before it was sent.
         intent: Intent,
     },
-    /// The service has accepted it.
-    Submitted {
-        order: PurchaseKey,
-        /// The service's id of it.
-        transcription: TranscriptionId,
-    },
-    /// The result is kept here.
+    /// The service has accepted the create.
+    Submitted { order: PurchaseKey, transcription: TranscriptionId },
+    /// The result is stored in the state directory.
     Fetched {
         order: PurchaseKey,
-        /// Under which id the result is kept.
+        /// The id under which the result is stored.
         transcription: TranscriptionId,
         audio: AudioAmount,
     },
-    /// Another job is buying the same; its result will be shared.
+    /// The job waits for a duplicate that is being bought; it will use that result.
     Following {
         /// What is being bought.
         order: PurchaseKey,
         owner: JobId,
     },
-    /// The outputs lie beside the source. An end.
+    /// The outputs are written. An end.
     Written {
         order: PurchaseKey,
-        /// Under which id the result is kept.
+        /// The id under which the result is stored.
         transcription: TranscriptionId,
         audio: AudioAmount,
     },
-    /// Nothing to be done. An end, until the file changes.
+    /// There is nothing to do. An end, until the file changes.
     Skipped { why: Skip },
-    /// Given up. An end, until a person revives it or the file changes.
+    /// The job failed. An end, until a person retries it or the file changes.
     Failed {
-        /// The stage it failed at, which may know of money spent.
+        /// The stage at which it failed, which may hold a purchase.
         from: Box<Stage>,
         fault: Fault,
     },
-    /// Given up by a person. An end, until a person revives it or the file becomes another.
+    /// A person cancelled the job. An end, until a person retries it or the file's size changes.
     Cancelled {
-        /// The stage it was cancelled at, which may know of money spent.
+        /// The stage at which it was cancelled, which may hold a purchase.
         from: Box<Stage>,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AudioAmount {
-    /// Milliseconds; 0 where nobody said.
+    /// Milliseconds; 0 if not known.
     pub millis: u64,
-    /// Counted; 0 where nobody said.
+    /// The number of channels; 0 if not known.
     pub channels: u32,
-    /// Milliseconds that the service bills; `None` where it did not say.
+    /// The milliseconds that the service bills; `None` if it has not said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<u64>,
 }
 
 impl AudioAmount {
-    /// What is put by for it: the duration of every channel, in milliseconds. `None` where nobody knows.
+    /// Returns how much to reserve: the duration times the channels, in milliseconds. `None` if one of them is not
+    /// known.
     pub fn reservation_millis(&self) -> Option<u64> {
         let amount = self.millis.saturating_mul(u64::from(self.channels));
         (amount > 0).then_some(amount)
     }
 
-    /// Where only these of its channels are sent; `None`: all.
+    /// Limits the amount to the selected channels; `None` selects all.
     pub fn with_only(self, channels: Option<&ChannelSelection>) -> Self {
         let sent = channels.map_or(u32::MAX, ChannelSelection::count);
         Self { channels: self.channels.min(sent), ..self }
     }
 }
 
-/// Where the service has the audio from. Stored as an upload always was.
+/// Where the service has the audio from. An upload is serialized as in releases that knew nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AudioAt {
     Upload(UploadedAudio),
-    /// It lies elsewhere, and the service fetches it. Its address is the job's to tell when it is created: it
-    /// may hold a signature that does not last.
+    /// The service fetches the audio. The address is not stored here but taken from the job for each create, because it
+    /// may contain a signature that expires.
     Remote {
-        /// When that was settled.
+        /// When this stage was reached.
         remote_since: Timestamp,
     },
 }
 
 impl AudioAt {
-    /// Whether it was uploaded.
     pub fn is_upload(&self) -> bool {
         matches!(self, Self::Upload(_))
     }
 }
 
-/// Audio at the service.
+/// Audio that was uploaded to a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadedAudio {
-    /// How a create names it.
+    /// The id by which a create names it.
     pub id: UploadId,
-    /// When it came there: a service drops what nobody uses.
+    /// When it was uploaded: a service removes unused uploads after a time.
     pub at: Timestamp,
-    /// Where that is, as in [`Intent::origin`]; `None`: an older release did not write it down.
+    /// The address of the service, as in [`Intent::origin`]; `None` in records of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
 
-/// What is written down, durably, before a create leaves (design, section 5).
+/// What is recorded durably before a create is sent (design, section 5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// What the transcription will carry.
+    /// The token in the create's metadata.
     pub token: Token,
-    /// Where it was sent: scheme, host and port, or the embedded service's store.
+    /// Where the create is sent: scheme, host and port, or the embedded service's store.
     pub origin: String,
-    /// Under which key, as a hash that does not tell the key.
+    /// A hash of the key that does not reveal the key.
     pub key: String,
-    /// The service's own clock as last heard before.
+    /// The service's clock as last seen.
     pub service_date: Option<Timestamp>,
     pub sent_at: Timestamp,
 }
 
-/// Why nothing is done about a file.
+/// Why there is nothing to do for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// Zero bytes.
+    /// The file has zero bytes.
     Empty,
-    /// It was taken away before it was sent.
+    /// The file was removed before it was sent.
     Vanished,
-    /// A folder, pipe, socket or device now stands where the file was.
+    /// The path is now a folder, pipe, socket or device.
     NotAFile,
-    /// A subtitle by someone else lies beside it (`existing`).
+    /// The file has subtitles that scribed did not write (`existing`).
     Subtitled,
-    /// An output that scribed itself has written.
+    /// The file is an output of scribed.
     OurOutput,
-    /// Its container lists no sound track (looked for only where the track is taken out).
+    /// The container lists no sound track. This is checked only if the track is to be extracted.
     NoSound,
-    /// Most of it is not there, and did not come within `hold`.
+    /// Most of the file is holes, and was not written within `hold`.
     Holes,
-    /// A line of a `.scribedignore` takes it out.
+    /// A line of a `.scribedignore` excludes the file.
     Ignored,
-    /// The row that named it was taken out of its list before its file came.
+    /// The row was removed from its manifest before its file existed.
     Unlisted,
-    /// A person had the job of a file that is gone forgotten. The row stays: it knows what was bought.
+    /// A person removed the job of a deleted file (`scribed forget`). The row stays because it records purchases.
     Forgotten,
 }
 
 impl Skip {
-    /// Whether it ends when a scan takes a file there, just as it was before.
+    /// Whether the job continues when a scan finds the file, even unchanged.
     pub fn ends_when_file_found(self) -> bool {
         matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
@@ -223,64 +218,65 @@ impl Skip {
     }
 }
 
-/// What happened to a job.
+/// An event that takes a job to another stage. An event marked "back" does not lead forward: it leads to an earlier
+/// stage, or happens at an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEvent {
-    /// The file is not as it was (back door: before the create, or long after the end).
+    /// The file has changed (back: before the create, or after an end).
     Grew {
-        /// As it is now.
+        /// The new state of the file.
         stamp: Stamp,
     },
-    /// It was quiet long enough.
+    /// The file has not changed for the settle time.
     Settled,
-    /// Its parameters are rendered.
+    /// The parameters were rendered.
     Probed {
         params: Hash,
-        /// The content's, where it was taken early.
+        /// The hash of the content, if it was computed already.
         content: Option<Hash>,
-        /// What else it is made with; `None`: as it was before.
+        /// The rest of the rendered request; `None` keeps the earlier one.
         making: Option<Box<RequestRecord>>,
     },
-    /// What is said of it has changed since (back door: before the first create).
+    /// The request was rendered again because its sources have changed (back: before the first create).
     Remade {
-        /// The hash of its parameters now.
+        /// The hash of the new parameters.
         params: Hash,
-        /// What else it is made with now.
+        /// The rest of the new request.
         making: Box<RequestRecord>,
-        /// Whether other sound of it is to be sent: then the upload is of no use.
+        /// Whether other audio of the file is to be sent, which makes the upload useless.
         is_other_sound: bool,
     },
-    /// The service has the audio.
+    /// The service has the audio, or knows its address.
     Uploaded {
         /// What would be bought.
         order: PurchaseKey,
-        /// What is known of it.
+        /// How much audio it is.
         audio: AudioAmount,
-        /// It, at the service, or where the service fetches it.
+        /// Where the service has the audio from.
         upload: AudioAt,
-        /// What was sent, where that was not simply the file.
+        /// What was sent, if the source asks for the sound track alone.
         sent: Option<SentAudio>,
     },
-    /// The upload can no longer be trusted to be there (back door: before the create).
+    /// The upload may no longer exist (back: before the create).
     UploadLost,
-    /// The create is about to leave.
+    /// The create is about to be sent.
     Intended {
-        /// What is written down of it.
+        /// What is recorded about the create.
         intent: Intent,
     },
-    /// The create was answered with an id.
+    /// The service answered the create with an id.
     Created {
         transcription: TranscriptionId,
     },
-    /// The create was definitely not accepted: refused, never sent, or absent from the list.
+    /// The create was certainly not accepted: it was refused, never sent, or is not in the list (back).
     NotAccepted,
-    /// A transcription of this order was found at the service.
+    /// A transcription for this purchase key was found at the service.
     Adopted {
         order: PurchaseKey,
         transcription: TranscriptionId,
-        /// The round it was bought in.
+        /// The number of the purchase that bought it.
         round: u32,
-        /// Where it is, as in [`Intent::origin`]; `None` where nobody knows.
+        /// The address of the service, as in [`Intent::origin`]; `None` if it is not known.
         origin: Option<String>,
     },
     /// Another job is buying the same.
@@ -288,70 +284,67 @@ pub enum JobEvent {
         order: PurchaseKey,
         owner: JobId,
     },
-    /// The one that was followed bought nothing: this job buys.
+    /// The job that was followed bought nothing, so this job buys.
     TookOver,
-    /// The result is kept.
+    /// The result was stored.
     Fetched {
         audio: AudioAmount,
     },
-    /// The kept result is not there any more, or damaged (back door): it is read again.
+    /// The kept result is missing or damaged; it is fetched again (back).
     ResultLost,
-    /// The transcription died; a new round begins.
+    /// The transcription failed or was lost; a new purchase begins (back).
     Anew,
-    /// The outputs are in place.
+    /// The outputs were published.
     Written {
-        /// Their names and hashes.
+        /// The names and hashes of the outputs.
         outputs: Vec<Output>,
-        /// The language that was heard most, where that is known.
+        /// The predominant language, if it is known.
         language: Option<String>,
-        /// What was requested and is not in the result.
+        /// What was requested and is missing in the result.
         missing: Vec<MissingPart>,
-        /// What of the result could not be read, in words.
+        /// What of the result could not be read, as text.
         unread: Option<String>,
     },
-    /// Nothing to be done.
+    /// There is nothing to do.
     Skipped {
         why: Skip,
     },
     Failed {
         fault: Fault,
     },
-    /// A person's order to go on with what has failed or was cancelled, or to read the kept answer of what is written
-    /// once more (back door).
+    /// A person retries a failed or cancelled job, or has the kept result of a written job read again (back).
     Revived,
-    /// A person's order to buy again what may have been bought already (back door).
+    /// A person decides to buy again what may have been bought already (back).
     PaidAgain,
-    /// The row that orders it was edited: a person's order for another transcription, or for the same in
-    /// another place (back door).
+    /// The manifest's row was edited: it requests another transcription, or other outputs (back).
     Reordered {
-        /// As it is now.
+        /// The new content of the row.
         row: Box<ManifestRow>,
     },
-    /// A person's order to make it anew, with what is said of it now, in a new round (back door).
+    /// A person has the job done again from the start, with the current settings, as a new purchase (back).
     Fresh,
-    /// A person's order to give it up.
+    /// A person cancels the job.
     Cancelled,
-    /// A person's order that a job which has ended is shown and counted no more.
+    /// A person removes an ended job from lists and counts.
     Forgotten,
-    /// Outputs that were missing are about to be written again (back door): their names and hashes, with those of the
-    /// others.
+    /// Missing outputs are about to be written again (back).
     Restored {
-        /// All of the job.
+        /// The names and hashes of all outputs of the job.
         outputs: Vec<Output>,
     },
 }
 
-/// A stage does not know an event: a bug, never a user's doing.
+/// A stage does not accept an event. This is a bug, never a user's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("internal error: a job at stage {stage:?} cannot take the event {event}")]
 pub struct IllegalTransition {
     pub stage: StageKind,
-    /// What it was told.
+    /// The name of the event.
     pub event: &'static str,
 }
 
 impl Stage {
-    /// The latest moment that it knows of.
+    /// Returns the latest moment that the stage contains.
     pub fn latest_moment(&self) -> Option<Timestamp> {
         let of_upload = |upload: &AudioAt| match upload {
             AudioAt::Upload(upload) => upload.at,
@@ -364,7 +357,7 @@ impl Stage {
         }
     }
 
-    /// The same stage with no moment of it later than `now`: one that a clock wrote which was ahead.
+    /// Returns the same stage with no moment later than `now`, for stages that were stored while the clock was ahead.
     #[must_use]
     pub fn clamp_timestamps(mut self, now: Timestamp) -> Self {
         let of_upload = |upload: &mut AudioAt| match upload {
@@ -379,10 +372,10 @@ impl Stage {
         self
     }
 
-    /// The stage after `event`. Pure and total; nothing else makes a stage out of a stage.
+    /// Returns the stage after `event`. This function is pure and total, and no other code changes a stage.
     ///
     /// # Errors
-    /// [`IllegalTransition`] for every pair that is not an arrow of the machine.
+    /// [`IllegalTransition`] for every pair that the state machine does not allow.
     pub fn apply(self, event: JobEvent) -> Result<Self, IllegalTransition> {
         use JobEvent as E;
         use Stage as S;
@@ -408,7 +401,7 @@ impl Stage {
                 S::Written { order, transcription, audio }
             }
 
-            // Twins and what was found again.
+            // Duplicates, and transcriptions that were found in a list.
             (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, E::Followed { order, owner }) => {
                 S::Following { order, owner }
             }
@@ -422,27 +415,27 @@ impl Stage {
                 E::Adopted { order, transcription, .. },
             ) => S::Submitted { order, transcription },
 
-            // Back doors.
+            // Back to an earlier stage.
             (S::Submitting { order, audio, upload, .. }, E::NotAccepted) => S::Uploaded { order, audio, upload },
             (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
             (S::Submitted { order, .. }, E::Anew) => S::probed(order),
             (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
             (before, E::Grew { .. } | E::Reordered { .. }) if before.may_start_over() => S::Found,
-            (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
+            (S::Failed { from, fault }, E::Revived) => from.retry_stage(&fault),
             (S::Cancelled { from }, E::Revived) => *from,
             (S::Written { order, transcription, audio }, E::Revived) => S::Fetched { order, transcription, audio },
             (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
-            (before, E::Fresh) if before.may_be_made_anew() => S::Settled,
-            (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.bought_anew(),
+            (before, E::Fresh) if before.may_start_fresh() => S::Settled,
+            (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.purchase_again(),
 
             // Ends.
             (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
-            // What another job has bought is not written beside a subtitle by someone else.
+            // The shared result of a duplicate is not written beside existing subtitles either.
             (S::Fetched { .. }, E::Skipped { why: Skip::Subtitled }) => S::Skipped { why: Skip::Subtitled },
             (from, E::Failed { fault }) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Failed { from: Box::new(from), fault }
             }
-            // Past the intent it is not known what would be given up.
+            // After the create was recorded, it is not known whether something was bought.
             (from, E::Cancelled) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Cancelled { from: Box::new(from) }
             }
@@ -454,7 +447,7 @@ impl Stage {
         })
     }
 
-    /// Whether a person had it forgotten.
+    /// Whether a person removed the job (`scribed forget`).
     pub fn is_forgotten(&self) -> bool {
         matches!(self, Self::Skipped { why: Skip::Forgotten })
     }
@@ -463,8 +456,8 @@ impl Stage {
         Self::Probed { params: order.params, content: Some(order.content) }
     }
 
-    /// A changed file takes a job back to the start before its create, and after its end: never in
-    /// between, where money is or may be spent for what it was.
+    /// Whether a changed file takes the job back to the start: before its create or after an end, but not in between,
+    /// where money is or may be spent on the earlier content.
     fn may_start_over(&self) -> bool {
         match self {
             Self::Found
@@ -479,15 +472,15 @@ impl Stage {
         }
     }
 
-    /// Everything that was rendered, but what is being fetched or written: that is paid for, and comes. Where
-    /// something may be paid for twice, whoever gives the order asks the person first.
-    fn may_be_made_anew(&self) -> bool {
+    /// Whether `retry --fresh` applies: to every job whose request was rendered, except when its paid result is about
+    /// to be written. Where this may pay twice, the caller asks the person first.
+    fn may_start_fresh(&self) -> bool {
         !matches!(self, Self::Found | Self::Settled | Self::Fetched { .. } | Self::Skipped { .. })
     }
 
-    /// What was bought is bought again only if it is worth nothing; else it is asked for again. What is sent of a
-    /// file that did not have it is said anew.
-    fn revived(self, fault: &Fault) -> Self {
+    /// Returns the stage of a retry. A worthless transcription is bought again, any other one is polled again. If the
+    /// file lacks the selected audio, its parameters are rendered again.
+    fn retry_stage(self, fault: &Fault) -> Self {
         match self {
             Self::Probed { .. } if fault.kind == FaultKind::NotInIt => Self::Settled,
             Self::Submitted { order, .. } if is_worthless(fault) => Self::probed(order),
@@ -495,25 +488,25 @@ impl Stage {
         }
     }
 
-    /// What was bought is bought again, whatever it is worth.
-    fn bought_anew(self) -> Self {
+    /// Returns the stage at which a submitted job buys again, whatever its transcription is worth.
+    fn purchase_again(self) -> Self {
         match self {
             Self::Submitted { order, .. } => Self::probed(order),
             other => other,
         }
     }
 
-    /// Whether reviving this failed job buys a new round: its transcription is dead or gone.
+    /// Whether a retry of this failed job makes a new purchase, because its transcription failed or was lost.
     pub fn retry_buys(&self) -> bool {
         matches!(self, Self::Failed { from, fault } if from.kind() == StageKind::Submitted && is_worthless(fault))
     }
 
-    /// Nothing more happens by itself.
+    /// Whether the job has ended.
     pub fn is_end(&self) -> bool {
         self.kind().is_end()
     }
 
-    /// What it buys or has bought, from the moment that is settled.
+    /// Returns what the job buys or has bought, once that is known.
     pub fn purchase_key(&self) -> Option<&PurchaseKey> {
         match self {
             Self::Uploaded { order, .. }
@@ -527,7 +520,7 @@ impl Stage {
         }
     }
 
-    /// The transcription at the service, once there is one.
+    /// Returns the transcription at the service, if there is one.
     pub fn transcription(&self) -> Option<&TranscriptionId> {
         match self {
             Self::Submitted { transcription, .. }
@@ -538,7 +531,7 @@ impl Stage {
         }
     }
 
-    /// How much audio, once somebody said.
+    /// Returns how much audio it is, if that is known.
     pub fn audio(&self) -> Option<AudioAmount> {
         match self {
             Self::Uploaded { audio, .. }
@@ -549,7 +542,7 @@ impl Stage {
         }
     }
 
-    /// Its name without what it holds.
+    /// Returns the stage's kind, without its fields.
     pub fn kind(&self) -> StageKind {
         match self {
             Self::Found => StageKind::Found,
@@ -572,29 +565,29 @@ fn is_worthless(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone)
 }
 
-/// What somebody who follows a job should do, by where that job is (design, section 5, "Twins").
+/// What a job that follows a duplicate should do (design, section 5, "Twins").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderState {
-    /// Nothing is decided yet.
+    /// Wait: nothing is decided yet.
     Wait,
     /// Share what was bought.
     Share(TranscriptionId),
-    /// It follows somebody itself.
+    /// Follow the job that the duplicate follows.
     Follow(JobId),
-    /// It bought nothing, or what it bought is dead: buy.
+    /// Buy: the duplicate bought nothing, or its transcription failed.
     TakeOver,
-    /// What was wrong with its content or parameters is wrong with ours.
+    /// Fail as well: the fault is in the content or the parameters, which are the same.
     Inherit(Fault),
 }
 
 impl Stage {
-    /// What a follower of a job at this stage, for this order, should do.
+    /// Returns what a follower with this purchase key should do, if the followed job is at this stage.
     pub fn leader_state(&self, order: &PurchaseKey) -> LeaderState {
         if self.purchase_key().is_some_and(|own| own != order) {
-            return LeaderState::TakeOver; // its file has become another
+            return LeaderState::TakeOver; // its file or its parameters have changed
         }
         match self {
-            // What is said of it has changed: it will buy another.
+            // Its parameters have changed: it will buy something else.
             Self::Probed { params, .. } if *params != order.params => LeaderState::TakeOver,
             Self::Fetched { transcription, .. } | Self::Written { transcription, .. } => {
                 LeaderState::Share(transcription.clone())
@@ -604,11 +597,11 @@ impl Stage {
             Self::Failed { from, fault } => match fault.kind {
                 FaultKind::Dead { code } if code >= 500 => LeaderState::TakeOver,
                 FaultKind::Refused { .. } | FaultKind::Template => LeaderState::Inherit(fault.clone()),
-                // Something was bought, and nobody knows that it is worth nothing.
+                // Something was bought, and it may be worth something.
                 _ if from.transcription().is_some() => LeaderState::Inherit(fault.clone()),
                 _ => LeaderState::TakeOver,
             },
-            // What it had bought is handed on; whether it is worth anything, the follower finds out.
+            // The follower uses what was bought, and determines whether it is worth anything.
             Self::Cancelled { from } => match (from.transcription(), &**from) {
                 (Some(transcription), _) => LeaderState::Share(transcription.clone()),
                 (None, Self::Following { owner, .. }) => LeaderState::Follow(*owner),
@@ -639,7 +632,7 @@ pub enum StageKind {
 }
 
 impl StageKind {
-    /// In the order of the way.
+    /// All stages in order of progress, the ends last.
     pub const ALL: [Self; 12] = [
         Self::Found,
         Self::Settled,
@@ -659,7 +652,7 @@ impl StageKind {
         matches!(self, Self::Written | Self::Skipped | Self::Failed | Self::Cancelled)
     }
 
-    /// As in `--json` and on the command line.
+    /// Returns the name in `--json` and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -683,7 +676,7 @@ impl StageKind {
 }
 
 impl JobEvent {
-    /// Its name without what it holds.
+    /// Returns the event's name, without its fields.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Grew { .. } => "grew",

@@ -1,4 +1,4 @@
-//! Times of day as people write them where a cron line or a window belongs: `22:00`, `10pm`, `22:00-06:00`.
+//! Recognises times of day that people write instead of a cron line or a window: `22:00`, `10pm`, `22:00-06:00`.
 
 /// A time of day, to the minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,23 +8,23 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// Reads `22:00`, `22:00:00`, `22.00`, `9:30`, `10pm`, `10:30 PM`, `24:00`. A plain number is none.
+    /// Parses `22:00`, `22:00:00`, `22.00`, `9:30`, `10pm`, `10:30 PM` or `24:00`. A plain number is not a time of day.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
-        let (text, half) = match text.strip_suffix("am").or_else(|| text.strip_suffix("pm")) {
+        let (text, is_pm) = match text.strip_suffix("am").or_else(|| text.strip_suffix("pm")) {
             Some(rest) => (rest.trim_end(), Some(text.ends_with("pm"))),
             None => (text.as_str(), None),
         };
         let mut parts = text.split([':', '.']);
         let (hour, minute, seconds) = (number(parts.next()?)?, parts.next(), parts.next());
-        if minute.is_none() && half.is_none() || parts.next().is_some() {
+        if minute.is_none() && is_pm.is_none() || parts.next().is_some() {
             return None;
         }
         if seconds.is_some_and(|seconds| number(seconds).is_none_or(|seconds| seconds > 59)) {
             return None;
         }
         let minute = minute.map_or(Some(0), |minute| number(minute).filter(|_| minute.len() == 2))?;
-        let hour = match half {
+        let hour = match is_pm {
             None if hour == 24 && minute == 0 => 0,
             None => hour,
             Some(_) if !(1..=12).contains(&hour) => return None,
@@ -33,12 +33,12 @@ impl TimeOfDay {
         (hour < 24 && minute < 60).then_some(Self { hour, minute })
     }
 
-    /// The cron line that comes at this time each day.
+    /// Returns a cron line for this time of each day.
     pub fn cron(self) -> String {
         format!("{} {} * * *", self.minute, self.hour)
     }
 
-    /// How many minutes it is from this time to another one, at most a day and never none.
+    /// Returns the minutes from this time to `end`: from 1 to a whole day.
     fn minutes_to(self, end: Self) -> u32 {
         let minutes = |time: Self| time.hour * 60 + time.minute;
         match (minutes(end) + 24 * 60 - minutes(self)) % (24 * 60) {
@@ -48,17 +48,17 @@ impl TimeOfDay {
     }
 }
 
-/// A time that begins and one that ends: `22:00-06:00`, also with a long dash, `/`, `to` or `until` between them.
+/// Parses a range of times: `22:00-06:00`; the separator may also be a dash, `/`, `to`, `until` or `bis`.
 pub fn range(text: &str) -> Option<(TimeOfDay, TimeOfDay)> {
     let text = text.to_ascii_lowercase();
-    let between = ["-", "\u{2013}", "\u{2014}", "/", " to ", " until ", " bis "];
-    between.iter().find_map(|between| {
-        let (from, to) = text.split_once(between)?;
+    let separators = ["-", "\u{2013}", "\u{2014}", "/", " to ", " until ", " bis "];
+    separators.iter().find_map(|separator| {
+        let (from, to) = text.split_once(separator)?;
         Some((TimeOfDay::parse(from)?, TimeOfDay::parse(to)?))
     })
 }
 
-/// The length of a range as settings have it: `8h`, `8h 30m`.
+/// Returns the length of a range in the form of the settings: `8h`, `8h 30m`.
 pub fn length((from, to): (TimeOfDay, TimeOfDay)) -> String {
     let minutes = from.minutes_to(to);
     match (minutes / 60, minutes % 60) {

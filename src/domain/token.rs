@@ -1,4 +1,4 @@
-//! The token: what a transcription at the service carries so that it can be found again.
+//! The token: a mark in a transcription's metadata, by which it is found again in a service's lists.
 
 use crate::domain::job::JobTag;
 use crate::domain::names::{Hash, ServiceName};
@@ -6,46 +6,43 @@ use crate::domain::sent_audio::ExtractedPart;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The key of `custom_metadata` that is ours.
+/// The key in `custom_metadata` that scribed uses.
 pub const RESERVED_KEY: &str = "scribed";
 
-/// What is bought: this content under these parameters at this service. Two jobs with one order
-/// share one transcription.
+/// What is bought: this content with these parameters from this service. Jobs with the same key share one
+/// transcription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PurchaseKey {
     pub service: ServiceName,
-    /// The hash of the file, whatever was sent of it: a changed `upload` buys nothing again.
+    /// The hash of the whole file, whatever part of it is sent: a changed `upload` setting buys nothing again.
     pub content: Hash,
-    /// The hash of the rendered parameters, without `audio_url`, `custom_metadata` and the callback; with what is
-    /// picked of the recording's sound.
+    /// The hash of the rendered parameters without `audio_url`, `custom_metadata` and the callback, but with the track
+    /// selection.
     pub params: Hash,
 }
 
-/// `1.<content>.<parameters>.<job>.<round>`: the two hashes whole, the job as 32 digits of the hash
-/// of its source's name and path (a path may be longer than all metadata may be). About 170 characters.
+/// Written as `1.<content>.<parameters>.<job>.<purchase>`: both hashes whole, and the job as 32 digits of the hash of
+/// its source's name and path, because a path may be longer than the metadata may be. About 170 characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Token {
-    /// The hash of the content.
     pub content: Hash,
-    /// The hash of the parameters.
     pub params: Hash,
     pub job: JobTag,
     pub round: u32,
 }
 
 impl Token {
-    /// The longest text a token can have.
+    /// The longest text of a token, without an extracted part.
     pub const MAX_LEN: usize = 2 + 64 + 1 + 64 + 1 + 32 + 1 + 10;
 
-    /// The token of a job's round.
+    /// Makes the token for a purchase of a job.
     pub fn new(order: &PurchaseKey, job: JobTag, round: u32) -> Self {
         Self { content: order.content, params: order.params, job, round }
     }
 
-    /// As it stands in the metadata where the sound track alone was sent: `2.…`, and behind it how that was
-    /// taken out. It is the same token: what was sent is said along with it, and makes no difference to what
-    /// is bought.
+    /// Returns the form in the metadata if only a sound track was sent: `2.…`, followed by how it was extracted. It is
+    /// the same token: what was sent does not change what is bought.
     pub fn encode_with_part(&self, cut: Option<ExtractedPart>) -> String {
         match (self.to_string().strip_prefix("1."), cut) {
             (Some(rest), Some(cut)) => format!("2.{rest}.{cut}"),
@@ -53,12 +50,12 @@ impl Token {
         }
     }
 
-    /// From what stands in the metadata; `None` for anything that is not exactly a token.
+    /// Parses the form in the metadata; `None` for anything that is not exactly a token.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_with_part(text).map(|(token, _)| token)
     }
 
-    /// As [`Token::parse`], with what it carries.
+    /// Like [`Token::parse`], and also returns the extracted part.
     pub fn parse_with_part(text: &str) -> Option<(Self, Option<ExtractedPart>)> {
         let Some(rest) = text.strip_prefix("2.") else { return Some((Self::parse_bare(text)?, None)) };
         let (rest, cut) = rest.rsplit_once('.')?;
@@ -77,7 +74,7 @@ impl Token {
         (token.to_string() == text).then_some(token)
     }
 
-    /// What it bought, if it was seen at this service.
+    /// Returns what the token's transcription bought at this service.
     pub fn purchase_key(&self, service: &ServiceName) -> PurchaseKey {
         PurchaseKey { service: service.clone(), content: self.content, params: self.params }
     }

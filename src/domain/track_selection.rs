@@ -1,5 +1,5 @@
-//! Which sound of a recording is meant, where that is not left to whoever plays it: one of its tracks, some of
-//! their channels. A part of what is ordered: the same file is another order under another pick.
+//! Track selection: which sound of a recording is sent, if not the one that a player would choose: one of its tracks,
+//! or some channels. It is part of the parameters, so another selection of the same file is another purchase.
 
 use isolang::Language;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Under this key it stands among the kept parameters; the service never sees it.
+/// The key of the selection in the stored parameters. It is never sent to the service.
 const KEY: &str = "scribed";
 
-/// What is meant of a recording's sound; never all of it.
+/// The selected sound of a recording. At least one of track and channels is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrackSelection {
@@ -20,57 +20,57 @@ pub struct TrackSelection {
     channels: Option<ChannelSelection>,
 }
 
-/// One of the sound tracks of a file.
+/// The choice of a sound track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TrackChoice {
-    /// From 1, among the sound tracks alone.
+    /// Its number among the sound tracks, from 1.
     Number(NonZeroU32),
-    /// The first one in a language.
+    /// The first track in a language.
     Language(LanguageCode),
 }
 
-/// A language, by whichever of its codes it was named: of two letters (ISO 639-1) or of three (ISO 639-2, 639-3).
+/// A language, whichever of its codes was used: two letters (ISO 639-1) or three (ISO 639-2, 639-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LanguageCode(Language);
 
-/// Some channels of a track, in the order in which they are sent: 1 to 8 of those from 1 to 64, each once.
+/// Some channels of a track, in the order in which they are sent: 1 to 8 different numbers from 1 to 64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
 pub struct ChannelSelection(Vec<u32>);
 
 impl TrackSelection {
-    /// `None` where nothing is picked.
+    /// Makes a selection; `None` if nothing is selected.
     pub fn new(track: Option<TrackChoice>, channels: Option<ChannelSelection>) -> Option<Self> {
         (track.is_some() || channels.is_some()).then_some(Self { track, channels })
     }
 
-    /// The track; `None`: the one that players choose.
+    /// Returns the track; `None` means the one that players choose.
     pub fn track(&self) -> Option<&TrackChoice> {
         self.track.as_ref()
     }
 
-    /// The channels; `None`: all.
+    /// Returns the channels; `None` means all.
     pub fn channels(&self) -> Option<&ChannelSelection> {
         self.channels.as_ref()
     }
 
-    /// Adds it to parameters that are kept.
+    /// Adds the selection to parameters that are stored.
     pub fn insert_into(&self, params: &mut Map<String, Value>) {
         params.insert(KEY.to_owned(), json!(self));
     }
 
-    /// Takes the one among kept parameters out of them.
+    /// Removes the selection from stored parameters and returns it.
     ///
     /// # Errors
-    /// There is one that this build does not understand: then nothing may be sent.
+    /// The selection cannot be read by this release; then nothing may be sent.
     pub fn take_from(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
         params.remove(KEY).map(serde_json::from_value).transpose()
     }
 }
 
-/// Codes of ISO 639-2 that come from English names, as Matroska has them, and the others of the same languages.
+/// The bibliographic codes of ISO 639-2, which Matroska uses, with the terminological codes of the same languages.
 const BIBLIOGRAPHIC: [(&str, &str); 20] = [
     ("alb", "sqi"),
     ("arm", "hye"),
@@ -95,16 +95,17 @@ const BIBLIOGRAPHIC: [(&str, &str); 20] = [
 ];
 
 impl LanguageCode {
-    /// From a code, whatever its case; what follows a hyphen is left aside, as of `pt-BR`. `None` for what is none.
+    /// Parses a language code of any case. What follows a hyphen or an underscore is ignored, as in `pt-BR`. `None` if
+    /// it is not a language.
     pub fn parse(text: &str) -> Option<Self> {
         let code = text.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
         let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
         let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
-        // That nobody knows, that nothing is spoken, and the like are no languages.
+        // Undetermined, multiple, uncoded, and no language.
         (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then_some(Self(language))
     }
 
-    /// Whether a file's word for the language of a track means this one.
+    /// Whether a file's language tag means this language.
     pub fn matches_tag(&self, tag: &str) -> bool {
         Self::parse(tag) == Some(*self)
     }
@@ -118,7 +119,7 @@ impl TryFrom<String> for LanguageCode {
     }
 }
 
-/// One for each language: another would be another order.
+/// Always the ISO 639-3 code: another code would give another purchase key.
 impl From<LanguageCode> for String {
     fn from(LanguageCode(language): LanguageCode) -> Self {
         language.to_639_3().to_owned()
@@ -132,16 +133,15 @@ impl fmt::Display for LanguageCode {
 }
 
 impl ChannelSelection {
-    /// As many as a file of sound that is coded without loss holds.
+    /// The most channels: FLAC cannot hold more.
     pub const MOST: usize = 8;
     pub const HIGHEST: u32 = 64;
 
-    /// From 1, in the order in which they are sent.
+    /// Returns the numbers, from 1, in the order in which they are sent.
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }
 
-    /// How many they are.
     pub fn count(&self) -> u32 {
         self.0.len() as u32
     }

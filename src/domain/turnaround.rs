@@ -1,133 +1,139 @@
-//! How long a service takes, learned from what has ended: when it is worth asking for something that is
-//! on its way. No single outlier moves it: slopes are medians of slopes, and times are quantiles.
+//! Estimates how long a service takes, from transcriptions that have ended, to decide when a poll is worthwhile. The
+//! estimate is robust against outliers: slopes are medians of slopes, and times are quantiles.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// So many ends are remembered: enough for a quantile, few enough to follow a service that changes.
-const REMEMBERED: usize = 64;
+/// How many ended transcriptions are kept: enough for a quantile, few enough to follow a service that changes.
+const CAPACITY: usize = 64;
 
-/// With fewer ends nothing is concluded.
-const ENOUGH: usize = 4;
+/// The fewest ended transcriptions for an estimate.
+const MIN_SAMPLES: usize = 4;
 
-/// With fewer pairs of different lengths it is not known what a second of audio costs.
-const PAIRS: usize = 6;
+/// The fewest pairs of different lengths for a slope.
+const MIN_PAIRS: usize = 6;
 
-/// A time below this is not worth telling apart.
-const LEAST: f64 = 0.02;
+/// The shortest time in seconds; times below it are treated as equal.
+const MIN_SECONDS: f64 = 0.02;
 
-/// At these parts of all that will have ended it is asked for: where most ends lie the looks lie closest.
-const LOOKS: [f64; 12] = [0.08, 0.2, 0.31, 0.42, 0.52, 0.62, 0.71, 0.8, 0.87, 0.93, 0.97, 1.0];
+/// The fractions of expected ends at which a poll is made; they are closest where most transcriptions end.
+const POLL_QUANTILES: [f64; 12] = [0.08, 0.2, 0.31, 0.42, 0.52, 0.62, 0.71, 0.8, 0.87, 0.93, 0.97, 1.0];
 
-/// What makes one take longer than another.
+/// What makes one transcription take longer than another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     pub audio: Duration,
-    /// How many of ours were at the service when it was accepted.
+    /// How many of our transcriptions were at the service when this one was accepted.
     pub concurrent: u32,
 }
 
-/// What was learned of one service.
+/// What was learned about one service.
 #[derive(Debug, Clone, Default)]
 pub struct Turnaround {
-    ended: VecDeque<(Load, f64)>,
-    fresh: usize,
+    samples: VecDeque<(Load, f64)>,
+    unfitted: usize,
     fit: Option<Fit>,
 }
 
-/// How long one usually takes.
+/// How long a transcription usually takes.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct UsualDuration {
-    /// Milliseconds that it takes however short it is.
+    /// Milliseconds for a transcription, however short.
     pub base: u64,
-    /// Seconds that a second of audio takes beside it.
+    /// Additional seconds per second of audio.
     pub each_second: f64,
-    /// Seconds that each one beside it takes.
+    /// Additional seconds per concurrent transcription.
     pub each_beside: f64,
 }
 
-/// The usual time is `base + each_second × audio + each_beside × beside`; the ratios say how far real
-/// times are from it, in order.
+/// The fitted model. The usual time is `base + each_second × audio + each_beside × concurrent`; the sorted `ratios` are
+/// those of real times to usual times.
 #[derive(Debug, Clone)]
 struct Fit {
     base: f64,
     each_second: f64,
-    /// Where all had the same length, more audio than this is not known to take longer.
+    /// If all samples had the same length, that length: longer audio is then not assumed to take longer.
     longest: f64,
     each_beside: f64,
     ratios: Vec<f64>,
 }
 
 impl Turnaround {
-    /// One more has ended, after `took` from its acceptance.
+    /// Records a transcription that ended `took` after its acceptance.
     pub fn record(&mut self, load: Load, took: Duration) {
-        if self.ended.len() == REMEMBERED {
-            self.ended.pop_front();
+        if self.samples.len() == CAPACITY {
+            self.samples.pop_front();
         }
-        self.ended.push_back((load, took.as_secs_f64()));
-        self.fresh += 1;
-        // Thousands may end in a second: what was learned from 64 is not reckoned anew for each of them.
-        if self.fit.is_none() || self.fresh * 8 >= self.ended.len() {
-            self.fresh = 0;
-            self.fit = Fit::of(self.ended.make_contiguous());
+        self.samples.push_back((load, took.as_secs_f64()));
+        self.unfitted += 1;
+        // Thousands may end in a second, so the model is fitted again only when an eighth of the samples is new.
+        if self.fit.is_none() || self.unfitted * 8 >= self.samples.len() {
+            self.unfitted = 0;
+            self.fit = Fit::of(self.samples.make_contiguous());
         }
     }
 
-    /// How long one usually takes; `None` before anything is learned.
+    /// Returns how long a transcription usually takes; `None` while there is no estimate.
     pub fn usual(&self) -> Option<UsualDuration> {
         let Fit { base, each_second, each_beside, .. } = self.fit.as_ref()?;
         let base = u64::try_from(Duration::try_from_secs_f64(*base).ok()?.as_millis()).ok()?;
         Some(UsualDuration { base, each_second: *each_second, each_beside: *each_beside })
     }
 
-    /// The ages at which one of this load is worth a look, in order; empty before anything is learned.
+    /// Returns the ages at which a transcription of this load should be polled, in order; empty while there is no
+    /// estimate.
     pub fn poll_ages(&self, load: Load) -> Vec<Duration> {
         let Some(fit) = &self.fit else { return Vec::new() };
         let usual = fit.usual(load);
         let at = |part: f64| Duration::try_from_secs_f64(usual * quantile(&fit.ratios, part)).unwrap_or(Duration::MAX);
-        LOOKS.into_iter().map(at).collect()
+        POLL_QUANTILES.into_iter().map(at).collect()
     }
 }
 
 impl Fit {
-    fn of(ended: &[(Load, f64)]) -> Option<Self> {
-        if ended.len() < ENOUGH {
+    fn of(samples: &[(Load, f64)]) -> Option<Self> {
+        if samples.len() < MIN_SAMPLES {
             return None;
         }
-        let lengths: Vec<f64> = ended.iter().map(|(load, _)| load.audio.as_secs_f64()).collect();
-        let times: Vec<f64> = ended.iter().map(|(_, took)| *took).collect();
+        let lengths: Vec<f64> = samples.iter().map(|(load, _)| load.audio.as_secs_f64()).collect();
+        let times: Vec<f64> = samples.iter().map(|(_, took)| *took).collect();
         let slope = slope(&lengths, &times, |a, b| (a - b).abs() > 0.1 * a.max(b));
-        let typical = median(lengths.clone()).max(LEAST);
-        // All of one length: half as much is taken to take half as long, twice as much no longer.
+        let typical = median(lengths.clone()).max(MIN_SECONDS);
+        // All of one length: a shorter one is assumed to take proportionally less, a longer one no longer.
         let (each_second, longest) = slope.map_or((median(times.clone()) / typical, typical), |s| (s, f64::INFINITY));
-        let rest: Vec<f64> =
+        let without_audio: Vec<f64> =
             lengths.iter().zip(&times).map(|(audio, took)| took - each_second * audio.min(longest)).collect();
-        let beside: Vec<f64> = ended.iter().map(|(load, _)| f64::from(load.concurrent)).collect();
-        let each_beside = slope_of_load(&beside, &rest);
-        let left = rest.iter().zip(&beside).map(|(rest, beside)| rest - each_beside * beside).collect();
-        let base = median(left).max(0.0);
+        let concurrent: Vec<f64> = samples.iter().map(|(load, _)| f64::from(load.concurrent)).collect();
+        let each_beside = slope_of_load(&concurrent, &without_audio);
+        let bases = without_audio
+            .iter()
+            .zip(&concurrent)
+            .map(|(seconds, concurrent)| seconds - each_beside * concurrent)
+            .collect();
+        let base = median(bases).max(0.0);
         let mut fit = Self { base, each_second, longest, each_beside, ratios: Vec::new() };
-        fit.ratios = ended.iter().map(|(load, took)| took / fit.usual(*load)).collect();
+        fit.ratios = samples.iter().map(|(load, took)| took / fit.usual(*load)).collect();
         fit.ratios.sort_by(f64::total_cmp);
         Some(fit)
     }
 
     fn usual(&self, load: Load) -> f64 {
         let audio = load.audio.as_secs_f64().min(self.longest);
-        (self.base + self.each_second * audio + self.each_beside * f64::from(load.concurrent)).max(LEAST)
+        (self.base + self.each_second * audio + self.each_beside * f64::from(load.concurrent)).max(MIN_SECONDS)
     }
 }
 
-fn slope_of_load(beside: &[f64], rest: &[f64]) -> f64 {
-    slope(beside, rest, |a, b| (a - b).abs() >= 1.0).unwrap_or(0.0)
+fn slope_of_load(concurrent: &[f64], seconds: &[f64]) -> f64 {
+    slope(concurrent, seconds, |a, b| (a - b).abs() >= 1.0).unwrap_or(0.0)
 }
 
-/// The median of the slopes between all pairs that are `apart`; never below 0: more work is not done sooner.
+/// Returns the median of the slopes between all pairs that are `apart`, but at least 0: more work does not take less
+/// time. `None` if there are fewer than [`MIN_PAIRS`] such pairs.
 fn slope(x: &[f64], y: &[f64], apart: impl Fn(f64, f64) -> bool) -> Option<f64> {
     let pairs = (0..x.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
     let slopes: Vec<f64> =
         pairs.filter(|(i, j)| apart(x[*i], x[*j])).map(|(i, j)| (y[i] - y[j]) / (x[i] - x[j])).collect();
-    (slopes.len() >= PAIRS).then(|| median(slopes).max(0.0))
+    (slopes.len() >= MIN_PAIRS).then(|| median(slopes).max(0.0))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -135,12 +141,12 @@ fn median(mut values: Vec<f64>) -> f64 {
     quantile(&values, 0.5)
 }
 
-/// Of values in order, between the two that are nearest; 0 of none.
+/// Returns a quantile of sorted values, interpolated linearly; 0 if there are none.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let place = part.clamp(0.0, 1.0) * last as f64;
-    let (low, high) = (place.floor() as usize, place.ceil() as usize);
-    sorted[low] + (sorted[high] - sorted[low]) * (place - low as f64)
+    let position = part.clamp(0.0, 1.0) * last as f64;
+    let (low, high) = (position.floor() as usize, position.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * (position - low as f64)
 }
 
 #[cfg(test)]
@@ -166,8 +172,8 @@ mod tests {
 
     #[test]
     fn nothing_is_concluded_from_little() {
-        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH - 1]).poll_ages(load(60.0, 0)), []);
-        assert_eq!(learned([(60.0, 0, 6.0); ENOUGH]).poll_ages(load(60.0, 0)).len(), LOOKS.len());
+        assert_eq!(learned([(60.0, 0, 6.0); MIN_SAMPLES - 1]).poll_ages(load(60.0, 0)), []);
+        assert_eq!(learned([(60.0, 0, 6.0); MIN_SAMPLES]).poll_ages(load(60.0, 0)).len(), POLL_QUANTILES.len());
     }
 
     #[test]
@@ -191,15 +197,15 @@ mod tests {
 
     #[test]
     fn a_service_that_became_faster_is_believed_before_long() {
-        let mut turnaround = learned([(60.0, 0, 60.0); REMEMBERED]);
-        for _ in 0..REMEMBERED * 3 / 4 {
+        let mut turnaround = learned([(60.0, 0, 60.0); CAPACITY]);
+        for _ in 0..CAPACITY * 3 / 4 {
             turnaround.record(load(60.0, 0), Duration::from_secs(6));
         }
         assert!(middle(&turnaround, 60.0, 0) < 7.0);
     }
 
     proptest! {
-        /// One end, however odd, does not move the middle out of what the others have seen.
+        /// One outlier does not move the middle out of the range of the others.
         #[test]
         fn no_outlier_is_trusted(
             others in proptest::collection::vec(5.0..8.0_f64, 12..60),
@@ -212,7 +218,7 @@ mod tests {
             prop_assert!((4.9..8.1).contains(&middle), "{middle}");
         }
 
-        /// Whatever ended, looks come one after the other and are times.
+        /// Whatever was recorded, the ages are valid and in order.
         #[test]
         fn looks_are_in_order(
             ends in proptest::collection::vec((0.0..1e5_f64, 0..500_u32, 0.0..1e6_f64), 0..200),

@@ -1,63 +1,63 @@
-//! What a job that has not ended waits for, and whether that comes by itself.
+//! What a job that has not ended waits for, and whether the wait ends without a person.
 
 use serde::{Deserialize, Serialize};
 
-/// What a job waits for: the groups of `waiting_for`.
+/// What a job waits for; the groups of `waiting_for`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
-    /// Its file has to be quiet for `settle`.
+    /// For its file not to change for `settle`.
     Settle,
-    /// The service transcribes it.
+    /// For the service to transcribe it.
     Transcription,
-    /// Another file with the same content is transcribed.
+    /// For a duplicate that is being transcribed.
     Duplicate,
-    /// Others come first.
+    /// For its turn: other jobs come first.
     Turn,
-    /// Somebody has to decide.
+    /// For a person's decision.
     Person,
-    /// A settings file beside the recording cannot be understood.
+    /// For a correction of its sidecar.
     Sidecar,
-    /// The file looks unfinished: it has to be quiet for `hold`.
+    /// For its file, which looks unfinished, not to change for `hold`.
     Hold,
-    /// The file that a row of a manifest names is not there yet.
+    /// For the file that a row of a manifest names.
     MissingFile,
-    /// A row names what jobs.toml does not allow.
+    /// For a setting in `jobs.toml` that allows what a row names.
     NotAllowed,
-    /// More of a budget, which begins anew by itself.
+    /// For the next period of a budget.
     Budget,
-    /// A budget that never holds it: somebody has to raise it, or to say how long the recording is.
+    /// For a budget that is too small: somebody has to raise it, or to state how long the recording is.
     BudgetRaise,
-    /// The window of its source.
+    /// For the window of its source.
     Window,
-    /// A window that opens no more.
+    /// For a window that never opens again.
     WindowNever,
-    /// The list of the service has to tell whether a create was accepted.
+    /// For a list scan that shows whether a create was accepted.
     UnknownCreate,
-    /// The transcription did not end within `give_up`.
+    /// For a transcription that has not ended within `give_up`.
     Stuck,
-    /// Its outputs cannot be written.
+    /// For an output folder that can be written.
     Disk,
-    /// Room in the spool.
+    /// For room in the spool.
     Spool,
-    /// The folder of its source.
+    /// For the folder of its source.
     Folder,
-    /// Its file cannot be read now.
+    /// For its file to become readable.
     File,
-    /// The service does not answer, answers wrongly, or wants fewer requests.
+    /// For a service that does not answer, answers wrongly, or asks for fewer requests.
     Service,
-    /// The service refuses the key or the account, or one request after the other.
+    /// For a service that refuses the key, the account, or one request after another.
     ServiceRefuses,
-    /// Another try after a fault.
+    /// For another attempt after a fault.
     Retry,
-    /// A pause ends by itself.
+    /// For the end of a pause that ends by itself.
     Pause,
-    /// A pause that only `scribed resume` ends.
+    /// For `scribed resume`.
     PauseWithoutEnd,
 }
 
 impl WaitReason {
-    /// As `waiting_for` has always named it; some share a name.
+    /// Returns the name in `waiting_for`, which never changes; some reasons share a name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Settle => "settle",
@@ -83,7 +83,7 @@ impl WaitReason {
         }
     }
 
-    /// Whether time, other jobs or the next pass bring it, without anybody's doing.
+    /// Whether time, other jobs or the next pass end the wait without a person.
     pub fn resolves_itself(self) -> bool {
         match self {
             Self::Settle

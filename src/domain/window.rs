@@ -1,40 +1,38 @@
-//! When jobs of a source may be uploaded and submitted.
+//! Windows: when jobs of a source may be uploaded and submitted.
 
 use crate::domain::cron_line::{CronLine, NEVER};
 use crate::domain::names::Timestamp;
 use std::time::Duration;
 
-/// One that opens again and again.
+/// A window that opens at each slot of a cron line.
 #[derive(Debug, Clone)]
 pub struct Window {
     pub from: CronLine,
-    /// For how long, by a clock that nobody changes: eight hours are eight in a spring night too.
+    /// How long it is open in elapsed time: a change of daylight saving time does not alter it.
     pub length: Duration,
 }
 
-/// What a source has; never empty. They may lie over each other.
+/// The windows of a source; never empty. They may overlap.
 #[derive(Debug, Clone)]
 pub struct Windows(Vec<Window>);
 
-/// Whether something may be begun, and how long that holds.
+/// Whether jobs may be sent, and until when at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowState {
-    /// Until then at least; looked at then, it may be open still.
+    /// Open until then at least. At that moment it may still be open.
     Open { until: Timestamp },
-    /// Until then.
     Shut {
-        /// When it opens; [`NEVER`] if it does not any more.
+        /// When it opens; [`NEVER`] if it does not open again.
         until: Timestamp,
     },
 }
 
 impl WindowState {
-    /// Whether something may be begun.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Open { .. })
     }
 
-    /// When it is another.
+    /// Returns when to look at the state again.
     pub fn changes_at(self) -> Timestamp {
         match self {
             Self::Open { until } | Self::Shut { until } => until,
@@ -42,25 +40,24 @@ impl WindowState {
     }
 }
 
-/// Windows that follow each other without a gap are told as one, up to so many. One that opens every minute
-/// and never shuts is told as open for a while, and looked at again.
-const TOGETHER: usize = 16;
+/// How many windows that follow each other without a gap are reported as one. The bound is for windows that never
+/// close, such as one that opens every minute: they are reported as open for a while.
+const MAX_JOINED: usize = 16;
 
 impl Windows {
-    /// `None` where there is none.
+    /// Makes the windows of a source; `None` if the list is empty.
     pub fn new(windows: Vec<Window>) -> Option<Self> {
         (!windows.is_empty()).then_some(Self(windows))
     }
 
-    /// Each of them.
     pub fn each(&self) -> &[Window] {
         &self.0
     }
 
-    /// Whether something may be begun at this moment of the wall clock.
+    /// Returns the state at this moment of the wall clock.
     pub fn at(&self, now: Timestamp) -> WindowState {
         let mut end = now;
-        for _ in 0..TOGETHER {
+        for _ in 0..MAX_JOINED {
             match self.end_after(end) {
                 Some(later) => end = later,
                 None => break,
@@ -73,8 +70,8 @@ impl Windows {
         WindowState::Shut { until: next.unwrap_or(NEVER) }
     }
 
-    /// When so much time has passed in them, from `from` on; `None` if they do not open for that long any
-    /// more.
+    /// Returns the moment at which the windows have been open for `open` in total since `from`; `None` if they do not
+    /// open for that long any more.
     pub fn time_after_open(&self, from: Timestamp, mut open: Duration) -> Option<Timestamp> {
         let mut now = from;
         loop {
@@ -92,7 +89,7 @@ impl Windows {
         }
     }
 
-    /// The latest end of those that are open at this moment.
+    /// Returns the latest end of the windows that are open at this moment.
     fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
         let end = |window: &Window| {
             let opened = window.from.next(now.saturating_sub(window.length));
@@ -153,7 +150,7 @@ mod tests {
         assert_eq!(told("2026-11-21T21:00:00Z"), open("2026-11-22T05:00:00Z"));
         assert_eq!(told("2026-11-22T04:59:59.999Z"), open("2026-11-22T05:00:00Z"));
         assert_eq!(told("2026-11-22T05:00:00Z"), shut("2026-11-22T21:00:00Z"));
-        // Eight hours are eight when the clock is put on or back meanwhile.
+        // Eight hours stay eight hours when daylight saving time begins or ends.
         assert_eq!(told("2026-03-29T00:00:00Z"), open("2026-03-29T05:00:00Z"));
         assert_eq!(told("2026-10-25T00:00:00Z"), open("2026-10-25T04:00:00Z"));
         assert_eq!(nights.to_string(), "0 22 * * * for 8h (Europe/Paris)");
@@ -180,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against looking at every slot: open exactly within a length after one of them.
+        /// Compares with every slot: open exactly within the length after one of them.
         #[test]
         fn open_exactly_after_a_slot(
             zone in proptest::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),

@@ -1,4 +1,4 @@
-//! Days and months as a place has them, over every change of its clocks.
+//! Time zones: days and months by local time, across changes of daylight saving time.
 
 use crate::domain::budget::Span;
 use crate::domain::names::Timestamp;
@@ -21,13 +21,13 @@ impl Default for Zone {
 }
 
 impl Zone {
-    /// By which everything is stored, logged and told to machines.
+    /// The zone of everything that is stored, logged or written for machines.
     pub const UTC: Self = Self(Tz::UTC);
 
-    /// From a name like `Europe/Paris`.
+    /// Parses a name such as `Europe/Paris`.
     ///
     /// # Errors
-    /// The nearest name there is, where any is near.
+    /// The nearest existing name, if there is a near one.
     pub fn parse(name: &str) -> Result<Self, Option<&'static str>> {
         name.parse().map(Self).map_err(|_| suggested(name))
     }
@@ -36,102 +36,103 @@ impl Zone {
         self.0.name()
     }
 
-    /// The day that a moment lies in.
+    /// Returns the day that contains a moment.
     pub fn day(&self, at: Timestamp) -> Span {
         let day = self.local(at);
         self.span(day, day.checked_add_days(Days::new(1)))
     }
 
-    /// The month that a moment lies in.
+    /// Returns the month that contains a moment.
     pub fn month(&self, at: Timestamp) -> Span {
         let first = self.local(at).with_day(1).unwrap_or_default();
         self.span(first, first.checked_add_months(Months::new(1)))
     }
 
-    /// The date that a moment lies in: `2026-11-21`.
+    /// Returns the local date of a moment: `2026-11-21`.
     pub fn date(&self, at: Timestamp) -> String {
         self.local(at).to_string()
     }
 
-    /// The first moment of a date like `2026-11-21`; `None` for what is no date.
+    /// Returns the first moment of a date such as `2026-11-21`; `None` if it is not a date.
     pub fn start_of(&self, date: &str) -> Option<Timestamp> {
         NaiveDate::parse_from_str(date, "%Y-%m-%d").ok().map(|day| self.start(day))
     }
 
-    /// For people, to the minute: `2026-11-22 00:00 (Europe/Paris)`.
+    /// Formats a moment for people, to the minute: `2026-11-22 00:00 (Europe/Paris)`.
     pub fn format_minute(&self, at: Timestamp) -> String {
-        format!("{} ({})", self.written(at, "%Y-%m-%d %H:%M"), self.name())
+        format!("{} ({})", self.format_local(at, "%Y-%m-%d %H:%M"), self.name())
     }
 
-    /// For people, to the second: `2026-11-22 00:00:00 (Europe/Paris)`.
+    /// Formats a moment for people, to the second: `2026-11-22 00:00:00 (Europe/Paris)`.
     pub fn format_second(&self, at: Timestamp) -> String {
         format!("{} ({})", self.format_without_zone(at), self.name())
     }
 
-    /// The same without the zone, where it is named beside: `2026-11-22 00:00:00`.
+    /// Formats a moment for people without the zone, which the context names: `2026-11-22 00:00:00`.
     pub fn format_without_zone(&self, at: Timestamp) -> String {
-        self.written(at, "%Y-%m-%d %H:%M:%S")
+        self.format_local(at, "%Y-%m-%d %H:%M:%S")
     }
 
-    /// The moment that [`Zone::format_minute`] and its like have written so, where an hour comes twice with this offset.
+    /// Returns the moment that [`Zone::format_minute`] or a similar function formatted. `offset` tells the two passes
+    /// of a repeated hour apart.
     pub fn read(&self, shown: NaiveDateTime, offset: Option<&str>) -> Option<Timestamp> {
-        let all = match self.to_timestamps(shown) {
+        let candidates = match self.to_timestamps(shown) {
             LocalResult::Single(at) => [Some(at), None],
-            LocalResult::Ambiguous(first, again) => [Some(first), Some(again)],
+            LocalResult::Ambiguous(first, second) => [Some(first), Some(second)],
             LocalResult::None => [None, None],
         };
-        let is_it = |at: &Timestamp| {
+        let has_offset = |at: &Timestamp| {
             offset.is_none_or(|offset| utc(*at).with_timezone(&self.0).format("%:z").to_string() == offset)
         };
-        all.into_iter().flatten().find(is_it)
+        candidates.into_iter().flatten().find(has_offset)
     }
 
-    /// Of an hour that the clock shows twice, with the offset: `2026-10-25 02:30 +02:00`.
-    fn written(&self, at: Timestamp, format: &str) -> String {
+    /// Formats a moment; in a repeated hour with the offset: `2026-10-25 02:30 +02:00`.
+    fn format_local(&self, at: Timestamp, format: &str) -> String {
         let local = utc(at).with_timezone(&self.0);
-        let is_twice = matches!(self.0.from_local_datetime(&local.naive_local()), LocalResult::Ambiguous(..));
-        let offset = if is_twice { local.format(" %:z").to_string() } else { String::new() };
+        let is_repeated = matches!(self.0.from_local_datetime(&local.naive_local()), LocalResult::Ambiguous(..));
+        let offset = if is_repeated { local.format(" %:z").to_string() } else { String::new() };
         format!("{}{offset}", local.format(format))
     }
 
-    /// That of a machine, as its tools find it: by the variable `TZ`, else by where `/etc/localtime` leads, else by what
-    /// stands in `/etc/timezone`. UTC where none of them names a zone of the database.
+    /// Returns the zone of a machine in the way of its tools: from the variable `TZ`, otherwise from the target of
+    /// `/etc/localtime`, otherwise from `/etc/timezone`. UTC if none of them names a zone of the database.
     pub fn from_machine(tz: Option<&str>, localtime: Option<&str>, timezone: Option<&str>) -> Self {
-        let link = || localtime.and_then(Self::in_database).or(timezone.and_then(Self::in_database));
-        let found = match tz.map(|tz| tz.strip_prefix(':').unwrap_or(tz)) {
+        let link = || localtime.and_then(Self::parse_name_or_path).or(timezone.and_then(Self::parse_name_or_path));
+        let zone = match tz.map(|tz| tz.strip_prefix(':').unwrap_or(tz)) {
             None | Some("/etc/localtime") => link(),
-            Some(named) => Self::in_database(named),
+            Some(named) => Self::parse_name_or_path(named),
         };
-        found.unwrap_or_default()
+        zone.unwrap_or_default()
     }
 
-    /// By its name, or by the path of its file.
-    fn in_database(named: &str) -> Option<Self> {
-        let named = named.trim().rsplit_once("zoneinfo/").map_or(named.trim(), |(_, name)| name);
-        let named = ["posix/", "right/"].into_iter().find_map(|prefix| named.strip_prefix(prefix)).unwrap_or(named);
-        match named {
+    /// Finds a zone by its name, or by the path of its file.
+    fn parse_name_or_path(name: &str) -> Option<Self> {
+        let name = name.trim().rsplit_once("zoneinfo/").map_or(name.trim(), |(_, below)| below);
+        let name = ["posix/", "right/"].into_iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        match name {
             "Etc/UTC" | "Etc/UCT" | "Etc/Universal" | "Etc/Zulu" | "UCT" | "Universal" | "Zulu" => {
                 Some(Self::default())
             }
-            _ => Self::parse(named).ok(),
+            _ => Self::parse(name).ok(),
         }
     }
 
-    /// What its clock shows, to the second.
+    /// Returns the local time of a moment, to the second.
     pub fn local_time(&self, at: Timestamp) -> NaiveDateTime {
         let shown = utc(at).with_timezone(&self.0).naive_local();
         shown.with_nanosecond(0).unwrap_or(shown)
     }
 
-    /// When its clock shows this: once, twice or never.
+    /// Returns the moments of a local time: one, two or none.
     pub fn to_timestamps(&self, shown: NaiveDateTime) -> LocalResult<Timestamp> {
         self.0.from_local_datetime(&shown).map(|at| Timestamp(at.timestamp_millis()))
     }
 
-    /// The first moment after the gap in which its clock would have shown this, to the second.
+    /// Returns the first moment after the gap that skips this local time, to the second.
     pub fn after_gap(&self, shown: NaiveDateTime) -> Timestamp {
         let as_utc = shown.and_utc().timestamp();
-        // No clock differs from UTC by more, or is put on by more.
+        // No zone differs from UTC by more, and no gap is longer.
         let (mut before, mut after) = (as_utc - 26 * 3600, as_utc + 26 * 3600);
         while after - before > 1 {
             let middle = i64::midpoint(before, after);
@@ -150,11 +151,11 @@ impl Zone {
         Span { from: self.start(first), until }
     }
 
-    /// Its midnight, the earlier one where a clock shows it twice; where it shows none, the first moment that
-    /// it shows after it.
+    /// Returns the start of a day: its midnight, or the first one if midnight occurs twice, or the first moment after
+    /// midnight if it is skipped.
     fn start(&self, day: NaiveDate) -> Timestamp {
         let midnight = day.and_time(NaiveTime::MIN);
-        // A day that a place left out altogether is longer than any clock change.
+        // The search also spans a whole day that a zone skipped.
         let shown = (0..=26 * 4).find_map(|quarter| {
             match self.0.from_local_datetime(&(midnight + TimeDelta::minutes(15 * quarter))) {
                 LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => Some(at.timestamp_millis()),
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(of(Some(":Europe/Paris"), link, None), "Europe/Paris");
         assert_eq!(of(Some("/usr/share/zoneinfo/Europe/Paris"), link, None), "Europe/Paris");
         assert_eq!(of(Some(":/etc/localtime"), link, None), "Europe/Berlin");
-        // What names no zone is UTC, as the C library has it.
+        // An unknown name means UTC, as in the C library.
         assert_eq!([of(Some(""), link, None), of(Some("Mars/Base"), link, None), of(None, None, None)], ["UTC"; 3]);
         assert_eq!(of(None, Some("/usr/share/zoneinfo/Etc/UTC"), None), "UTC");
     }
@@ -245,7 +246,7 @@ mod tests {
             prop_assert!(day.from <= at && at < day.until, "{} {at:?} {day:?}", zone.name());
             prop_assert!(month.from <= day.from && day.until <= month.until, "{} {at:?} {day:?} {month:?}", zone.name());
             prop_assert!(zone.day(day.until).from == day.until, "{} {at:?}: no gap", zone.name());
-            // What the store's quarters of an hour stand on; local times before 1980 had odd offsets.
+            // The store counts in quarters of an hour; before 1980 some offsets were not multiples of them.
             prop_assert!(at.0 < 315_532_800_000 || day.from.0 % 900_000 == 0, "{} {at:?}", zone.name());
         }
     }

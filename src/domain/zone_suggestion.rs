@@ -1,9 +1,9 @@
-//! The time zone that a name which is none was meant to be.
+//! Suggests a time zone for a name that is not one.
 
 use crate::domain::did_you_mean::nearest;
 use chrono_tz::TZ_VARIANTS;
 
-/// Names that people use and the IANA database does not have.
+/// Common names that the IANA database does not have.
 const KNOWN_AS: [(&str, &str); 60] = [
     ("germany", "Europe/Berlin"),
     ("deutschland", "Europe/Berlin"),
@@ -67,34 +67,34 @@ const KNOWN_AS: [(&str, &str); 60] = [
     ("aest", "Australia/Sydney"),
 ];
 
-/// The nearest zone, where there is one: the same name in other letters, its place without the region, a usual name,
-/// a fixed offset, and else what differs by a few letters.
+/// Returns the most likely zone, if there is one: by the same name in other letter case, a fixed offset, the place
+/// without its region, a common name, or a name that differs by a few letters.
 pub fn suggested(written: &str) -> Option<&'static str> {
     let name = written.trim().replace([' ', '-'], "_").to_lowercase();
-    let all = || TZ_VARIANTS.iter().map(|zone| zone.name());
-    let place = |zone: &'static str| zone.rsplit_once('/').map_or(zone, |(_, place)| place);
+    let zones = || TZ_VARIANTS.iter().map(|zone| zone.name());
+    let place_of = |zone: &'static str| zone.rsplit_once('/').map_or(zone, |(_, place)| place);
     let last = name.rsplit_once('/').map_or(name.as_str(), |(_, last)| last);
-    let same = || all().find(|zone| zone.to_lowercase() == name);
-    let of_place = || all().find(|zone| zone.contains('/') && place(zone).to_lowercase() == last);
+    let same = || zones().find(|zone| zone.to_lowercase() == name);
+    let of_place = || zones().find(|zone| zone.contains('/') && place_of(zone).to_lowercase() == last);
     let usual = || KNOWN_AS.iter().find(|(known, _)| *known == last).map(|(_, zone)| *zone);
-    let near = || nearest(&name, all().filter(|zone| zone.contains('/')));
+    let near = || nearest(&name, zones().filter(|zone| zone.contains('/')));
     let near_place = || {
-        // Any short word is like the name of some place.
+        // Short words resemble too many places.
         if last.len() <= 5 {
             return None;
         }
-        let places = all().filter(|zone| zone.contains('/')).map(place);
-        let found = nearest(last, places.filter(|place| place.len() > 3))?;
-        all().find(|zone| zone.contains('/') && place(zone) == found)
+        let places = zones().filter(|zone| zone.contains('/')).map(place_of);
+        let nearest_place = nearest(last, places.filter(|place| place.len() > 3))?;
+        zones().find(|zone| zone.contains('/') && place_of(zone) == nearest_place)
     };
     same().or_else(|| offset(written)).or_else(of_place).or_else(usual).or_else(near).or_else(near_place)
 }
 
-/// `UTC+1`, `GMT-5`, `+01:00`, `CET+1`: the database turns the sign round.
+/// Parses `UTC+1`, `GMT-5` or `+01:00`. The names in the database have the opposite sign.
 fn offset(written: &str) -> Option<&'static str> {
     let written = written.trim();
-    let at = written.find(['+', '-', '\u{2212}'])?;
-    let (before, signed) = written.split_at(at);
+    let sign_position = written.find(['+', '-', '\u{2212}'])?;
+    let (before, signed) = written.split_at(sign_position);
     if !["", "utc", "gmt"].contains(&before.trim().to_lowercase().as_str()) {
         return None;
     }

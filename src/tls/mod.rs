@@ -1,4 +1,4 @@
-//! Certificates: a listener's own, and those that are trusted.
+//! TLS certificates: those of a listener, and those that are trusted.
 
 pub(crate) mod pair;
 pub(crate) mod trust;

@@ -1,4 +1,4 @@
-//! A certificate and its private key, read from PEM files and checked against each other.
+//! Reads a certificate and its private key from PEM files, and checks that they belong together.
 
 use super::validity::{self, Validity};
 use crate::domain::names::Hash;
@@ -14,51 +14,51 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{Error as TlsError, InconsistentKeys, ServerConfig};
 
-/// Where a listener's certificate and its private key are.
+/// The files of a listener's certificate and private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairFiles {
-    /// The certificate, and behind it those of the authorities in between.
+    /// The certificate, followed by those of intermediate authorities.
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// A certificate and the private key that belongs to it, ready for handshakes.
+/// A certificate with its private key, ready for handshakes.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// TLS 1.2 and 1.3, HTTP/1.1.
+    /// The configuration: TLS 1.2 and 1.3, HTTP/1.1.
     pub config: Arc<ServerConfig>,
-    /// When the certificate is valid; `None` where it does not say so in a form that is understood.
+    /// When the certificate is valid; `None` if its dates cannot be parsed.
     pub validity: Option<Validity>,
-    /// Of the content of both files.
+    /// A hash of the content of both files.
     pub content: Hash,
 }
 
-/// Why there is no pair.
+/// Why the pair cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// A file is missing or closed to this user.
+    /// A file is missing, or this user may not read it.
     #[error("cannot read {}: {}", path.display(), describe_error(error, path))]
     Unreadable { path: PathBuf, error: io::Error },
-    /// A file is not what it should be.
+    /// A file is not a certificate or a private key.
     #[error("{} {why}", path.display())]
     Wrong {
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// Both are good, and not of each other.
+    /// Both files are valid, but do not belong together.
     #[error("the private key in {} does not belong to the certificate in {}", key.display(), cert.display())]
     Mismatch { cert: PathBuf, key: PathBuf },
 }
 
-/// Longer files are no certificates.
+/// The longest file in bytes: a longer one is not a certificate or key.
 const LONGEST: u64 = 1 << 20;
 
 impl PairFiles {
-    /// Reads both, and checks that they belong together. Blocks on the disk.
+    /// Reads both files, and checks that they belong together. Blocks on the disk.
     ///
     /// # Errors
-    /// [`PairError`]; none holds anything of the key.
+    /// [`PairError`], which never contains a part of the key.
     pub fn read(&self) -> Result<Pair, PairError> {
         let (cert, key) = (read(&self.cert)?, read(&self.key)?);
         let content = content(&cert, &key);
@@ -74,14 +74,14 @@ impl PairFiles {
         Ok(Pair { config: Arc::new(config), validity, content })
     }
 
-    /// Of the content of both files as they are now; `None` where they cannot be read. Blocks on the disk.
+    /// Returns a hash of the current content of both files; `None` if one cannot be read. Blocks on the disk.
     pub fn content(&self) -> Option<Hash> {
         Some(content(&read(&self.cert).ok()?, &read(&self.key).ok()?))
     }
 
     /// Whether every user of this machine may read the key.
     pub fn is_key_open(&self) -> bool {
-        std::fs::metadata(&self.key).is_ok_and(|found| found.mode() & 0o004 != 0)
+        std::fs::metadata(&self.key).is_ok_and(|metadata| metadata.mode() & 0o004 != 0)
     }
 
     fn private_key(&self, pem: &[u8]) -> Result<PrivateKeyDer<'static>, PairError> {
@@ -94,7 +94,7 @@ impl PairFiles {
                         .to_owned()
                 }
                 PemError::NoItemsFound => "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)".to_owned(),
-                // The library's words may repeat a line of the file.
+                // The library's message may contain a line of the file.
                 _ => "is not valid PEM".to_owned(),
             };
             wrong(&self.key, why)
@@ -102,23 +102,23 @@ impl PairFiles {
     }
 }
 
-/// The certificates of a PEM file; never none.
+/// Parses the certificates of a PEM file; at least one.
 ///
 /// # Errors
-/// In words, what is wrong with the file.
+/// What is wrong with the file, as text.
 pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
+    let chain: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(pem).collect();
+    match chain {
         Ok(chain) if chain.is_empty() => Err("holds no certificate in PEM (-----BEGIN CERTIFICATE-----)".to_owned()),
         Ok(chain) => Ok(chain),
         Err(_) => Err("is not valid PEM".to_owned()),
     }
 }
 
-/// The content of a file that is not too long.
+/// Reads a file of at most [`LONGEST`] bytes.
 ///
 /// # Errors
-/// [`PairError`].
+/// [`PairError`] if the file cannot be read or is longer.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, PairError> {
     let failed = |error| PairError::Unreadable { path: path.to_owned(), error };
     let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! Whose certificates are trusted, beside those that the machine trusts, and in words why one is not.
+//! Trusted certificate authorities in addition to those of the machine, and messages for certificates that are not
+//! accepted.
 
 use super::pair::{PairError, certificates, read};
 use reqwest::{Certificate, ClientBuilder};
@@ -7,63 +8,62 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio_rustls::rustls::{CertificateError, Error as TlsError};
 
-/// Certificates of authorities, of one PEM file.
+/// The certificates of authorities from one PEM file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authorities {
     ders: Vec<Vec<u8>>,
 }
 
 impl Authorities {
-    /// Reads a PEM file of one or more certificates. Blocks on the disk.
+    /// Reads a PEM file with one or more certificates. Blocks on the disk.
     ///
     /// # Errors
-    /// [`PairError`].
+    /// [`PairError`] if the file or one of its certificates cannot be read.
     pub fn read(path: &Path) -> Result<Self, PairError> {
         let wrong = |why| PairError::Wrong { path: PathBuf::from(path), why };
         let ders = certificates(&read(path)?).map_err(wrong)?.iter().map(|der| der.to_vec()).collect::<Vec<_>>();
-        let each = ders.iter().map(|der| Certificate::from_der(der));
-        match each.collect::<Result<Vec<_>, _>>() {
+        let parsed = ders.iter().map(|der| Certificate::from_der(der));
+        match parsed.collect::<Result<Vec<_>, _>>() {
             Ok(_) => Ok(Self { ders }),
             Err(_) => Err(wrong("holds a certificate that cannot be read".to_owned())),
         }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ders.is_empty()
     }
 
-    /// Has a client trust them, beside those that the machine trusts.
+    /// Makes a client trust these authorities in addition to those of the machine.
     pub fn beside(&self, builder: ClientBuilder) -> ClientBuilder {
         if self.is_empty() { builder } else { builder.tls_certs_merge(self.certificates()) }
     }
 
-    /// Has a client trust nobody else.
+    /// Makes a client trust only these authorities.
     pub fn alone(&self, builder: ClientBuilder) -> ClientBuilder {
         builder.tls_certs_only(self.certificates())
     }
 
     fn certificates(&self) -> Vec<Certificate> {
-        // Each was read before.
+        // Every certificate was parsed in `read` already.
         self.ders.iter().filter_map(|der| Certificate::from_der(der).ok()).collect()
     }
 }
 
-/// Why a certificate was not accepted, for people; `None` where an error is about something else.
+/// Explains to people why a certificate was not accepted; `None` if the error is about something else.
 pub fn refused(error: &(dyn Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<TlsError>() {
-            return words(error);
+            return describe(error);
         }
-        // An io::Error hides what it was made of from `source`, and may be made of another one.
-        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause = inside.map_or_else(|| error.source(), |inside| Some(inside));
+        // `source` skips the error that an io::Error wraps, and that may be an io::Error again.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped));
     }
     None
 }
 
-fn words(error: &TlsError) -> Option<String> {
+fn describe(error: &TlsError) -> Option<String> {
     use CertificateError as Bad;
     let TlsError::InvalidCertificate(bad) = error else {
         return matches!(error, TlsError::InvalidMessage(_)).then(|| {

@@ -1,19 +1,19 @@
-//! From when to when a certificate is valid: the two dates of its `Validity` (RFC 5280, 4.1.2.5). Pure.
+//! Reads the validity dates of a certificate (RFC 5280, 4.1.2.5). Pure.
 
 use crate::domain::names::Timestamp;
 use chrono::{NaiveDate, NaiveDateTime};
 
-/// From when to when a certificate is valid.
+/// The period in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// Not before.
+    /// The first moment of the period (`notBefore`).
     pub from: Timestamp,
-    /// Not after.
+    /// The last moment of the period (`notAfter`).
     pub until: Timestamp,
 }
 
 impl Validity {
-    /// Whether it is valid at a moment.
+    /// Whether the certificate is valid at a moment.
     pub fn holds(self, now: Timestamp) -> bool {
         self.from <= now && now <= self.until
     }
@@ -25,7 +25,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// Of a certificate in DER; `None` where it is none, or its dates have another form.
+/// Reads the validity of a certificate in DER; `None` if it cannot be parsed.
 pub fn of(der: &[u8]) -> Option<Validity> {
     let (certificate, _) = enter(der, SEQUENCE)?;
     let (mut fields, _) = enter(certificate, SEQUENCE)?;
@@ -42,10 +42,10 @@ pub fn of(der: &[u8]) -> Option<Validity> {
     Some(Validity { from, until })
 }
 
-/// The content of the element at the beginning, which must have this tag, and what follows it.
+/// Returns the content of the first element, which must have this tag, and the bytes after it.
 fn enter(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (found, rest) = bytes.split_first()?;
-    if *found != tag {
+    let (actual, rest) = bytes.split_first()?;
+    if *actual != tag {
         return None;
     }
     let (first, rest) = rest.split_first()?;

@@ -1,42 +1,42 @@
-//! Web addresses in their plainest form, which need no parser: parsing one costs as much as all else that is
-//! checked of a create, and nearly all that come are so. And who can read what is sent to an address.
+//! Web addresses. Most addresses in creates have a simple form that needs no parser; parsing one costs as much as all
+//! other checks of a create. Also: whether others can read what is sent to an address.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Whether a setting allows plain http to another machine, where whoever is on the way reads the key.
+/// Whether a setting allows plain http to another machine, where others on the network can read the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainHttp {
-    /// No: only to this machine.
+    /// No: plain http to this machine only.
     Refused,
-    /// To the machine itself, and past the proxy that the environment may name.
+    /// Directly, without the proxy that the environment may name.
     Direct,
-    /// Also through that proxy, which reads the key too.
+    /// Also through that proxy, which can read the key too.
     Proxied,
 }
 
 impl PlainHttp {
-    /// Whether requests to this address may go through the proxy that the environment names: over https it
-    /// only passes encrypted bytes on, and this machine is reached without one.
+    /// Whether requests to this address may use the proxy that the environment names. Over https, a proxy only forwards
+    /// encrypted bytes. This machine is always reached without a proxy.
     pub fn may_use_proxy(self, scheme: &str, host: &str) -> bool {
         !is_loopback(host) && (scheme != "http" || self == Self::Proxied)
     }
 }
 
-/// Plain http to another machine: whoever is on the way reads all of it.
+/// Whether this is plain http to another machine, which others on the network can read.
 pub fn is_unencrypted_remote(scheme: &str, host: &str) -> bool {
     scheme == "http" && !is_loopback(host)
 }
 
-/// Whether this host is the machine itself: `localhost` or a loopback address. Names below `localhost` are not:
-/// some systems ask name servers for them.
+/// Whether this host is this machine: `localhost`, or a loopback or unspecified address. Names that end in `.localhost`
+/// do not count, because some systems ask name servers for them.
 pub fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     let is_named = host.eq_ignore_ascii_case("localhost");
     address.map_or(is_named, |ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
 }
 
-/// The path of an `http` or `https` address that all parsers read alike, and leave as it is; `None` for all
-/// others, right or wrong.
+/// Returns the path of an `http` or `https` address that all parsers read in the same way and do not normalize; `None`
+/// for every other address, valid or not.
 pub fn unambiguous_path(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let (host, path) = rest.split_at(rest.find('/')?);
@@ -44,14 +44,15 @@ pub fn unambiguous_path(url: &str) -> Option<&str> {
     (is_unambiguous_host(host) && path.bytes().all(is_plain)).then_some(path)
 }
 
-/// Whether this is a name of small letters, digits and dots, or an IPv4 address; and perhaps a port.
+/// Whether this is an IPv4 address or a name of lower-case letters, digits and dots, perhaps with a port.
 pub fn is_unambiguous_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "80"));
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     is_port && (name.split('.').all(is_label) || name.parse::<Ipv4Addr>().is_ok())
 }
 
-/// A part of a name. A digit before it might make it a number, and hyphens might stand for other scripts.
+/// Whether this is a label that starts with a letter and has no hyphen: a leading digit might make the name a number,
+/// and hyphens occur in encoded names (`xn--`).
 fn is_label(label: &str) -> bool {
     let mut bytes = label.bytes();
     let is_letter = |byte: u8| byte.is_ascii_lowercase();
@@ -101,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is plain here is what the parsers of the network read, and nothing else.
+        /// The parsers in use read every accepted address in the same way.
         #[test]
         fn a_parser_would_say_the_same(parts in prop::collection::vec(
             prop::sample::select(vec![

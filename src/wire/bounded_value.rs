@@ -1,5 +1,5 @@
-//! What a service sends besides what was said: kept while it is of modest size. A value that holds more would take
-//! many times its length in memory, so it counts as absent; nothing that was paid for stands there.
+//! Reads JSON values that do not belong to the transcript, up to a size. A larger value would take many times its
+//! length in memory, so it counts as absent. Nothing that was paid for is in these values.
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -7,31 +7,31 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// So many values, those within others included, are kept.
+/// The most values that are kept, nested ones included.
 const MAX_VALUES: u32 = 100_000;
 
-/// A JSON value; `None` where it holds too many others.
+/// A JSON value; `None` if it contains too many values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BoundedValue(pub Option<Value>);
 
 impl BoundedValue {
-    /// A field of an object.
+    /// Returns a field, if the value is an object.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.as_ref()?.get(key)
     }
 }
 
 impl<'de> Deserialize<'de> for BoundedValue {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        One(&Cell::new(MAX_VALUES)).deserialize(from).map(Self)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ValueReader(&Cell::new(MAX_VALUES)).deserialize(deserializer).map(Self)
     }
 }
 
-/// One value, and how many more may come.
-struct One<'b>(&'b Cell<u32>);
+/// Reads one value; the cell holds how many more values are allowed.
+struct ValueReader<'b>(&'b Cell<u32>);
 
-impl One<'_> {
-    fn take_one(&self, value: Value) -> Option<Value> {
+impl ValueReader<'_> {
+    fn count(&self, value: Value) -> Option<Value> {
         let left = self.0.get();
         self.0.set(left.saturating_sub(1));
         (left > 0).then_some(value)
@@ -42,15 +42,15 @@ impl One<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for One<'_> {
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
     type Value = Option<Value>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for One<'_> {
+impl<'de> Visitor<'de> for ValueReader<'_> {
     type Value = Option<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,39 +58,39 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(self.take_one(Value::Null))
+        Ok(self.count(Value::Null))
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(self.take_one(Value::Bool(value)))
+        Ok(self.count(Value::Bool(value)))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(self.take_one(value.into()))
+        Ok(self.count(value.into()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(self.take_one(value.into()))
+        Ok(self.count(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(self.take_one(Number::from_f64(value).map_or(Value::Null, Value::Number)))
+        Ok(self.count(Number::from_f64(value).map_or(Value::Null, Value::Number)))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(self.take_one(value.into()))
+        Ok(self.count(value.into()))
     }
 
     fn visit_string<E>(self, value: String) -> Result<Self::Value, E> {
-        Ok(self.take_one(value.into()))
+        Ok(self.count(value.into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut list = Vec::new();
         while !self.is_exhausted() {
-            match seq.next_element_seed(One(self.0))? {
+            match seq.next_element_seed(ValueReader(self.0))? {
                 Some(element) => list.extend(element),
-                None => return Ok(self.take_one(Value::Array(list))),
+                None => return Ok(self.count(Value::Array(list))),
             }
         }
         while seq.next_element::<IgnoredAny>()?.is_some() {}
@@ -101,8 +101,8 @@ impl<'de> Visitor<'de> for One<'_> {
         let mut object = Map::new();
         while !self.is_exhausted() {
             match map.next_key::<String>()? {
-                Some(key) => drop(map.next_value_seed(One(self.0))?.map(|value| object.insert(key, value))),
-                None => return Ok(self.take_one(Value::Object(object))),
+                Some(key) => drop(map.next_value_seed(ValueReader(self.0))?.map(|value| object.insert(key, value))),
+                None => return Ok(self.count(Value::Object(object))),
             }
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}

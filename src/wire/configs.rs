@@ -1,14 +1,14 @@
-//! The objects that hold what belongs to one parameter: `subtitles_config` and the like (interface,
-//! "Pre-recorded request parameters").
+//! The configuration objects of single parameters, such as `subtitles_config` (interface, "Pre-recorded request
+//! parameters").
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which languages are spoken.
+/// The spoken languages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LanguageConfig {
-    /// Codes of `LANGUAGES`; absent or empty: the service detects the language.
+    /// Codes from `LANGUAGES`. If absent or empty, the service detects the language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub languages: Option<Vec<String>>,
     /// Whether the language may change within the recording.
@@ -20,27 +20,27 @@ pub struct LanguageConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CustomVocabularyConfig {
-    /// Required by the interface where the object is given.
+    /// The words; the interface requires them.
     pub vocabulary: Vec<Vocabulary>,
-    /// 0 to 1, for the words that give none of their own.
+    /// From 0 to 1, for words without an intensity of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_intensity: Option<f64>,
 }
 
-/// One expected word: on the wire a plain string, or an object where it says more.
+/// One expected word: a plain string on the wire, or an object if it has more than the word.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vocabulary {
-    /// As it should be written.
+    /// The spelling.
     pub value: String,
-    /// How it may sound, spelt as said.
+    /// Possible pronunciations, spelt as they sound.
     pub pronunciations: Option<Vec<String>>,
-    /// 0 to 1.
+    /// From 0 to 1.
     pub intensity: Option<f64>,
-    /// A code of `LANGUAGES`.
+    /// A code from `LANGUAGES`.
     pub language: Option<String>,
 }
 
-/// The object form, apart so that a string does not go through `untagged` and its poor messages.
+/// The object form. It is a type of its own because the messages of `untagged` are poor.
 #[derive(Serialize, Deserialize)]
 struct VocabularyObject {
     value: String,
@@ -53,18 +53,18 @@ struct VocabularyObject {
 }
 
 impl Serialize for Vocabulary {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { value, pronunciations, intensity, language } = self.clone();
         if pronunciations.is_none() && intensity.is_none() && language.is_none() {
-            return to.serialize_str(&value);
+            return serializer.serialize_str(&value);
         }
-        VocabularyObject { value, pronunciations, intensity, language }.serialize(to)
+        VocabularyObject { value, pronunciations, intensity, language }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Vocabulary {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(VocabularyVisitor)
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(VocabularyVisitor)
     }
 }
 
@@ -82,8 +82,9 @@ impl<'de> serde::de::Visitor<'de> for VocabularyVisitor {
     }
 
     fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Vocabulary, A::Error> {
-        let from = serde::de::value::MapAccessDeserializer::new(map);
-        let VocabularyObject { value, pronunciations, intensity, language } = VocabularyObject::deserialize(from)?;
+        let deserializer = serde::de::value::MapAccessDeserializer::new(map);
+        let VocabularyObject { value, pronunciations, intensity, language } =
+            VocabularyObject::deserialize(deserializer)?;
         Ok(Vocabulary { value, pronunciations, intensity, language })
     }
 }
@@ -92,14 +93,14 @@ impl<'de> serde::de::Visitor<'de> for VocabularyVisitor {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallbackConfig {
-    /// An http or https URL; required by the interface where the object is given.
+    /// An http or https URL; the interface requires it.
     pub url: String,
-    /// `POST` where absent.
+    /// `POST` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<CallbackMethod>,
 }
 
-/// How the callback is sent.
+/// The HTTP method of a callback.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
@@ -109,26 +110,26 @@ pub enum CallbackMethod {
     Put,
 }
 
-/// How subtitles are cut. Durations are seconds.
+/// How subtitles are split. Durations are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubtitlesConfig {
-    /// `srt` where absent.
+    /// `srt` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formats: Option<Vec<SubtitleFormat>>,
-    /// Seconds, 0 or more.
+    /// In seconds, at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_duration: Option<f64>,
-    /// Seconds, 1 to 30.
+    /// In seconds, from 1 to 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_duration: Option<f64>,
-    /// 1 or more.
+    /// At least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_characters_per_row: Option<u32>,
-    /// 1 to 5.
+    /// From 1 to 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_rows_per_caption: Option<u32>,
-    /// `default` where absent.
+    /// `default` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub style: Option<SubtitleStyle>,
 }
@@ -156,41 +157,41 @@ pub enum SubtitleStyle {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiarizationConfig {
-    /// 1 or more.
+    /// At least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_speakers: Option<u32>,
-    /// 0 or more.
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_speakers: Option<u32>,
-    /// 0 or more.
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_speakers: Option<u32>,
-    /// An older name, still sent.
+    /// An older parameter that some clients still send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enhanced: Option<bool>,
 }
 
-/// Into which languages to translate, and how.
+/// The target languages of a translation, and how to translate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TranslationConfig {
-    /// Codes of `TARGET_LANGUAGES`, at least one.
+    /// Codes from `TARGET_LANGUAGES`, at least one.
     pub target_languages: Vec<String>,
-    /// `base` where absent.
+    /// `base` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<TranslationModel>,
-    /// True where absent.
+    /// True if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub match_original_utterances: Option<bool>,
-    /// True where absent.
+    /// True if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lipsync: Option<bool>,
-    /// True where absent.
+    /// True if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_adaptation: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// False where absent.
+    /// False if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub informal: Option<bool>,
 }
@@ -205,11 +206,11 @@ pub enum TranslationModel {
     Batch,
 }
 
-/// What kind of summary.
+/// The kind of summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SummarizationConfig {
-    /// `general` where absent.
+    /// `general` if absent.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<SummaryType>,
 }
@@ -225,38 +226,38 @@ pub enum SummaryType {
     Concise,
 }
 
-/// Words to be written otherwise.
+/// Words with a prescribed spelling.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CustomSpellingConfig {
-    /// The wanted spelling, and what it replaces (any case, one word or several).
+    /// Each spelling, with the words or phrases in any letter case that it replaces.
     pub spelling_dictionary: BTreeMap<String, Vec<String>>,
 }
 
-/// Questions to a language model about the recording.
+/// Prompts to a language model about the recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AudioToLlmConfig {
-    /// At least one.
+    /// The prompts, at least one.
     pub prompts: Vec<String>,
-    /// A language model by name.
+    /// The name of a language model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What personal information is hidden, and how.
+/// Which personal information is redacted, and how.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PiiRedactionConfig {
-    /// Values of `PII_ENTITIES`; all where absent.
+    /// Values from `PII_ENTITIES`; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entity_types: Option<Vec<String>>,
-    /// `MARKER` where absent.
+    /// `MARKER` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processed_text_type: Option<RedactionMark>,
 }
 
-/// What stands in place of hidden text: `[NAME_1]` or `#### #####`.
+/// What replaces redacted text: `[NAME_1]` or `#### #####`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
@@ -266,7 +267,7 @@ pub enum RedactionMark {
     Mask,
 }
 
-/// An older place of the languages.
+/// An older form of the language settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CodeSwitchingConfig {
@@ -274,7 +275,7 @@ pub struct CodeSwitchingConfig {
     pub languages: Option<Vec<String>>,
 }
 
-/// An older enrichment's settings.
+/// The settings of an older enrichment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StructuredDataExtractionConfig {

@@ -1,21 +1,21 @@
-//! What a result holds beside what was said (interface, "Result object", feature envelopes).
+//! Enrichments: what a result contains beside the transcript (interface, "Result object", feature envelopes).
 //!
-//! The interface and the public service differ in the shape of some of them ([`Shapes`]). Whatever
-//! comes is read and kept: a result that was paid for must not be lost over an enrichment's shape.
+//! For some of them the interface and the public service use different shapes ([`Shapes`]). Every shape is read and
+//! kept: a paid result must not be lost because an enrichment has an unexpected shape.
 
 use crate::wire::result::WireUtterance;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Whose shapes the embedded service writes where the interface and the public service differ.
+/// Which shapes the embedded service writes where the interface and the public service differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shapes {
-    /// The interface's: entities are a string under `entity`.
+    /// Those of the interface: entities are a string under `entity`.
     #[default]
     Interface,
-    /// The public service's of today: entities are objects under `results`, and what has no sentiments or
-    /// speakers has an empty text or list there, not null.
+    /// Those of the public service today: entities are objects under `results`, and absent sentiments or speakers are
+    /// an empty text or list, not null.
     Current,
 }
 
@@ -25,7 +25,7 @@ pub enum Shapes {
 pub enum Either<T> {
     /// Of a shape that the interface or the public service has.
     Known(T),
-    /// Of another one; kept as it came. Never written here.
+    /// Any other shape, kept as received. Never written by scribed.
     #[schemars(skip)]
     Other(Value),
 }
@@ -151,7 +151,8 @@ pub enum Sentiments {
     Each(Vec<Sentiment>),
     /// In words.
     Text(String),
-    /// Of another shape; kept as it came. Never written here.
+    /// Any other shape, kept as received. Never written by scribed.@1173
+    /// Any other shape, kept as received. Never written by scribed.
     #[schemars(skip)]
     Other(Value),
 }
@@ -201,13 +202,13 @@ pub struct WholeSentence {
 }
 
 impl<T> Envelope<T> {
-    /// Of what was done in so many seconds.
+    /// Wraps the result of an enrichment that took this many seconds.
     pub fn completed(results: T, is_empty: bool, seconds: f64) -> Self {
         let (results, exec_time) = (Some(results), Some(seconds));
         Self { success: true, is_empty, exec_time, error: None, results, other: Map::new() }
     }
 
-    /// Of what was not done, and why.
+    /// Wraps the error of an enrichment that failed.
     pub fn failed(error: EnvelopeError) -> Self {
         let (error, exec_time) = (Some(error), Some(0.0));
         Self { success: false, is_empty: true, exec_time, error, results: None, other: Map::new() }

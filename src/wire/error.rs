@@ -31,7 +31,7 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// The message and every wrong field in one line.
+    /// Returns the message and every wrong field in one line.
     pub fn describe(&self) -> String {
         let mut words = self.message.clone();
         for wrong in &self.validation_errors {

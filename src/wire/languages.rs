@@ -1,9 +1,9 @@
-//! What a language or an entity to redact may be called (service-notes 4).
+//! The allowed codes of languages and names of redacted entities (service-notes 4).
 
-/// The 99 codes of spoken languages (service-notes 4). Note `jw`, not `jv`.
+/// The 99 codes of spoken languages (service-notes 4). Javanese is `jw`, not `jv`.
 pub const LANGUAGES: &[&str] = TARGET_LANGUAGES.split_at(99).0;
 
-/// The 100 codes to translate into: [`LANGUAGES`] and, last, Wolof.
+/// The 100 codes of target languages: [`LANGUAGES`] and, last, Wolof.
 pub const TARGET_LANGUAGES: &[&str] = &[
     "af", "am", "ar", "as", "az", "ba", "be", "bg", "bn", "bo", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en",
     "es", "et", "eu", "fa", "fi", "fo", "fr", "gl", "gu", "ha", "haw", "he", "hi", "hr", "ht", "hu", "hy", "id", "is",
@@ -13,7 +13,7 @@ pub const TARGET_LANGUAGES: &[&str] = &[
     "vi", "yi", "yo", "zh", "wo",
 ];
 
-/// What may be redacted: presets, then single entities (service-notes 4).
+/// The values for redaction: first presets, then single entities (service-notes 4).
 #[rustfmt::skip]
 pub const PII_ENTITIES: &[&str] = &[
     "APPI", "APPI_SENSITIVE", "CCI", "CORE_ENTITIES", "CPRA", "GDPR", "GDPR_SENSITIVE",

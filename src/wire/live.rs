@@ -1,5 +1,5 @@
-//! The record of a live transcription: what one must look like to be taken in (interface, "Job
-//! (transcription record)" and "Live request parameters"; bounds: service notes, 4).
+//! The record of a live transcription, with the rules for importing one (interface, "Job (transcription record)" and
+//! "Live request parameters"; bounds: service notes, 4).
 
 use crate::domain::names::Timestamp;
 use crate::wire::parameter_check::{
@@ -9,21 +9,20 @@ use crate::wire::record::Status;
 use crate::wire::timestamps;
 use serde_json::{Map, Value, json};
 
-/// The live record of one line.
+/// A live record that was read from a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
-    /// Not necessarily a UUID.
+    /// The id, which need not be a UUID.
     pub id: String,
-    /// When it was created.
     pub created: Timestamp,
     pub status: Status,
-    /// As it was given when the session began.
+    /// The metadata that was given when the session began.
     pub metadata: Option<Value>,
-    /// The record to the letter, with the keys that it lacked.
+    /// The text of the record, unchanged except that missing keys were added.
     pub text: String,
 }
 
-/// Reads a record, one JSON object.
+/// Reads a record, which is one JSON object, and checks it.
 ///
 /// # Errors
 /// Everything that is wrong with it: "field must …".
@@ -37,25 +36,25 @@ pub fn read(text: &str) -> Result<Live, Vec<String>> {
     }
 }
 
-/// A record that was read before, by this release or an older one: nothing but what lists need.
+/// Reads a record that this release or an older one has checked before; takes from it only what lists need.
 pub fn read_stored(text: &str) -> Option<Live> {
     live(text, &serde_json::from_str(text).ok()?)
 }
 
 fn live(text: &str, record: &Map<String, Value>) -> Option<Live> {
-    let known = |key: &str| record.get(key).and_then(Value::as_str);
-    let id = known("id")?;
+    let text_of = |key: &str| record.get(key).and_then(Value::as_str);
+    let id = text_of("id")?;
     Some(Live {
         id: id.to_owned(),
-        created: timestamps::parse(known("created_at")?)?,
-        status: Status::parse(known("status")?),
+        created: timestamps::parse(text_of("created_at")?)?,
+        status: Status::parse(text_of("status")?),
         metadata: record.get("custom_metadata").filter(|given| !given.is_null()).cloned(),
         text: fill_missing_keys(text, id, record),
     })
 }
 
-/// Puts the keys that every record has before those that this one has. The text itself is not
-/// written anew: numbers too large for a float stay as they are.
+/// Adds the keys that every record has and this one lacks, before the first key. The text is not serialized again, so
+/// its numbers stay as they are written.
 fn fill_missing_keys(text: &str, id: &str, record: &Map<String, Value>) -> String {
     let short: String = id.chars().take(8).collect();
     let defaults = [
@@ -69,9 +68,9 @@ fn fill_missing_keys(text: &str, id: &str, record: &Map<String, Value>) -> Strin
         ("request_params", Value::Null),
         ("result", Value::Null),
     ];
-    let lacking = defaults.iter().filter(|(key, _)| !record.contains_key(*key));
-    let lacking: String = lacking.map(|(key, value)| format!("\"{key}\":{value},")).collect();
-    format!("{{{lacking}{}", text.trim().trim_start_matches('{'))
+    let missing = defaults.iter().filter(|(key, _)| !record.contains_key(*key));
+    let missing: String = missing.map(|(key, value)| format!("\"{key}\":{value},")).collect();
+    format!("{{{missing}{}", text.trim().trim_start_matches('{'))
 }
 
 fn check(record: &Map<String, Value>) -> Vec<String> {
@@ -181,9 +180,9 @@ const REALTIME: &[Field] = &[
     optional("sentiment_analysis", FieldKind::Flag),
 ];
 
-/// What a callback may be told of, without where it is told.
+/// The fields that choose which messages are sent, without the URL of a callback.
 const MESSAGES: &[Field] = match CALLBACK {
-    [_url, told @ ..] => told,
+    [_url, choices @ ..] => choices,
     [] => &[],
 };
 

@@ -1,30 +1,30 @@
-//! Networks of addresses, as `10.0.0.0/8` names them.
+//! Networks of IP addresses, written as `10.0.0.0/8`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// All addresses that begin alike; a single one is a network too.
+/// All addresses with the same leading bits; a single address is a network too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
-    /// Bits that are the same in all of them.
+    /// The number of leading bits.
     bits: u8,
 }
 
-/// Why a text names no network.
+/// Why a text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// It is no address, or what is behind the slash is no number of bits of one.
+    /// The text is not an address, or the part after the slash is not a valid number of bits.
     #[error("must be an IP address or a network such as 10.0.0.0/8")]
     Malformed,
-    /// The address is in the network, and not its first one.
+    /// The address is not the first one of the network.
     #[error("must begin with the first address of its network, {0}")]
     NotTheFirst(Network),
 }
 
 impl Network {
-    /// Whether this address is in it. An IPv4 address is the same when it is written as an IPv6 one.
+    /// Whether this address is in the network. An IPv4 address counts as the same when it is written as an IPv6 one.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && first(address, self.bits) == self.first
@@ -37,11 +37,11 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address = address.parse::<IpAddr>().map_err(|_| NetworkError::Malformed)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let max_bits = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
-            None => most,
+            None => max_bits,
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse().ok().filter(|bits| *bits <= most).ok_or(NetworkError::Malformed)?
+                bits.parse().ok().filter(|bits| *bits <= max_bits).ok_or(NetworkError::Malformed)?
             }
             Some(_) => return Err(NetworkError::Malformed),
         };
@@ -49,7 +49,7 @@ impl FromStr for Network {
         if network.first != address {
             return Err(NetworkError::NotTheFirst(network));
         }
-        // `::ffff:10.0.0.0/104` is 10.0.0.0/8.
+        // `::ffff:10.0.0.0/104` means 10.0.0.0/8.
         match address.to_canonical() {
             canonical if canonical != address && bits >= 96 => Ok(Self { first: canonical, bits: bits - 96 }),
             _ => Ok(network),

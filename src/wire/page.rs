@@ -1,4 +1,4 @@
-//! The list: its query and its page (interface, "Query parameters of both list endpoints", "Page").
+//! Lists: their query and their pages (interface, "Query parameters of both list endpoints", "Page").
 
 use crate::domain::names::Timestamp;
 use crate::wire::record::Status;
@@ -23,29 +23,29 @@ pub struct RecordPage<T> {
     pub items: Vec<T>,
 }
 
-/// Items on a page when the query does not say.
+/// The number of items on a page if the query names none.
 pub const DEFAULT_LIMIT: u32 = 20;
 
-/// The most items on a page. More is refused, not cut: a client that goes on by its own limit would
-/// miss what was cut off.
+/// The largest number of items on a page. A larger `limit` is refused, not reduced: a client that advances by its own
+/// limit would miss items.
 pub const MAX_LIMIT: u32 = 1000;
 
-/// What a list is asked for.
+/// The query of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListQuery {
     /// The index of the first item, from 0.
     pub offset: u64,
-    /// From 1; at most [`MAX_LIMIT`] where it is read.
+    /// At least 1; at most [`MAX_LIMIT`] in a query that was received.
     pub limit: u32,
-    /// Items of that UTC day.
+    /// Only items of this UTC day.
     pub date: Option<Timestamp>,
-    /// Items created before it.
+    /// Only items created before this.
     pub before_date: Option<Timestamp>,
-    /// Items created after it.
+    /// Only items created after this.
     pub after_date: Option<Timestamp>,
-    /// Any of these; empty means all.
+    /// Only items with one of these; empty for all.
     pub status: Vec<Status>,
-    /// Items whose metadata holds all of this.
+    /// Only items whose metadata contains all of this.
     pub custom_metadata: Map<String, Value>,
 }
 
@@ -64,7 +64,7 @@ impl Default for ListQuery {
 }
 
 impl ListQuery {
-    /// Names and values, not yet percent-encoded. `status` repeats its key, `custom_metadata` is
+    /// Returns the names and values, not yet percent-encoded. `status` is repeated for each value, `custom_metadata` is
     /// JSON (service notes, 6).
     pub fn to_query_pairs(&self) -> Vec<(String, String)> {
         let mut pairs =
@@ -81,8 +81,11 @@ impl ListQuery {
         pairs
     }
 
-    /// From decoded names and values; every wrong one in words. Empty values count as absent,
-    /// unknown names are passed over. `custom_metadata` may also come as `custom_metadata[key]=value`.
+    /// Reads decoded names and values. Empty values count as absent, and unknown names are ignored. `custom_metadata`
+    /// may also have the form `custom_metadata[key]=value`.
+    ///
+    /// # Errors
+    /// What is wrong with each invalid value.
     pub fn read<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Vec<String>> {
         let mut query = Self::default();
         let mut wrong = Vec::new();
@@ -115,14 +118,14 @@ impl ListQuery {
                     return Err("not lie deeper than 32 objects");
                 }
                 if let Some(key) = key {
-                    insert(&mut self.custom_metadata, key, value);
+                    insert_nested(&mut self.custom_metadata, key, value);
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether an item with these properties is on this list (all pages together).
+    /// Whether an item with these properties is in this list, on any page.
     pub fn matches(&self, created: Timestamp, status: &Status, metadata: Option<&Value>) -> bool {
         const DAY_MS: i64 = 86_400_000;
         let on_day = |day: Timestamp| created.0.div_euclid(DAY_MS) == day.0.div_euclid(DAY_MS);
@@ -136,37 +139,38 @@ impl ListQuery {
     }
 }
 
-/// The value under `a`, or under `a][b` one object deeper.
-fn insert(map: &mut Map<String, Value>, key: &str, value: &str) {
+/// Inserts a value under the key `a`, or for `a][b` under `b` of the object `a`.
+fn insert_nested(map: &mut Map<String, Value>, key: &str, value: &str) {
     let Some((outer, inner)) = key.split_once("][") else {
         map.insert(key.to_owned(), Value::from(value));
         return;
     };
     let below = map.entry(outer).or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(below) = below {
-        insert(below, inner, value);
+        insert_nested(below, inner, value);
     }
 }
 
-/// A stored number equals the same number asked for as text, an object holds what is asked of it
-/// (service notes, 6).
+/// Whether a stored value satisfies a wanted one: a number also matches its text, and an object only has to contain the
+/// wanted fields (service notes, 6).
 fn matches_value(value: &Value, wanted: &Value) -> bool {
-    if let (Value::Object(all), Value::Object(some)) = (value, wanted) {
-        return some.iter().all(|(key, wanted)| all.get(key).is_some_and(|value| matches_value(value, wanted)));
+    if let (Value::Object(stored), Value::Object(wanted)) = (value, wanted) {
+        return wanted.iter().all(|(key, wanted)| stored.get(key).is_some_and(|value| matches_value(value, wanted)));
     }
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
 }
 
-/// Objects in objects that a name may ask for. Each is a call in a call: some ten thousand end the process.
+/// The deepest nesting of objects in a name. Each level is a recursive call: some ten thousand would overflow the
+/// stack.
 const MAX_NESTING: usize = 32;
 
-/// Characters of a name that a refusal repeats.
+/// How many characters of a name an error message repeats.
 const MAX_NAME_CHARS: usize = 100;
 
 const LIMIT_REQUIREMENT: &str = "not be less than 1 and not be greater than 1000";
 
-/// One past what can be counted is past the end of every list.
+/// Parses an offset. One that is too large for the type is past the end of every list.
 fn parse_offset(value: &str) -> Option<u64> {
     let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| value.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,5 @@
-//! The table of what each parameter may hold ([`FIELDS`]) is walked by every check, so that everything that is wrong is told at once and in the same words on both sides.
+//! Checks parameters against the table of what each may hold ([`FIELDS`]). The client and the embedded service use the
+//! same table, so they find every error at once and describe it in the same words.
 
 pub(super) use super::languages::TARGET_LANGUAGES;
 use super::parameter_table::as_integer;
@@ -8,86 +9,86 @@ pub(super) use super::parameter_table::{
 };
 use serde_json::{Map, Value};
 
-/// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
-/// (service-notes 4: "at most 2000 characters when stringified").
+/// The longest `custom_metadata` as JSON text, in UTF-16 code units as JavaScript counts them (service-notes 4: "at
+/// most 2000 characters when stringified").
 pub const METADATA_LIMIT: usize = 2_000;
 
-/// The free object that comes back unchanged; our token lies in it.
+/// The object that the service returns unchanged; it contains the token.
 pub const METADATA: &str = "custom_metadata";
 
-/// What is set for each request, and does not change the transcription.
+/// Fields that are set for each request and do not change the transcription.
 pub const PER_REQUEST_FIELDS: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
 
-/// One thing that is wrong with a value.
+/// An error in a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
-    /// Dotted path, elements by number from 0: `language_config.languages.1`.
+    /// The dotted path; elements are numbered from 0: `language_config.languages.1`.
     pub field: String,
     /// What would be right: "must be …".
     pub requirement: String,
-    /// What kind of mistake it is.
+    /// The kind of error.
     pub kind: FieldError,
-    /// What would be taken here, where that is a list: the values, or for an unknown key the keys.
+    /// The accepted values, if they are a list; for an unknown key, the known keys.
     pub known: Vec<&'static str>,
 }
 
 impl std::fmt::Display for Complaint {
-    /// As the service words its `validation_errors`: the field, then "must …".
+    /// Formatted like the service's `validation_errors`: the field, then "must …".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.field, self.requirement)
     }
 }
 
-/// A kind of mistake.
+/// A kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldError {
-    /// The field is no parameter of the interface.
+    /// The interface has no such field.
     Key,
-    /// The field is required and not there.
+    /// A required field is missing.
     Missing,
-    /// The field's type or value.
+    /// The field has a wrong type or value.
     Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Before sending: an unknown key is a complaint, `audio_url` may come later.
+    /// A request that is about to be sent: an unknown key is an error, and `audio_url` may be missing.
     Client,
-    /// A request that came in: an unknown key is passed over and listed, `audio_url` is required,
-    /// spellings that clients are known to send are understood.
+    /// A request that was received: an unknown key is only listed, `audio_url` is required, and spellings that clients
+    /// are known to use are accepted.
     Server,
 }
 
-/// What a walk along the table found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct FieldFindings {
-    /// All that is wrong.
+    /// The errors.
     pub complaints: Vec<Complaint>,
-    /// Unknown keys, when they are no complaint.
+    /// Unknown keys, if they are not errors.
     pub ignored: Vec<String>,
 }
 
-/// Checks parameters that are still JSON against the interface. A string for which `later` is true
-/// stands for one that is not known yet (a template): any single value may come of it.
+/// Checks parameters in JSON form against the interface. A string for which `later` returns true is a template that is
+/// not rendered yet: it may become any single value.
 pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> FieldFindings {
-    let mut walk = Walk { side, is_template: later, findings: FieldFindings::default() };
-    walk.value("", &FieldKind::Object(FIELDS), value);
+    let mut checker = Checker { side, is_template: later, findings: FieldFindings::default() };
+    checker.value("", &FieldKind::Object(FIELDS), value);
     if side == Side::Server && value.is_object() && value.get("audio_url").is_none_or(Value::is_null) {
-        walk.missing("", "audio_url", &FieldKind::Url);
+        checker.missing("", "audio_url", &FieldKind::Url);
     }
-    walk.findings
+    checker.findings
 }
 
-/// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
-/// keys are passed over.
+/// Checks parameters in a record against the table of another endpoint, and returns the errors. Unknown keys are
+/// ignored.
 pub(super) fn inspect_fields(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
-    let mut walk = Walk { side: Side::Server, is_template: |_| false, findings: FieldFindings::default() };
-    walk.value(path, &FieldKind::Object(fields), value);
-    walk.findings.complaints
+    let mut checker = Checker { side: Side::Server, is_template: |_| false, findings: FieldFindings::default() };
+    checker.value(path, &FieldKind::Object(fields), value);
+    checker.findings.complaints
 }
 
-/// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
-/// stays text and is found by the check that follows.
+/// Converts text in a number or boolean field into its value ("3", "true"). Text that does not parse stays, and a later
+/// check reports it.
 pub fn coerce(value: &mut Value) {
     for_each_field(&FieldKind::Object(FIELDS), value, |kind, value| {
         if let Some(parsed) = value.as_str().and_then(|text| kind.parse(text.trim())) {
@@ -97,26 +98,26 @@ pub fn coerce(value: &mut Value) {
 }
 
 impl Complaint {
-    /// A wrong value; `must` begins with "must".
+    /// Makes an error about a value; `must` begins with "must".
     pub fn value(field: &str, must: String) -> Self {
         Self { field: field.to_owned(), requirement: must, kind: FieldError::Value, known: Vec::new() }
     }
 }
 
-/// Mistakes in a request that came in that are told, and unknown keys of it that are named in the log.
+/// The most errors that are reported for a received request, and the most unknown keys that are logged.
 const MAX_COMPLAINTS: usize = 100;
 
-struct Walk {
+struct Checker {
     side: Side,
     is_template: fn(&str) -> bool,
     findings: FieldFindings,
 }
 
-impl Walk {
+impl Checker {
     fn value(&mut self, path: &str, kind: &FieldKind, value: &Value) {
-        // `null` is how some clients write "not set".
-        let later = value.as_str().is_some_and(self.is_template);
-        if value.is_null() && !path.is_empty() || later && kind.is_parsable_from_text() {
+        // Some clients write `null` for "not set".
+        let is_template = value.as_str().is_some_and(self.is_template);
+        if value.is_null() && !path.is_empty() || is_template && kind.is_parsable_from_text() {
             return;
         }
         if !kind.accepts(value) {
@@ -140,7 +141,7 @@ impl Walk {
         }
     }
 
-    /// As a value, but here `null` would stand for nothing.
+    /// Checks an element of a list or dictionary. Unlike a field, it must not be `null`.
     fn element(&mut self, path: &str, kind: &FieldKind, value: &Value) {
         match value {
             Value::Null => self.complain(path, kind),
@@ -162,8 +163,7 @@ impl Walk {
         }
     }
 
-    /// Whether one more is kept: of a request that came in, enough to answer with. The sender could choose how
-    /// many there are.
+    /// Whether another error is kept. For a received request the number is limited, because its sender could choose it.
     fn has_room(&self) -> bool {
         self.side == Side::Client || self.findings.complaints.len() < MAX_COMPLAINTS
     }
@@ -208,7 +208,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Calls `change` on each value that the table knows, inner ones first.
+/// Calls `change` on each value that the table describes, inner ones first.
 fn for_each_field(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &mut Value)) {
     match (kind, &mut *value) {
         (FieldKind::Object(fields) | FieldKind::TextOr(fields), Value::Object(map)) => {
@@ -229,7 +229,8 @@ fn for_each_field(kind: &FieldKind, value: &mut Value, change: fn(&FieldKind, &m
     change(kind, value);
 }
 
-/// Makes a checked value one that the types take: `3.0` in an integer field, `null` for not set.
+/// Converts a checked value into one that the types accept: `3.0` in an integer field becomes `3`, and `null` fields
+/// are removed.
 pub fn normalize(value: &mut Value) {
     for_each_field(&FieldKind::Object(FIELDS), value, |kind, value| match (kind, &mut *value) {
         (FieldKind::Integer(..), Value::Number(_)) => {
@@ -250,7 +251,7 @@ mod tests {
     use crate::wire::params::Params;
     use serde_json::json;
 
-    /// One request with every field of the table set to something that is allowed.
+    /// A request with every field of the table set to an allowed value.
     fn full() -> Value {
         fn of(kind: &FieldKind) -> Value {
             match kind {
@@ -271,7 +272,7 @@ mod tests {
         of(&FieldKind::Object(FIELDS))
     }
 
-    /// The table and the types agree: what the table names survives the types, whole.
+    /// The table and the types agree: whatever the table describes passes through the types unchanged.
     #[test]
     fn every_field_goes_through() {
         let reading = Params::read(&full(), Side::Client).unwrap();
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(reading.params.check(), []);
     }
 
-    /// Every allowed value is one that the types take.
+    /// The types accept every allowed value.
     #[test]
     fn every_choice_goes_through() {
         for field in FIELDS {

@@ -1,30 +1,29 @@
-//! What each parameter of a create request may hold: one table, [`FIELDS`], and what the kinds of
-//! values in it are.
+//! The table of all parameters of a create request, [`FIELDS`], and the kinds of values in it.
 
 use super::address;
 use super::languages::{LANGUAGES, PII_ENTITIES, TARGET_LANGUAGES};
 use super::parameter_check::{METADATA, METADATA_LIMIT};
 use serde_json::Value;
 
-/// What a field may hold.
+/// The kind of value of a field.
 #[derive(Debug)]
 pub(super) enum FieldKind {
     Flag,
     Text,
     Url,
     Choice(&'static [&'static str]),
-    /// From least to most, both allowed.
+    /// From the first to the second bound, both allowed.
     Integer(u32, u32),
-    /// From least to most, both allowed.
+    /// From the first to the second bound, both allowed.
     Number(f64, f64),
-    /// At least so many elements.
+    /// A list with at least this many elements.
     List(usize, &'static FieldKind),
     Object(&'static [Field]),
     /// A string, or an object with these fields.
     TextOr(&'static [Field]),
-    /// An object of any keys whose values are these.
+    /// An object with any keys, whose values are of this kind.
     Dictionary(&'static FieldKind),
-    /// Any object, at most so long as text.
+    /// Any object whose JSON text is at most this long.
     Free(usize),
 }
 
@@ -33,7 +32,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) kind: FieldKind,
     pub(super) required: bool,
-    /// As JSON text; what a record shows where nothing was sent.
+    /// The default as JSON text, which a record shows if the parameter was not sent.
     pub(super) default: Option<&'static str>,
 }
 
@@ -49,7 +48,7 @@ const fn with_default(name: &'static str, kind: FieldKind, default: &'static str
     Field { name, kind, required: false, default: Some(default) }
 }
 
-/// A toggle, off unless it is sent.
+/// A Boolean field whose default is false.
 const fn toggle(name: &'static str) -> Field {
     with_default(name, FieldKind::Flag, "false")
 }
@@ -58,7 +57,7 @@ pub(super) const UNBOUNDED: u32 = u32::MAX;
 pub(super) const TEXTS: FieldKind = FieldKind::List(0, &FieldKind::Text);
 pub(super) const SPOKEN_LANGUAGES: FieldKind = FieldKind::List(0, &FieldKind::Choice(LANGUAGES));
 
-/// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
+/// Every parameter. Bounds and values are from service-notes 4, names and types from the interface.
 pub(super) const FIELDS: &[Field] = &[
     optional("audio_url", FieldKind::Url),
     optional("model", FieldKind::Text),
@@ -180,7 +179,7 @@ pub(super) const VOCABULARY: &[Field] = &[
 ];
 
 impl FieldKind {
-    /// What a value of this kind must be.
+    /// Returns what a value of this kind must be, as an error message says it.
     pub(super) fn requirement(&self) -> String {
         match self {
             Self::Flag => "must be true or false".to_owned(),
@@ -199,24 +198,24 @@ impl FieldKind {
         }
     }
 
-    /// Whether one piece of text, once it is known, may become such a value.
+    /// Whether a single text, such as a rendered template, can become such a value.
     pub(super) fn is_parsable_from_text(&self) -> bool {
         !matches!(self, Self::List(..) | Self::Object(_) | Self::Dictionary(_) | Self::Free(_))
     }
 
-    /// What text says in a number or boolean field; `None` elsewhere, and where it does not parse.
+    /// Parses the text of a number or Boolean field; `None` for other kinds, and if it does not parse.
     pub(super) fn parse(&self, text: &str) -> Option<Value> {
         match self {
-            // A template prints a boolean as Python does: True, False.
+            // A template renders a Boolean in Python's form: True, False.
             Self::Flag => text.to_ascii_lowercase().parse::<bool>().ok().map(Value::Bool),
             Self::Integer(..) => text.parse::<i64>().ok().map(Value::from),
-            // What JSON cannot hold (infinity, not-a-number) becomes null, which is no number.
+            // `Value::from` turns infinity and NaN into null, which is not a number.
             Self::Number(..) => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),
             _ => None,
         }
     }
 
-    /// Whether the value itself is right; what is inside it is looked at afterwards.
+    /// Whether the value itself is allowed. Its elements and fields are checked separately.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Flag, Value::Bool(_)) | (Self::Text, Value::String(_)) => true,
@@ -235,7 +234,7 @@ impl FieldKind {
     }
 }
 
-/// The length of a value as JSON text, in UTF-16 units.
+/// Returns the length of a value as JSON text, in UTF-16 code units.
 pub fn text_length(value: &Value) -> usize {
     value.to_string().encode_utf16().count()
 }
@@ -245,7 +244,7 @@ fn is_web_url(text: &str) -> bool {
         || reqwest::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// A number without a fraction, also when it is written `3.0`.
+/// Returns a number without a fraction, which may be written as `3.0`.
 pub(super) fn as_integer(value: &Value) -> Option<i64> {
     let float = || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15).map(|n| n as i64);
     value.as_i64().or_else(float)

@@ -1,6 +1,6 @@
-//! The parameters of a pre-recorded transcription, for both sides: the client sends them, the
-//! embedded service reads and echoes them (interface, "Pre-recorded request parameters").
-//! What each may hold is `fields`, the objects below them are `configs`.
+//! The parameters of a pre-recorded transcription, for both sides: the client sends them, the embedded service reads
+//! them and repeats them in its records (interface, "Pre-recorded request parameters"). What each may hold is in
+//! `parameter_table`, the objects below them in `configs`.
 
 pub use super::configs::{
     AudioToLlmConfig, CallbackConfig, CallbackMethod, CodeSwitchingConfig, CustomSpellingConfig,
@@ -14,17 +14,17 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a create request holds, and `request_params` of a record.
+/// The parameters of a create request, and `request_params` of a record.
 ///
-/// Everything is optional here: a template sets no `audio_url`. Reading ([`Params::read`]) says
-/// what is required of whom. What is not set is not written.
+/// Every field is optional here, because a template sets no `audio_url`. [`Params::read`] checks what each side
+/// requires. Absent parameters are not serialized.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs)] // the names are the interface's own, described by wire/parameter_check.rs
 pub struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_url: Option<String>,
-    /// A speech model by name; the interface does not list them.
+    /// The name of a speech model; the interface does not list them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,8 @@ pub struct Params {
     pub sentences: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub punctuation_enhanced: Option<bool>,
-    /// Returned unchanged, also a filter of the lists; at most [`METADATA_LIMIT`](super::parameter_check::METADATA_LIMIT).
+    /// An object that the service returns unchanged and by which lists can be filtered; at most
+    /// [`METADATA_LIMIT`](super::parameter_check::METADATA_LIMIT) long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_metadata: Option<Map<String, Value>>,
 
@@ -120,50 +121,50 @@ pub struct Params {
 pub struct ParsedParams {
     /// The parameters, all within bounds.
     pub params: Params,
-    /// Dotted paths of unknown keys that were passed over; empty for [`Side::Client`].
+    /// The dotted paths of unknown keys that were ignored; empty for [`Side::Client`].
     pub ignored: Vec<String>,
 }
 
 impl Params {
-    /// Reads a request body.
+    /// Reads the body of a request.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the fields' names. Never empty.
+    /// All errors, ordered by field name; at least one.
     pub fn read(value: &Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
         Self::read_owned(value.clone(), side)
     }
 
-    /// As [`read`](Self::read), of a body that nobody needs any more.
+    /// Like [`read`](Self::read), but takes the body.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`read`](Self::read).
     pub fn read_owned(mut value: Value, side: Side) -> Result<ParsedParams, Vec<Complaint>> {
         if side == Side::Server {
             normalize_spellings(&mut value);
         }
-        let found = inspect(&value, side, |_| false);
-        if !found.complaints.is_empty() {
-            return Err(found.complaints);
+        let findings = inspect(&value, side, |_| false);
+        if !findings.complaints.is_empty() {
+            return Err(findings.complaints);
         }
         normalize(&mut value);
         match serde_json::from_value::<Self>(value) {
             Ok(params) => match params.check_combinations(side) {
-                wrong if wrong.is_empty() => Ok(ParsedParams { params, ignored: found.ignored }),
+                wrong if wrong.is_empty() => Ok(ParsedParams { params, ignored: findings.ignored }),
                 wrong => Err(wrong),
             },
-            // The table lets through what the types do not take: a bug, but no reason to crash.
+            // The table accepts what the types do not: a bug, but no reason to crash.
             Err(error) => Err(vec![Complaint::value("body", format!("must be valid: {error}"))]),
         }
     }
 
-    /// Everything out of bounds in parameters that were built in code.
+    /// Returns every value that is out of bounds in parameters that were built in code.
     pub fn check(&self) -> Vec<Complaint> {
         inspect(&self.to_value(), Side::Client, |_| false).complaints
     }
 
-    /// What the parameters' hash is taken of: canonical JSON (keys sorted, nothing absent) without
-    /// what does not change the transcription: where the audio lies, metadata and the callback; and with what is
-    /// `put` among them: no parameter of the interface, and another order all the same.
+    /// Returns the text that the parameters' hash is computed from: canonical JSON (sorted keys, absent ones omitted)
+    /// without what does not change the transcription, which is the audio's address, the metadata and the callback.
+    /// `put` adds what is not a parameter of the interface and yet makes another purchase.
     pub fn canonical(&self, put: impl FnOnce(&mut Map<String, Value>)) -> Vec<u8> {
         let mut value = self.to_value();
         if let Value::Object(map) = &mut value {
@@ -177,8 +178,8 @@ impl Params {
         text
     }
 
-    /// What each allows and together makes no sense. A template is not held against it: what is missing may
-    /// come with the request.
+    /// Returns errors in combinations of values that are allowed one by one. On the client side there are none, because
+    /// missing values may still be added.
     fn check_combinations(&self, side: Side) -> Vec<Complaint> {
         let mut wrong = Vec::new();
         if side == Side::Client {
@@ -199,10 +200,11 @@ impl Params {
         wrong
     }
 
-    /// What of it is kept, as JSON: as given, in the present names. The metadata has a place of its own.
+    /// Returns the parameters to store, as JSON: as given, with the current names added. The metadata is stored
+    /// separately.
     ///
     /// # Errors
-    /// None that parameters could cause.
+    /// A failed serialization, which no parameters cause.
     pub fn into_stored(mut self) -> serde_json::Result<Box<RawValue>> {
         self.custom_metadata = None;
         let (languages, switching) = (self.languages().to_vec(), self.code_switching());
@@ -212,16 +214,16 @@ impl Params {
         serde_json::value::to_raw_value(&self)
     }
 
-    /// The languages that were asked for, by the present name or by an older one.
+    /// Returns the requested languages, under the current name or an older one.
     pub fn languages(&self) -> &[String] {
         let present = self.language_config.as_ref().and_then(|config| config.languages.as_deref());
         let switching = self.code_switching_config.as_ref().and_then(|config| config.languages.as_deref());
-        let one = self.language.as_ref().map(std::slice::from_ref);
+        let single = self.language.as_ref().map(std::slice::from_ref);
         let guidance = self.languages_guidance.as_deref();
-        [present, one, switching, guidance].into_iter().flatten().find(|list| !list.is_empty()).unwrap_or_default()
+        [present, single, switching, guidance].into_iter().flatten().find(|list| !list.is_empty()).unwrap_or_default()
     }
 
-    /// Whether the language may change within the recording, by the present name or an older one.
+    /// Whether the language may change within the recording, under the current name or an older one.
     pub fn code_switching(&self) -> bool {
         let present = self.language_config.as_ref().and_then(|config| config.code_switching);
         present.or(self.enable_code_switching).unwrap_or(false)
@@ -229,13 +231,13 @@ impl Params {
 
     /// These parameters as JSON.
     pub(crate) fn to_value(&self) -> Value {
-        // Only a map with keys that are not strings could fail; there is none.
+        // Only a map with keys that are not strings could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// Turns spellings that clients in the field are known to send into the interface's own
-/// (service-notes 4): a vocabulary in place of its toggle, one PII entity in place of a list.
+/// Converts spellings that clients are known to send into those of the interface (service-notes 4): a vocabulary in
+/// place of its toggle, and one PII entity in place of a list.
 fn normalize_spellings(value: &mut Value) {
     let Value::Object(map) = value else { return };
     if let Some(words @ Value::Array(_)) = map.get("custom_vocabulary").cloned() {
@@ -246,37 +248,37 @@ fn normalize_spellings(value: &mut Value) {
         }
     }
     let entities = map.get_mut("pii_redaction_config").and_then(|config| config.get_mut("entity_types"));
-    if let Some(one) = entities.filter(|entities| entities.is_string()) {
-        *one = Value::Array(vec![one.take()]);
+    if let Some(entity) = entities.filter(|entities| entities.is_string()) {
+        *entity = Value::Array(vec![entity.take()]);
     }
 }
 
-/// Writes JSON with sorted keys, whatever order the map keeps: a dependency may switch
-/// serde_json's `preserve_order` on for the whole build, and hashes must not change with it.
-fn write_sorted(value: &Value, to: &mut Vec<u8>) {
+/// Writes JSON with sorted keys, whatever the order of the map: if a dependency enables serde_json's `preserve_order`
+/// for the whole build, hashes must not change.
+fn write_sorted(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             let sorted: BTreeMap<&String, &Value> = map.iter().collect();
-            write_list(b"{}", sorted.into_iter(), to, |(key, inner), to| {
-                to.extend(Value::from(key.as_str()).to_string().bytes());
-                to.push(b':');
-                write_sorted(inner, to);
+            write_list(b"{}", sorted.into_iter(), out, |(key, inner), out| {
+                out.extend(Value::from(key.as_str()).to_string().bytes());
+                out.push(b':');
+                write_sorted(inner, out);
             });
         }
-        Value::Array(list) => write_list(b"[]", list.iter(), to, write_sorted),
-        plain => to.extend(plain.to_string().bytes()),
+        Value::Array(list) => write_list(b"[]", list.iter(), out, write_sorted),
+        plain => out.extend(plain.to_string().bytes()),
     }
 }
 
-fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, to: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
-    to.push(ends[0]);
+fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    out.push(ends[0]);
     for (number, element) in list.enumerate() {
         if number > 0 {
-            to.push(b',');
+            out.push(b',');
         }
-        write(element, to);
+        write(element, out);
     }
-    to.push(ends[1]);
+    out.push(ends[1]);
 }
 
 #[cfg(test)]
@@ -396,7 +398,7 @@ mod tests {
         assert_eq!(echo.get("callback_config"), None, "a URL is not made up");
     }
 
-    /// Stored tokens hold a hash of this text: it may never change for parameters of old.
+    /// Stored tokens contain a hash of this text: it must never change for existing parameters.
     #[test]
     fn the_canonical_form_is_pinned() {
         let body = json!({ "audio_url": "https://x.example/a", "diarization": true, "callback": true,
@@ -448,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, the types take what the table lets through, on both sides.
+        /// Whatever is received, the types accept what the table accepts, on both sides.
         #[test]
         fn what_the_table_takes_the_types_take(value in any_json()) {
             for side in [Side::Client, Side::Server] {
@@ -458,7 +460,7 @@ mod tests {
             }
         }
 
-        /// What was read says nothing new when it is read again.
+        /// Parameters that were read can be read again with the same result.
         #[test]
         fn reading_is_stable(value in any_json()) {
             if let Ok(reading) = Params::read(&value, Side::Client) {

@@ -1,19 +1,19 @@
-//! What the table of parameters says to others: defaults for a record, lines of the published page, the
-//! schema of a create.
+//! What the parameter table provides for others: defaults for a record, rows of the published page, the schema of a
+//! create.
 
 use super::languages::PII_ENTITIES;
 use super::parameter_check::{FIELDS, Field, FieldKind, UNBOUNDED, join};
 use serde_json::{Map, Value, json};
 
-/// `request_params` of a record: these parameters, with what was not sent: every toggle, and in the objects
-/// that were sent, or that belong to a toggle that is on, what has a default. Keys that the table does not
-/// know are left out. What is filled already stays as it is.
+/// Returns the `request_params` of a record: these parameters with defaults added. Defaults are added for every toggle,
+/// and within objects that were sent or belong to a toggle that is on. Keys that the table does not have are omitted;
+/// values that were sent stay as they are.
 pub fn with_defaults(params: &Value) -> Value {
     Value::Object(params.as_object().map(|sent| fill(FIELDS, sent)).unwrap_or_default())
 }
 
 fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
-    let one = |field: &Field| match (sent.get(field.name), &field.kind) {
+    let value_of = |field: &Field| match (sent.get(field.name), &field.kind) {
         (Some(Value::Object(inner)), FieldKind::Object(fields)) => Some(Value::Object(fill(fields, inner))),
         (Some(value), _) => Some(value.clone()),
         (None, FieldKind::Object(fields)) if may_be_filled(field.name, fields, sent) => {
@@ -21,34 +21,34 @@ fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
         }
         (None, _) => serde_json::from_str(field.default?).ok(),
     };
-    fields.iter().filter_map(|field| Some((field.name.to_owned(), one(field)?))).collect()
+    fields.iter().filter_map(|field| Some((field.name.to_owned(), value_of(field)?))).collect()
 }
 
-/// An object that lacks what is required is not made up.
-fn may_be_filled(name: &str, fields: &[Field], beside: &Map<String, Value>) -> bool {
-    let is_on = name.strip_suffix("_config").is_some_and(|toggle| beside.get(toggle) == Some(&Value::Bool(true)));
+/// Whether a missing object may be added: not if it has required fields.
+fn may_be_filled(name: &str, fields: &[Field], siblings: &Map<String, Value>) -> bool {
+    let is_on = name.strip_suffix("_config").is_some_and(|toggle| siblings.get(toggle) == Some(&Value::Bool(true)));
     is_on && fields.iter().all(|field| !field.required) || name == "language_config"
 }
 
-/// A parameter as the published table and the published schema have it.
+/// A parameter in the form of the published table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedParameter {
-    /// Dotted path; elements of a list as `[]`.
+    /// The dotted path; `[]` stands for the elements of a list.
     pub path: String,
-    /// "must be …", and whether it is required.
+    /// "must be …", and whether the parameter is required.
     pub must: String,
-    /// As JSON; empty without one.
+    /// The default as JSON; empty if there is none.
     pub default: String,
 }
 
-/// Every parameter, in the order of the table, inner ones behind their object.
+/// Returns every parameter, in the order of the table; inner ones follow their object.
 pub fn parameters() -> Vec<PublishedParameter> {
-    let mut found = Vec::new();
-    collect_rows(FIELDS, "", &mut found);
-    found
+    let mut rows = Vec::new();
+    collect_rows(FIELDS, "", &mut rows);
+    rows
 }
 
-/// The default of the parameter at this path, as JSON; empty without one, and where there is no such parameter.
+/// Returns the default of the parameter at this path as JSON; empty if there is no default or no such parameter.
 pub fn default_of(path: &str) -> &'static str {
     find(FIELDS, path).and_then(|field| field.default).unwrap_or_default()
 }
@@ -63,34 +63,34 @@ fn find(fields: &'static [Field], path: &str) -> Option<&'static Field> {
     }
 }
 
-fn collect_rows(fields: &[Field], path: &str, found: &mut Vec<PublishedParameter>) {
+fn collect_rows(fields: &[Field], path: &str, rows: &mut Vec<PublishedParameter>) {
     for field in fields {
         let path = join(path, field.name);
         let must = match &field.kind {
-            // The published page names the lists; they would fill it.
+            // The published page names these lists; they would fill the table.
             FieldKind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
             kind => kind.requirement(),
         };
         let must = if field.required { format!("{must}; required") } else { must };
-        found.push(PublishedParameter {
+        rows.push(PublishedParameter {
             path: path.clone(),
             must,
             default: field.default.unwrap_or_default().to_owned(),
         });
         match &field.kind {
-            FieldKind::Object(inner) => collect_rows(inner, &path, found),
-            FieldKind::List(_, FieldKind::TextOr(inner)) => collect_rows(inner, &format!("{path}[]"), found),
+            FieldKind::Object(inner) => collect_rows(inner, &path, rows),
+            FieldKind::List(_, FieldKind::TextOr(inner)) => collect_rows(inner, &format!("{path}[]"), rows),
             _ => {}
         }
     }
 }
 
-/// The JSON Schema of a create's body.
+/// Returns the JSON Schema of a create's body.
 pub fn create_schema() -> Value {
     let mut schema = FieldKind::Object(FIELDS).schema();
     schema["required"] = json!(["audio_url"]);
-    // Spellings that clients in the field are known to send: a vocabulary in place of its toggle, one PII
-    // entity in place of a list.
+    // Spellings that clients are known to send: a vocabulary in place of its toggle, and one PII entity in place of a
+    // list.
     let fields = &mut schema["properties"];
     fields["custom_vocabulary"]["type"] = json!(["boolean", "array", "null"]);
     let entities = &mut fields["pii_redaction_config"]["properties"]["entity_types"];
@@ -118,7 +118,7 @@ impl FieldKind {
     }
 }
 
-/// The JSON Schema of an http or https URL.
+/// Returns the JSON Schema of an http or https URL.
 pub fn url_schema() -> Value {
     json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://[0-9A-Za-z]" })
 }
@@ -134,7 +134,7 @@ fn object_schema(fields: &[Field]) -> Value {
     schema
 }
 
-/// `null` is how some clients write "not set".
+/// Allows `null` as well, which some clients write for "not set".
 fn nullable(mut schema: Value) -> Value {
     schema["type"] = json!([schema["type"], "null"]);
     if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
@@ -145,7 +145,7 @@ fn nullable(mut schema: Value) -> Value {
 
 fn field_schema(field: &Field) -> Value {
     let schema = field.kind.schema();
-    // What may be a string or an object has no type of its own.
+    // A field that may be a string or an object has no `type` of its own.
     let may_be_absent = !field.required && field.name != "audio_url" && schema.get("type").is_some();
     let mut schema = if may_be_absent { nullable(schema) } else { schema };
     if let Some(default) = field.default.and_then(|text| serde_json::from_str(text).ok()) {

@@ -1,5 +1,5 @@
-//! A transcription as the interface shows it (interface, "Job (transcription record)"), and the
-//! create's answer. What is read may lack anything or hold more; what is written is whole.
+//! The record of a transcription (interface, "Job (transcription record)"), and the answer to a create. A record that
+//! is read may lack fields or have unknown ones; a record that is written is complete.
 
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::parameter_check::METADATA;
@@ -10,16 +10,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The path of the create, the list and, with an id, the read.
+/// The path of creates, of the list and, with an id, of a single record.
 pub const PATH: &str = "/v2/pre-recorded";
 
-/// The path of the list of live transcriptions and, with an id, of their read.
+/// The path of the list of live transcriptions and, with an id, of a single one.
 pub const LIVE_PATH: &str = "/v2/live";
 
-/// An older path of all of it, both kinds in one list (service notes, 1).
+/// An older path for all of these; its list contains both kinds (service notes, 1).
 pub const OLD_PATH: &str = "/v2/transcription";
 
-/// The body of a create: the parameters, and what is particular to this one.
+/// Returns the body of a create: the parameters, and what differs for each request.
 pub fn create_body(
     mut params: Map<String, Value>,
     audio_url: String,
@@ -28,7 +28,7 @@ pub fn create_body(
 ) -> Vec<u8> {
     if let Some(callback) = callback {
         params.insert("callback".to_owned(), Value::Bool(true));
-        // A text and a word: this cannot fail.
+        // This cannot fail: the value has two fields, a text and an enum.
         params.insert("callback_config".to_owned(), serde_json::to_value(callback).unwrap_or_default());
     }
     params.insert("audio_url".to_owned(), Value::String(audio_url));
@@ -46,23 +46,23 @@ pub struct Created {
     pub result_url: String,
 }
 
-/// Where a transcription is (interface, "States and transitions").
+/// The state of a transcription (interface, "States and transitions").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// Taken, not begun.
+    /// Accepted, but not begun.
     Queued,
-    /// Being worked on.
+    /// In progress.
     Processing,
-    /// Ended well; the result is there.
+    /// Ended with a result.
     Done,
-    /// Ended badly.
+    /// Ended with an error.
     Error,
-    /// A word that the interface does not have. Never trusted into an end.
+    /// A state that the interface does not have. It is never taken for an end.
     Other(String),
 }
 
 impl Status {
-    /// The interface's word.
+    /// Returns the name in the interface.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Queued => "queued",
@@ -73,7 +73,7 @@ impl Status {
         }
     }
 
-    /// From the interface's word.
+    /// Parses the name in the interface.
     pub fn parse(word: &str) -> Self {
         match word {
             "queued" => Self::Queued,
@@ -96,14 +96,14 @@ impl JsonSchema for Status {
 }
 
 impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
 impl<'de> Deserialize<'de> for Status {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self::parse(&String::deserialize(from)?))
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::parse(&String::deserialize(deserializer)?))
     }
 }
 
@@ -162,31 +162,31 @@ pub struct Record<R, M = Value> {
     pub error_message: Option<String>,
 }
 
-/// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
-/// not fail because of it.
-fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    let BoundedValue(value) = BoundedValue::deserialize(from)?;
+/// Reads a field that may have any shape: an unexpected shape counts as absent. Reading a paid result or a list must
+/// not fail because of a field that decides nothing.
+fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let BoundedValue(value) = BoundedValue::deserialize(deserializer)?;
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
 impl<R, M> Record<R, M> {
-    /// Why it failed, where the service says that ([`Record::post_session_metadata`]).
+    /// Returns why the transcription failed, if the service says so ([`Record::post_session_metadata`]).
     pub fn reason(&self) -> Option<&str> {
-        let own = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
-        let theirs = || self.error.as_ref()?.get("message")?.as_str();
-        own().or_else(theirs).or(self.error_message.as_deref())
+        let from_metadata = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
+        let from_error = || self.error.as_ref()?.get("message")?.as_str();
+        from_metadata().or_else(from_error).or(self.error_message.as_deref())
     }
 }
 
 impl<R> Record<R, BoundedValue> {
-    /// The text under a key of the custom metadata.
+    /// Returns the text under a key of the custom metadata.
     pub fn bounded_metadata_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()
     }
 }
 
 impl<R> Record<R> {
-    /// The text under a key of the custom metadata.
+    /// Returns the text under a key of the custom metadata.
     pub fn metadata_text(&self, key: &str) -> Option<&str> {
         self.custom_metadata.as_ref()?.get(key)?.as_str()
     }

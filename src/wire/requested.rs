@@ -1,22 +1,22 @@
-//! What a request asks for beside the transcript itself.
+//! Which enrichments a request asks for.
 
 use super::params::Params;
 use crate::domain::missing_enrichment::Enrichment;
 use serde_json::{Map, Value};
 
 impl Params {
-    /// Parameters from JSON of any origin: what the types do not take is left out, and so is `null` in a list.
+    /// Reads parameters from any JSON. Values that the types do not accept are left out, and so is `null` in a list.
     pub fn parse_lenient(value: &Value) -> Self {
         let fits = |name: &String, value: &Value| {
-            let one = Map::from_iter([(name.clone(), value.clone())]);
-            serde_json::from_value::<Self>(Value::Object(one)).is_ok()
+            let single = Map::from_iter([(name.clone(), value.clone())]);
+            serde_json::from_value::<Self>(Value::Object(single)).is_ok()
         };
         let known = value.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), without_nulls(value)));
-        let taken: Map<String, Value> = known.filter(|(name, value)| fits(name, value)).collect();
-        serde_json::from_value(Value::Object(taken)).unwrap_or_default()
+        let accepted: Map<String, Value> = known.filter(|(name, value)| fits(name, value)).collect();
+        serde_json::from_value(Value::Object(accepted)).unwrap_or_default()
     }
 
-    /// Whether this is requested.
+    /// Whether this enrichment is requested.
     pub fn requests(&self, enrichment: Enrichment) -> bool {
         use Enrichment as E;
         let toggle = match enrichment {
@@ -31,7 +31,7 @@ impl Params {
             E::NamedEntityRecognition => self.named_entity_recognition,
             E::PiiRedaction => self.pii_redaction,
             E::PunctuationEnhanced => self.punctuation_enhanced,
-            E::Recognition => None, // nobody asks for it; what a service says of it counts all the same
+            E::Recognition => None, // cannot be requested; a service may report it nevertheless
             E::Sentences => self.sentences,
             E::SentimentAnalysis => self.sentiment_analysis,
             E::SpeakerReidentification => self.speaker_reidentification,
@@ -42,12 +42,12 @@ impl Params {
         toggle == Some(true)
     }
 
-    /// All that is requested.
+    /// Returns all requested enrichments.
     pub fn requested(&self) -> impl Iterator<Item = Enrichment> {
         Enrichment::ALL.into_iter().filter(|one| self.requests(*one))
     }
 
-    /// The languages to be translated into, each once; none where no translation is requested.
+    /// Returns the target languages without duplicates; empty if no translation is requested.
     pub fn target_languages(&self) -> Vec<&str> {
         let config = self.translation_config.iter().filter(|_| self.requests(Enrichment::Translation));
         let mut targets: Vec<&str> = Vec::new();
@@ -59,7 +59,7 @@ impl Params {
         targets
     }
 
-    /// The prompts for a language model; none where that is not requested.
+    /// Returns the prompts for a language model; empty if that is not requested.
     pub fn prompts(&self) -> &[String] {
         let config = self.audio_to_llm_config.as_ref().filter(|_| self.requests(Enrichment::AudioToLlm));
         config.map(|config| config.prompts.as_slice()).unwrap_or_default()

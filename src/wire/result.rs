@@ -1,4 +1,4 @@
-//! The result of a transcription (interface, "Result object") and the file it was made from.
+//! The result of a transcription (interface, "Result object") and the file that it was made from.
 
 use crate::domain::format::Format;
 use crate::domain::missing_enrichment::Enrichment;
@@ -43,18 +43,18 @@ pub struct ResultBody {
     pub enrichments: Enrichments,
 }
 
-/// As much of a result as outputs are made from: nothing that an enrichment may hold can spoil it.
+/// The part of a result that outputs are made from. Enrichments are skipped, so their shape does not matter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spoken {
-    /// Some answers hold their metadata alone.
+    /// The transcript. Some results have only metadata.
     pub transcription: Option<ReadTranscript>,
-    /// Whether the service says whether the speech was understood; nobody requests that.
+    /// Whether the service reports if the speech was recognised, which cannot be requested.
     pub has_recognition_metadata: bool,
 }
 
 impl<'de> Deserialize<'de> for Spoken {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(SpokenVisitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SpokenVisitor)
     }
 }
 
@@ -87,7 +87,7 @@ impl<'de> Visitor<'de> for SpokenVisitor {
     }
 }
 
-/// As much of a result as is looked at before it is kept as it came.
+/// The part of a result that is examined before the result is stored as received.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct ResultHead {
@@ -96,12 +96,12 @@ pub struct ResultHead {
 }
 
 impl ResultHead {
-    /// Whether there is anything in it that outputs could be made from.
+    /// Whether the result contains a transcript.
     pub fn has_transcription(&self) -> bool {
         self.transcription.is_some()
     }
 
-    /// How much audio it was made from; 0 for what is not said in a form that makes sense.
+    /// Returns how much audio the result was made from; 0 for values that are missing or invalid.
     pub fn audio(&self) -> AudioAmount {
         let channels = ["number_of_distinct_channels", "number_of_channels"];
         let channels = channels.iter().find_map(|name| self.metadata.get(name)?.as_u64());
@@ -113,14 +113,14 @@ impl ResultHead {
     }
 }
 
-/// What a result says that was billed, in milliseconds. Of whatever shape the result is: what is wrong with one
-/// item of a list must not hide the others.
+/// The milliseconds that a result was billed at. It can be read from a result of any shape, so that an invalid item of
+/// a list does not hide the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResultBill(pub Option<u64>);
 
 impl<'de> Deserialize<'de> for ResultBill {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(BillVisitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BillVisitor)
     }
 }
 
@@ -266,7 +266,7 @@ pub struct WireWord {
 }
 
 impl Transcription {
-    /// As the interface writes it, without subtitles.
+    /// Converts a transcript into the interface's form, without subtitles.
     pub fn from_transcript(transcript: &Transcript) -> Self {
         Self {
             full_transcript: transcript.text(),
@@ -276,7 +276,7 @@ impl Transcription {
         }
     }
 
-    /// What outputs are made from. A text without utterances becomes one utterance without times.
+    /// Converts to the form that outputs are made from. A text without utterances becomes one utterance without times.
     pub fn to_transcript(&self) -> Transcript {
         let mut utterances: Vec<Utterance> = self.utterances.iter().map(WireUtterance::to_utterance).collect();
         if utterances.is_empty() && !self.full_transcript.trim().is_empty() {
@@ -287,7 +287,7 @@ impl Transcription {
 }
 
 impl WireUtterance {
-    /// As the interface writes it.
+    /// Converts an utterance into the interface's form.
     pub fn from_utterance(utterance: &Utterance) -> Self {
         Self {
             start: utterance.start,
@@ -327,33 +327,33 @@ impl WireWord {
     }
 }
 
-/// Seconds as the interface writes them, in milliseconds; 0 for what is no duration.
+/// Converts seconds of the interface to milliseconds; 0 if the value is not a duration.
 pub fn millis(seconds: f64) -> u64 {
-    // A cast from a float saturates and takes NaN to 0: whatever a service sends, this is a number.
+    // A cast from a float saturates, and maps NaN to 0.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
     let millis = (seconds * 1000.0).round() as u64;
     millis
 }
 
-/// Seconds of a bill, in milliseconds; `None` for what is no number of seconds.
+/// Converts billed seconds to milliseconds; `None` if the value is negative or not finite.
 fn billed_millis(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
 }
 
 impl Transcription {
-    /// The subtitles that came with it, by format.
+    /// Returns the subtitles of the result, by format.
     pub fn subtitles_by_format(&self) -> Vec<(Format, String)> {
         self.subtitles.iter().flatten().cloned().filter_map(Subtitles::into_known).collect()
     }
 }
 
 impl Subtitles {
-    /// They, where they are of a format that is written.
+    /// Returns the format and the text, if scribed writes the format.
     pub fn into_known(self) -> Option<(Format, String)> {
         Some((Self::format(&self.format)?, self.subtitles))
     }
 
-    /// Whether a format of this name is written.
+    /// Whether scribed writes the format of this name.
     pub fn is_known(name: &str) -> bool {
         Self::format(name).is_some()
     }

@@ -1,7 +1,7 @@
-//! What a result delivers beside the transcript itself, read as it streams by: whether each part is there, and why
-//! not. It is held against what was requested ([`Delivered::missing`]).
+//! Reads from a streamed result whether each enrichment is there, and if not, why. [`Delivered::missing`] compares that
+//! with what was requested.
 //!
-//! Nothing that is of another shape than expected is an error, and nothing of a payload is kept.
+//! An unexpected shape is never an error, and no payload is kept.
 
 use super::params::Params;
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
@@ -11,21 +11,21 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Elements of one enrichment (translations, answers to prompts) that are looked at one by one.
+/// The most elements of one enrichment (translations, answers to prompts) that are examined one by one.
 const MAX_PARTS: usize = 1_000;
 
-/// Characters that are kept of what a service says about a failure.
+/// The most characters that are kept of a service's error message.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// What a result delivers.
+/// The enrichments that a result delivers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Delivered {
-    /// Every envelope that it has: sentences may stand in two places.
+    /// All envelopes of the result. There may be several for one enrichment, because sentences can be in two places.
     envelopes: BTreeMap<Enrichment, Vec<Envelope>>,
     speech: Speech,
 }
 
-/// What is looked at of the transcript.
+/// What is recorded about the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Speech {
     has_text: bool,
@@ -33,10 +33,10 @@ struct Speech {
     has_speakers: bool,
 }
 
-/// An enrichment's envelope, or an element of its results; or what else stands in its place.
+/// The envelope of an enrichment, an element of its results, or whatever is in its place.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Envelope {
-    /// Neither null nor false.
+    /// Whether it is neither null nor false.
     is_there: bool,
     success: Option<bool>,
     is_empty: Option<bool>,
@@ -48,7 +48,7 @@ struct Envelope {
     parts: Vec<Envelope>,
 }
 
-/// Whether something was done, or in the service's words why not.
+/// Whether something was done; if not, the service's message, if there is one.
 type Outcome = Result<(), Option<String>>;
 
 impl Envelope {
@@ -61,21 +61,22 @@ impl Envelope {
         }
     }
 
-    /// Of a list of envelopes: what the first of them that failed says.
+    /// Returns the outcome of a list of envelopes: that of the first that failed.
     fn outcome_with_parts(&self) -> Outcome {
         let is_envelope = |part: &&Self| part.success.is_some() || part.error.is_some();
         self.outcome()?;
         self.parts.iter().filter(is_envelope).try_for_each(Self::outcome)
     }
 
-    /// It has something to say: it is neither null nor left out.
+    /// Whether the enrichment is present and failed. An absent one does not count.
     fn has_failed(&self) -> bool {
         self.is_there && self.outcome().is_err()
     }
 }
 
 impl Delivered {
-    /// What of a request is not in this result, in the order of the names; target languages in theirs.
+    /// Returns the requested parts that this result lacks, ordered by name; target languages are in the order of the
+    /// request.
     pub fn missing(&self, request: &Params) -> Vec<MissingPart> {
         let mut missing = Vec::new();
         for enrichment in request.requested().chain([Enrichment::Recognition]) {
@@ -97,11 +98,11 @@ impl Delivered {
         use Enrichment as E;
         let envelopes = self.envelopes(enrichment);
         match enrichment {
-            // What they do shows in the words themselves; there is an envelope where they could not be done.
+            // Their effect is visible in the words only; there is an envelope only if they failed.
             E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced | E::Recognition => {
                 envelopes.iter().filter(|envelope| envelope.has_failed()).try_for_each(Envelope::outcome)
             }
-            // Services of today have an envelope only where it failed: the speakers stand at the utterances.
+            // Current services send an envelope only for a failure; the speakers are in the utterances.
             E::Diarization if envelopes.iter().all(|envelope| !envelope.is_there) => {
                 match self.speech.has_speakers || !self.speech.has_utterances {
                     true => Ok(()),
@@ -130,29 +131,29 @@ impl Delivered {
         targets.iter().enumerate().filter_map(part).collect()
     }
 
-    /// Whether the translation into a target language is there.
+    /// Returns the outcome of the translation into a target language.
     fn translation_outcome(&self, envelope: &Envelope, number: usize, target: &str, targets: usize) -> Outcome {
-        let named = |part: &&Envelope| part.languages.iter().any(|language| language.eq_ignore_ascii_case(target));
+        let has_target = |part: &&Envelope| part.languages.iter().any(|language| language.eq_ignore_ascii_case(target));
         let is_in_order =
             envelope.parts.len() == targets && envelope.parts.iter().all(|part| part.languages.is_empty());
         let in_order = envelope.parts.get(number).filter(|_| is_in_order);
-        let whole = envelope.outcome();
-        let Some(part) = envelope.parts.iter().find(named).or(in_order) else {
+        let envelope_outcome = envelope.outcome();
+        let Some(part) = envelope.parts.iter().find(has_target).or(in_order) else {
             let is_silent = !self.speech.has_text && envelope.is_there;
             let is_empty = envelope.is_empty == Some(true) || is_silent;
-            return whole.and(if is_empty { Ok(()) } else { Err(None) });
+            return envelope_outcome.and(if is_empty { Ok(()) } else { Err(None) });
         };
         if part.error.is_some() || part.success == Some(false) {
             return Err(part.error.clone().or_else(|| envelope.error.clone()));
         }
-        match part.has_text || (whole.is_ok() && !self.speech.has_text) {
+        match part.has_text || (envelope_outcome.is_ok() && !self.speech.has_text) {
             true => Ok(()),
-            false => Err(whole.err().flatten()),
+            false => Err(envelope_outcome.err().flatten()),
         }
     }
 }
 
-/// Whether every prompt was answered.
+/// Returns the outcome of the prompts: each must have an answer.
 fn prompt_outcome(envelope: &Envelope, prompts: usize) -> Outcome {
     envelope.outcome()?;
     let failed = envelope.parts.iter().enumerate().find_map(|(number, part)| {
@@ -165,58 +166,58 @@ fn prompt_outcome(envelope: &Envelope, prompts: usize) -> Outcome {
     failed.or(too_few).map_or(Ok(()), |words| Err(Some(words)))
 }
 
-/// Done, where one of them is; else what the first that says anything says.
+/// Succeeds if one of the outcomes does; otherwise returns the first message.
 fn best_outcome(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
     let mut words = None;
     for outcome in outcomes {
         match outcome {
             Ok(()) => return Ok(()),
-            Err(said) => words = words.or(said),
+            Err(reason) => words = words.or(reason),
         }
     }
     Err(words)
 }
 
 impl<'de> Deserialize<'de> for Delivered {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut delivered = Self::default();
-        from.deserialize_any(Reader(&mut delivered))?;
+        deserializer.deserialize_any(Reader(&mut delivered))?;
         Ok(delivered)
     }
 }
 
-/// Reads an object's fields, one by one. What is no object has none.
+/// Receives the fields of an object one by one. A value that is not an object has none.
 trait Fields<'de> {
-    /// The value of a field; whatever it is has to be read.
+    /// Receives a field; the value must be read, whatever it is.
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
 
-    /// An element of what is a list.
+    /// Receives an element of a list; `None` at its end.
     fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
         Ok(list.next_element::<IgnoredAny>()?.map(drop))
     }
 
-    fn scalar(&mut self, _plain: Plain<'_>) {}
+    fn scalar(&mut self, _value: Scalar<'_>) {}
 
-    /// An object or a list begins.
+    /// Called at the start of an object or a list.
     fn start(&mut self) {}
 }
 
-/// A value without others in it.
-enum Plain<'a> {
+/// A value that is neither an object nor a list.
+enum Scalar<'a> {
     Null,
     Flag(bool),
     Number,
     Text(&'a str),
 }
 
-/// Lets fields be read from whatever comes.
+/// Passes a value of any type to [`Fields`].
 struct Reader<F>(F);
 
 impl<'de, F: Fields<'de>> DeserializeSeed<'de> for Reader<&mut F> {
     type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -228,32 +229,32 @@ impl<'de, F: Fields<'de>> Visitor<'de> for Reader<&mut F> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.0.scalar(Plain::Null);
+        self.0.scalar(Scalar::Null);
         Ok(())
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<(), E> {
-        self.0.scalar(Plain::Flag(flag));
+        self.0.scalar(Scalar::Flag(flag));
         Ok(())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        self.0.scalar(Plain::Number);
+        self.0.scalar(Scalar::Number);
         Ok(())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        self.0.scalar(Plain::Number);
+        self.0.scalar(Scalar::Number);
         Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        self.0.scalar(Plain::Number);
+        self.0.scalar(Scalar::Number);
         Ok(())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.scalar(Plain::Text(text));
+        self.0.scalar(Scalar::Text(text));
         Ok(())
     }
 
@@ -287,17 +288,17 @@ impl<'de> Fields<'de> for Delivered {
 impl Delivered {
     fn envelope<'de, A: MapAccess<'de>>(&mut self, enrichment: Enrichment, map: &mut A) -> Result<(), A::Error> {
         let has_parts = matches!(enrichment, Enrichment::Translation | Enrichment::AudioToLlm | Enrichment::Sentences);
-        let mut reading = EnvelopeReader::new(Cell::new(if has_parts { MAX_PARTS } else { 0 }));
-        map.next_value_seed(Reader(&mut reading))?;
+        let mut reader = EnvelopeReader::new(Cell::new(if has_parts { MAX_PARTS } else { 0 }));
+        map.next_value_seed(Reader(&mut reader))?;
         let known = self.envelopes.entry(enrichment).or_default();
         if known.len() < MAX_PARTS {
-            known.push(reading.envelope);
+            known.push(reader.envelope);
         }
         Ok(())
     }
 }
 
-/// The transcript, and the envelope that may stand in it.
+/// Reads the transcript, and the envelope that may be in it.
 struct Transcription<'d>(&'d mut Delivered);
 
 impl<'de> Fields<'de> for Transcription<'_> {
@@ -352,22 +353,22 @@ impl<'de> Fields<'de> for Utterance<'_> {
     }
 }
 
-/// Whether there is anything: no null, no false, no text of blanks, no empty list or object.
+/// Whether a value has content: it is not null, false, blank text, or an empty list or object.
 #[derive(Default)]
 struct Presence {
     is_there: bool,
 }
 
-/// What older answers have in place of a speaker where none was looked for.
+/// The speaker in older answers without diarization.
 const NO_SPEAKER: &str = "speaker_not_activated";
 
 impl<'de> Fields<'de> for Presence {
-    fn scalar(&mut self, plain: Plain<'_>) {
-        self.is_there = match plain {
-            Plain::Null => false,
-            Plain::Flag(flag) => flag,
-            Plain::Number => true,
-            Plain::Text(text) => !text.trim().is_empty() && text != NO_SPEAKER,
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        self.is_there = match scalar {
+            Scalar::Null => false,
+            Scalar::Flag(flag) => flag,
+            Scalar::Number => true,
+            Scalar::Text(text) => !text.trim().is_empty() && text != NO_SPEAKER,
         };
     }
 
@@ -383,7 +384,7 @@ impl<'de> Fields<'de> for Presence {
     }
 }
 
-/// An envelope, and how many parts of its results may still come.
+/// Reads an envelope. `parts` is how many elements of its results may still be read.
 struct EnvelopeReader {
     envelope: Envelope,
     parts: Cell<usize>,
@@ -400,8 +401,8 @@ impl<'de> Fields<'de> for EnvelopeReader {
         self.envelope.is_there = true;
     }
 
-    fn scalar(&mut self, plain: Plain<'_>) {
-        self.envelope.is_there = !matches!(plain, Plain::Null | Plain::Flag(false));
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        self.envelope.is_there = !matches!(scalar, Scalar::Null | Scalar::Flag(false));
         self.envelope.has_payload = self.envelope.is_there;
     }
 
@@ -433,9 +434,9 @@ impl<'de> Fields<'de> for EnvelopeReader {
                 envelope.has_text |= text.is_there;
                 envelope.has_payload |= text.is_there;
             }
-            // `results`, or the one payload of another name.
+            // `results`, or a payload under another name.
             _ => {
-                let mut value = Given::default();
+                let mut value = NotNull::default();
                 map.next_value_seed(Reader(&mut value))?;
                 envelope.has_payload |= value.0;
             }
@@ -469,8 +470,8 @@ fn flag<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<bool>, A::Error> {
 struct Flag(Option<bool>);
 
 impl<'de> Fields<'de> for Flag {
-    fn scalar(&mut self, plain: Plain<'_>) {
-        if let Plain::Flag(flag) = plain {
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        if let Scalar::Flag(flag) = scalar {
             self.0 = Some(flag);
         }
     }
@@ -480,17 +481,17 @@ impl<'de> Fields<'de> for Flag {
     }
 }
 
-/// Whether there is anything but null: an empty list may be a payload.
+/// Whether a value is not null: an empty list may be a payload.
 #[derive(Default)]
-struct Given(bool);
+struct NotNull(bool);
 
-impl<'de> Fields<'de> for Given {
+impl<'de> Fields<'de> for NotNull {
     fn start(&mut self) {
         self.0 = true;
     }
 
-    fn scalar(&mut self, plain: Plain<'_>) {
-        self.0 = !matches!(plain, Plain::Null);
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        self.0 = !matches!(scalar, Scalar::Null);
     }
 
     fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
@@ -498,13 +499,13 @@ impl<'de> Fields<'de> for Given {
     }
 }
 
-/// A text, or those of a list; a few.
+/// Reads a text or the texts of a list, about ten at most.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
 impl<'de> Fields<'de> for Texts {
-    fn scalar(&mut self, plain: Plain<'_>) {
-        if let Plain::Text(text) = plain {
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        if let Scalar::Text(text) = scalar {
             self.0.push(shorten(text));
         }
     }
@@ -514,16 +515,16 @@ impl<'de> Fields<'de> for Texts {
     }
 
     fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
-        let mut one = Self::default();
-        let element = list.next_element_seed(Reader(&mut one))?;
+        let mut text = Self::default();
+        let element = list.next_element_seed(Reader(&mut text))?;
         if self.0.len() < 10 {
-            self.0.append(&mut one.0);
+            self.0.append(&mut text.0);
         }
         Ok(element)
     }
 }
 
-/// What an envelope says of its failure: a text, or an object with a message.
+/// Reads the error of an envelope: a text, or an object with a message.
 #[derive(Default)]
 struct ErrorReader {
     is_error: bool,
@@ -533,25 +534,25 @@ struct ErrorReader {
 }
 
 impl ErrorReader {
-    /// `None`: there is no error.
+    /// Returns the message; `None` if there is no error.
     fn words(self) -> Option<String> {
-        let said = [self.message, self.exception, self.text].into_iter().flatten();
-        let words = said.into_iter().find(|words| !words.trim().is_empty());
+        let messages = [self.message, self.exception, self.text].into_iter().flatten();
+        let words = messages.into_iter().find(|words| !words.trim().is_empty());
         self.is_error.then(|| words.unwrap_or_else(|| "the service reports an error and says no more".to_owned()))
     }
 }
 
 impl<'de> Fields<'de> for ErrorReader {
-    fn scalar(&mut self, plain: Plain<'_>) {
-        self.is_error = !matches!(plain, Plain::Null | Plain::Flag(false) | Plain::Text(""));
-        if let Plain::Text(text) = plain {
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        self.is_error = !matches!(scalar, Scalar::Null | Scalar::Flag(false) | Scalar::Text(""));
+        if let Scalar::Text(text) = scalar {
             self.text = Some(shorten(text));
         }
     }
 
     fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
-        let (mut words, mut value) = (Texts::default(), Given::default());
-        let kept = match name {
+        let (mut words, mut value) = (Texts::default(), NotNull::default());
+        let target = match name {
             "message" => &mut self.message,
             "exception" => &mut self.exception,
             _ => {
@@ -561,8 +562,8 @@ impl<'de> Fields<'de> for ErrorReader {
             }
         };
         map.next_value_seed(Reader(&mut words))?;
-        *kept = words.0.pop();
-        self.is_error |= kept.is_some();
+        *target = words.0.pop();
+        self.is_error |= target.is_some();
         Ok(())
     }
 }
@@ -593,7 +594,7 @@ mod tests {
         json!({ "success": false, "is_empty": true, "exec_time": 0, "error": error, "results": null })
     }
 
-    /// Of each enrichment that has an envelope of its own.
+    /// The enrichments that have an envelope of their own.
     const WITH_ENVELOPE: [Enrichment; 10] = [
         Enrichment::Chapterization,
         Enrichment::DisplayMode,
@@ -768,7 +769,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a service sends is read, and each part of a request is named once at most.
+        /// Every result can be read, and each part of a request is named at most once.
         #[test]
         fn any_result_is_read(result in any_json()) {
             let all: serde_json::Map<String, Value> =

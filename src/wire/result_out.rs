@@ -1,5 +1,4 @@
-//! A result as it is written from a transcript in memory, piece by piece: nothing of it is copied. What is read
-//! is `result`.
+//! Writes a result from a transcript in memory, piece by piece and without copying it. Reading is in `result`.
 
 use super::enrichment::{Enrichments, Envelope, EnvelopeError};
 use super::result::ResultMetadata;
@@ -7,73 +6,73 @@ use crate::domain::transcript::{Transcript, Utterance, Word};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What was made of the audio (`ResultBody`).
+/// The result, written in the form of `ResultBody`.
 #[derive(Serialize)]
 pub struct ResultOut<'a> {
-    /// How much audio, how long it took, what is billed.
+    /// The amounts of audio, processing time and billed time.
     pub metadata: ResultMetadata,
     pub transcription: TranscriptionOut<'a>,
-    /// What else was asked for.
+    /// The other enrichments.
     #[serde(flatten)]
     pub enrichments: Enrichments,
-    /// Present when asked for.
+    /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<Envelope<Texts<'a>>>,
-    /// Present when asked for.
+    /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub translation: Option<Envelope<Vec<TranslatedOut<'a>>>>,
 }
 
-/// What was said (`Transcription`).
+/// The transcript, written in the form of `Transcription`.
 #[derive(Serialize, Clone)]
 pub struct TranscriptionOut<'a> {
-    /// The utterances' texts joined by one space.
+    /// The texts of the utterances, joined by spaces.
     pub full_transcript: Joined<'a>,
-    /// Most heard first.
+    /// Language codes, the predominant language first.
     pub languages: &'a [String],
-    /// In order of time.
+    /// The utterances, in order of time.
     pub utterances: Utterances<'a>,
-    /// Present when asked for: one envelope.
+    /// Present if requested: a list of one envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<[Envelope<Texts<'a>>; 1]>,
-    /// Present when asked for.
+    /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<SubtitlesOut<'a>>>,
 }
 
-/// A translation into one language (`Translated`).
+/// A translation into one language, written in the form of `Translated`.
 #[derive(Serialize)]
 pub struct TranslatedOut<'a> {
-    /// Why there is none into this language.
+    /// Why the translation failed.
     pub error: Option<EnvelopeError>,
-    /// The utterances' texts joined by one space.
+    /// The texts of the utterances, joined by spaces.
     pub full_transcript: Joined<'a>,
-    /// The one that was translated into.
+    /// The target language.
     pub languages: [&'a str; 1],
-    /// In order of time.
+    /// The utterances, in order of time.
     pub utterances: Utterances<'a>,
-    /// Present when asked for.
+    /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentences: Option<[Envelope<Texts<'a>>; 1]>,
-    /// Present when asked for.
+    /// Present if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<SubtitlesOut<'a>>>,
 }
 
-/// Subtitles in one format (`Subtitles`).
+/// Subtitles in one format, written in the form of `Subtitles`.
 #[derive(Serialize, Clone)]
 pub struct SubtitlesOut<'a> {
     pub format: &'static str,
-    /// The whole file's text, made when it is written.
+    /// Makes the text of the whole file when it is written.
     #[serde(serialize_with = "serialize_lazily")]
     pub subtitles: &'a (dyn Fn() -> String + Sync),
 }
 
-fn serialize_lazily<S: Serializer>(text: &(dyn Fn() -> String + Sync), to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&text())
+fn serialize_lazily<S: Serializer>(text: &(dyn Fn() -> String + Sync), serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text())
 }
 
-/// The texts of utterances, joined by one space.
+/// The texts of utterances, joined by spaces.
 #[derive(Clone, Copy)]
 pub struct Joined<'a>(pub &'a [Utterance]);
 
@@ -88,8 +87,8 @@ impl fmt::Display for Joined<'_> {
 }
 
 impl Serialize for Joined<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -98,8 +97,8 @@ impl Serialize for Joined<'_> {
 pub struct Texts<'a>(pub &'a [Utterance]);
 
 impl Serialize for Texts<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(|utterance| &utterance.text))
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|utterance| &utterance.text))
     }
 }
 
@@ -108,8 +107,8 @@ impl Serialize for Texts<'_> {
 pub struct Utterances<'a>(pub &'a [Utterance]);
 
 impl Serialize for Utterances<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(UtteranceOut::of))
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(UtteranceOut::of))
     }
 }
 
@@ -145,8 +144,8 @@ impl<'a> UtteranceOut<'a> {
 struct Words<'a>(&'a [Word]);
 
 impl Serialize for Words<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(WordOut::of))
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(WordOut::of))
     }
 }
 
@@ -165,7 +164,7 @@ impl<'a> WordOut<'a> {
 }
 
 impl<'a> TranscriptionOut<'a> {
-    /// Without sentences and subtitles.
+    /// Makes the form for a transcript, without sentences and subtitles.
     pub fn of(transcript: &'a Transcript) -> Self {
         let utterances = transcript.utterances.as_slice();
         Self {
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
     use crate::wire::result::Transcription;
 
-    /// The two ways to write a result say the same, in the same order.
+    /// Both ways to write a result give the same JSON, in the same order.
     #[test]
     fn it_is_written_as_the_types_that_are_read() {
         let word = |text: &str| Word { text: text.to_owned(), start: 0.5, end: 0.75, confidence: 0.25 };

@@ -1,4 +1,4 @@
-//! The OpenAPI document (3.1), made from the table that requests are checked against and from the types that
+//! Generates the OpenAPI document (3.1) from the table that requests are checked against and from the types that
 //! answers are written with.
 
 use crate::wire::error::ErrorBody;
@@ -11,13 +11,13 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// A transcription as it is answered.
+/// A pre-recorded transcription in an answer.
 type Job = Record<ResultBody>;
 
-/// A live one, or any: what was imported is told as it came.
+/// A transcription of any kind in an answer: imported live records are returned as they were given.
 type AnyJob = Record<Value>;
 
-/// The whole document; `key_headers` are the headers that a key may come in.
+/// Returns the document; `key_headers` are the headers that may contain a key.
 pub fn document(key_headers: &[String]) -> Value {
     let mut generator = generator();
     let bodies = Bodies {
@@ -34,7 +34,7 @@ pub fn document(key_headers: &[String]) -> Value {
     schemas.insert("CreateRequest".to_owned(), published::create_schema());
     let key = |name: &String| (name.clone(), json!({ "type": "apiKey", "in": "header", "name": name }));
     let keys: Map<String, Value> = key_headers.iter().map(key).collect();
-    // Any one of them.
+    // Any one of them is sufficient.
     let security: Vec<Value> = key_headers.iter().map(|name| json!({ name: [] })).collect();
     json!({
         "openapi": "3.1.0",
@@ -46,13 +46,13 @@ pub fn document(key_headers: &[String]) -> Value {
 }
 
 fn generator() -> SchemaGenerator {
-    let set = |settings: &mut SchemaSettings| {
+    let configure = |settings: &mut SchemaSettings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
-        // What is written is whole; what is read may lack anything.
+        // Answers are complete when they are written, while fields may be missing when they are read.
         settings.contract = Contract::Serialize;
     };
-    SchemaSettings::draft2020_12().with(set).into_generator()
+    SchemaSettings::draft2020_12().with(configure).into_generator()
 }
 
 fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
@@ -73,11 +73,11 @@ struct Bodies {
 fn paths(bodies: &Bodies) -> Map<String, Value> {
     let Bodies { page, page_of_any_kind: any_page, job_of_any_kind: any_job, error, .. } = bodies;
     let list = |name: &str, parameters: Value, page: &Value| {
-        let more = json!({ "operationId": name, "parameters": parameters });
-        operation("Lists transcriptions, newest first", 200, page, error, more)
+        let extra = json!({ "operationId": name, "parameters": parameters });
+        operation("Lists transcriptions, newest first", 200, page, error, extra)
     };
-    let more = json!({ "operationId": "read_live", "parameters": id() });
-    let read = operation("Reads a live transcription", 200, any_job, error, more);
+    let extra = json!({ "operationId": "read_live", "parameters": id() });
+    let read = operation("Reads a live transcription", 200, any_job, error, extra);
     let mut paths = Map::from_iter([
         (upload::PATH.to_owned(), json!({ "post": upload(bodies) })),
         ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
@@ -97,8 +97,8 @@ fn upload(bodies: &Bodies) -> Value {
     let mut sent = form(&[upload::PART_NAME]);
     sent["content"]["multipart/form-data"]["schema"]["required"] = json!([upload::PART_NAME]);
     sent["content"]["application/json"]["schema"] = audio_url_schema();
-    let more = json!({ "operationId": "upload", "requestBody": sent });
-    let mut upload = operation("Uploads a file, or has one fetched", 200, &bodies.uploaded, &bodies.error, more);
+    let extra = json!({ "operationId": "upload", "requestBody": sent });
+    let mut upload = operation("Uploads a file, or has one fetched", 200, &bodies.uploaded, &bodies.error, extra);
     upload["responses"]["200"]["links"] = json!({
         "audio": link("read_upload", "/audio_metadata/id"),
         "create": {
@@ -109,18 +109,18 @@ fn upload(bodies: &Bodies) -> Value {
     upload
 }
 
-/// What the answer to one operation holds for the path of another.
+/// Links a field of one operation's answer to the path parameter of another operation.
 fn link(operation: &str, id: &str) -> Value {
     json!({ "operationId": operation, "parameters": { "id": format!("$response.body#{id}") } })
 }
 
 fn v1_operation(name: &str, file: &str, bodies: &Bodies) -> Value {
-    let more = json!({ "operationId": name, "requestBody": v1_form(file), "deprecated": true });
+    let extra = json!({ "operationId": name, "requestBody": v1_form(file), "deprecated": true });
     let summary = "The first version: file and parameters in, the result out, on one connection";
-    operation(summary, 200, &bodies.v1_answer, &bodies.error, more)
+    operation(summary, 200, &bodies.v1_answer, &bodies.error, extra)
 }
 
-/// What is done with transcriptions below one of their two paths.
+/// Returns the operations for transcriptions below one of their two paths.
 fn transcription_paths(path: &str, name: &str, list: &Value, bodies: &Bodies) -> [(String, Value); 3] {
     let Bodies { job, job_of_any_kind: any_job, error, .. } = bodies;
     let job = if path == record::PATH { job } else { any_job };
@@ -141,8 +141,8 @@ fn transcription_paths(path: &str, name: &str, list: &Value, bodies: &Bodies) ->
 fn create(name: &str, bodies: &Bodies) -> Value {
     let sent =
         json!({ "required": true, "content": content(&json!({ "$ref": "#/components/schemas/CreateRequest" })) });
-    let more = json!({ "operationId": format!("create_{name}"), "requestBody": sent });
-    let mut create = operation("Creates a transcription", 201, &bodies.created, &bodies.error, more);
+    let extra = json!({ "operationId": format!("create_{name}"), "requestBody": sent });
+    let mut create = operation("Creates a transcription", 201, &bodies.created, &bodies.error, extra);
     create["responses"]["201"]["links"] = json!({
         "read": link(&format!("read_{name}"), "/id"),
         "delete": link(&format!("delete_{name}"), "/id"),
@@ -155,15 +155,15 @@ fn id() -> Value {
     json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }])
 }
 
-/// Where the audio of an upload is that is fetched.
+/// Returns the schema of an upload by address.
 fn audio_url_schema() -> Value {
     json!({ "type": "object", "properties": { "audio_url": published::url_schema() }, "required": ["audio_url"] })
 }
 
-/// An operation whose answer is audio, byte for byte as it came.
+/// Returns an operation whose answer is audio, unchanged.
 fn audio(name: &str, summary: &str, error: &Value) -> Value {
-    let more = json!({ "operationId": name, "parameters": id() });
-    let mut operation = operation(summary, 200, &json!({}), error, more);
+    let extra = json!({ "operationId": name, "parameters": id() });
+    let mut operation = operation(summary, 200, &json!({}), error, extra);
     operation["responses"]["200"]["content"] = json!({ "application/octet-stream": {} });
     operation
 }
@@ -178,28 +178,28 @@ fn content(schema: &Value) -> Value {
     json!({ "application/json": { "schema": schema } })
 }
 
-fn operation(summary: &str, status: u16, answer: &Value, error: &Value, more: Value) -> Value {
+fn operation(summary: &str, status: u16, answer: &Value, error: &Value, extra: Value) -> Value {
     let refused = json!({ "description": "Refused, and why", "content": content(error) });
     let answered = json!({ "description": "As asked for", "content": content(answer) });
     let mut operation = json!({
         "summary": summary,
         "responses": { status.to_string(): answered, "4XX": refused, "5XX": refused },
     });
-    for (name, value) in more.as_object().into_iter().flatten() {
+    for (name, value) in extra.as_object().into_iter().flatten() {
         operation[name] = value.clone();
     }
     operation
 }
 
 fn form(files: &[&str]) -> Value {
-    // As tools know a file, and as the standard has it.
+    // `format` is what tools support, `contentMediaType` what the standard defines.
     let file = json!({ "type": "string", "format": "binary", "contentMediaType": "application/octet-stream" });
     let properties: Map<String, Value> = files.iter().map(|name| ((*name).to_owned(), file.clone())).collect();
     let schema = json!({ "type": "object", "properties": properties });
     json!({ "required": true, "content": { "multipart/form-data": { "schema": schema } } })
 }
 
-/// A file, or the address of one; everything else is text.
+/// Returns the form of the first version: a file or its address; all other fields are text.
 fn v1_form(file: &str) -> Value {
     let mut form = form(&["audio", "video"]);
     let schema = &mut form["content"]["multipart/form-data"]["schema"];
@@ -212,35 +212,36 @@ fn v1_form(file: &str) -> Value {
     form
 }
 
-/// The query of a list (interface, "Query parameters of both list endpoints").
+/// Returns the query parameters of a list (interface, "Query parameters of both list endpoints").
 fn query() -> Value {
-    // One that is there and empty counts as absent, as clients send it.
+    // An empty value counts as absent, and some clients send one.
     let moment = json!({ "type": "string", "anyOf": [
         { "format": "date-time" }, { "format": "date" }, { "maxLength": 0 },
     ] });
-    let one = |name: &str, schema: Value| json!({ "name": name, "in": "query", "required": false, "schema": schema });
+    let parameter =
+        |name: &str, schema: Value| json!({ "name": name, "in": "query", "required": false, "schema": schema });
     let states = json!({ "type": "array", "items": { "enum": ["queued", "processing", "done", "error"] } });
-    // `custom_metadata[key]=value`; an object as JSON text is taken, too.
-    let mut metadata = one("custom_metadata", json!({ "type": "object" }));
+    // `custom_metadata[key]=value`; an object as JSON text is accepted too.
+    let mut metadata = parameter("custom_metadata", json!({ "type": "object" }));
     metadata["style"] = json!("deepObject");
     json!([
-        one("offset", json!({ "type": "integer", "minimum": 0, "default": 0 })),
-        one("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT })),
-        one("date", moment.clone()),
-        one("before_date", moment.clone()),
-        one("after_date", moment),
-        one("status", states),
+        parameter("offset", json!({ "type": "integer", "minimum": 0, "default": 0 })),
+        parameter("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT })),
+        parameter("date", moment.clone()),
+        parameter("before_date", moment.clone()),
+        parameter("after_date", moment),
+        parameter("status", states),
         metadata,
     ])
 }
 
-/// The query of the list that holds both kinds.
+/// Returns the query parameters of the list that contains both kinds.
 fn query_with_kind() -> Value {
     let kinds = json!({ "type": "array", "items": { "enum": ["pre-recorded", "live"] } });
     let kind = json!({ "name": "kind", "in": "query", "required": false, "schema": kinds });
     let mut query = query();
-    if let Some(all) = query.as_array_mut() {
-        all.push(kind);
+    if let Some(parameters) = query.as_array_mut() {
+        parameters.push(kind);
     }
     query
 }

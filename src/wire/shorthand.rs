@@ -1,13 +1,13 @@
-//! What people say shorter than the interface has it.
+//! Builds parameters from short forms that people write.
 
 use serde_json::{Map, Value, json};
 
-/// The parameters that ask for one spoken language.
+/// Returns the parameters for one spoken language.
 pub fn language(code: &str) -> Map<String, Value> {
     object(json!({ "language_config": { "languages": [code] } }))
 }
 
-/// The parameters that ask for these; alone, one is not looked for among others.
+/// Returns the parameters for these spoken languages. For a single one, code switching is unset.
 pub fn languages(codes: &[String]) -> Map<String, Value> {
     let mut config = json!({ "languages": codes });
     if codes.len() == 1 {
@@ -16,12 +16,12 @@ pub fn languages(codes: &[String]) -> Map<String, Value> {
     object(json!({ "language_config": config }))
 }
 
-/// Whether parameters say which languages are spoken, be it none.
+/// Whether parameters set the spoken languages, even to an empty list.
 pub fn has_languages(parameters: &Value) -> bool {
     parameters.pointer("/language_config/languages").is_some_and(|languages| !languages.is_null())
 }
 
-/// The parameters that ask for these words to be heard: texts, or the interface's own objects.
+/// Returns the parameters for a vocabulary: texts, or objects of the interface.
 pub fn vocabulary(words: Vec<Value>) -> Map<String, Value> {
     object(json!({ "custom_vocabulary": true, "custom_vocabulary_config": { "vocabulary": words } }))
 }

@@ -1,16 +1,16 @@
-//! Dates as the interface writes them: ISO 8601, UTC, milliseconds, `Z`.
+//! Dates in the interface's form: ISO 8601, UTC, milliseconds, `Z`.
 
 use crate::domain::names::Timestamp;
 use chrono::{DateTime, Datelike as _, NaiveDate, SecondsFormat, Utc};
 
-/// `2026-11-20T19:07:00.000Z`. A moment outside chrono's years is shown as the first of 1970.
+/// Formats a moment as `2026-11-20T19:07:00.000Z`. A moment outside chrono's range is written as the start of 1970.
 pub fn format(moment: Timestamp) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(moment.0).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Any RFC 3339 date-time, or a bare date (the start of that UTC day); `None` for anything else, and for
-/// years that [`format()`] could not write so that they can be read again: before 0 and after 9999, in UTC.
+/// Parses any RFC 3339 date-time, or a date alone (the start of that UTC day). `None` for anything else, and for years
+/// before 0 or after 9999 in UTC, which [`format()`] could not write in a form that can be read again.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let time = match DateTime::parse_from_rfc3339(text) {
         Ok(time) => time.to_utc(),

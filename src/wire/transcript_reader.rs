@@ -1,7 +1,7 @@
-//! What was said, read from a result as it streams by. Nothing is kept that no output is made from: no copy of the
-//! interface's own form, no utterance without words. What is null, of another type or unknown costs what it held.
+//! Reads the transcript from a streamed result. Only what outputs are made from is kept: no copy of the interface's
+//! form, and no utterance without text. A value that is null, of another type or unknown loses only what it contains.
 //!
-//! A result is somebody else's text: it has limits, far above what any recording comes to.
+//! A result is untrusted input: there are limits, far above the size of any recording.
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
@@ -12,16 +12,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Words and utterances of one result: some 300 hours of speech.
+/// The most words and utterances of one result: some 300 hours of speech.
 const MAX_WORDS: usize = 3_000_000;
 
-/// Bytes of text of one utterance.
+/// The most bytes of text in one utterance.
 const MAX_UTTERANCE_BYTES: usize = 4 << 20;
 
-/// Bytes of text of all utterances and words.
+/// The most bytes of text in all utterances and words.
 const MAX_TEXT_BYTES: usize = 128 << 20;
 
-/// As much of a transcription as outputs are made from.
+/// The part of a transcription that outputs are made from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReadTranscript {
     transcript: Transcript,
@@ -29,60 +29,60 @@ pub struct ReadTranscript {
     unread: UnreadFields,
 }
 
-/// Fields that outputs are made from and that could not be read, with how often: null, absent or of another type. What
-/// is empty was read.
+/// The fields that outputs are made from and that could not be read, because they are null, absent or of another type,
+/// with how often. An empty value counts as read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnreadFields(BTreeMap<&'static str, u64>);
 
 impl UnreadFields {
-    /// For people: `languages, utterances.start (3)`; `None` where all was read.
+    /// Describes the fields for people: `languages, utterances.start (3)`; `None` if all were read.
     pub fn describe(&self) -> Option<String> {
-        let one = |(name, count): (&&str, &u64)| match count {
+        let describe_field = |(name, count): (&&str, &u64)| match count {
             1 => (*name).to_owned(),
             count => format!("{name} ({count})"),
         };
-        (!self.0.is_empty()).then(|| self.0.iter().map(one).collect::<Vec<_>>().join(", "))
+        (!self.0.is_empty()).then(|| self.0.iter().map(describe_field).collect::<Vec<_>>().join(", "))
     }
 }
 
 impl ReadTranscript {
-    /// What was said. A text without utterances is one utterance without times.
+    /// Returns the transcript. A text without utterances is one utterance without times.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// What could not be read of it.
+    /// Returns the fields that could not be read.
     pub fn unreadable_fields(&self) -> &UnreadFields {
         &self.unread
     }
 
-    /// The subtitles that came with it, by format.
+    /// Returns the subtitles of the result, by format.
     pub fn subtitles_by_format(&self) -> &[(Format, String)] {
         &self.subtitles
     }
 }
 
-/// What may still come.
+/// What was counted so far in this result.
 #[derive(Default)]
-struct Used {
+struct Usage {
     words: Cell<usize>,
     bytes: Cell<usize>,
-    count_unreadable: RefCell<BTreeMap<&'static str, u64>>,
+    unread: RefCell<BTreeMap<&'static str, u64>>,
 }
 
-/// The fields of an object that outputs are made from.
+/// The fields of an object that are read, with whether each could be read.
 struct Fields<'u, const N: usize> {
-    usage: &'u Used,
+    usage: &'u Usage,
     names: [&'static str; N],
     is_read: [bool; N],
 }
 
 impl<'u, const N: usize> Fields<'u, N> {
-    fn new(used: &'u Used, names: [&'static str; N]) -> Self {
-        Self { usage: used, names, is_read: [false; N] }
+    fn new(usage: &'u Usage, names: [&'static str; N]) -> Self {
+        Self { usage, names, is_read: [false; N] }
     }
 
-    /// The value of the n-th of them; of one that comes twice the last one counts.
+    /// Takes the value of the n-th field. If a field occurs twice, the last one counts.
     fn take<T: Default>(&mut self, n: usize, value: Option<T>) -> T {
         self.is_read[n] = value.is_some();
         value.unwrap_or_default()
@@ -90,13 +90,13 @@ impl<'u, const N: usize> Fields<'u, N> {
 
     fn finish(self) {
         let unread = self.names.iter().zip(self.is_read).filter(|(_, is_read)| !is_read);
-        unread.for_each(|(name, _)| self.usage.unreadable_fields(name));
+        unread.for_each(|(name, _)| self.usage.count_unread(name));
     }
 }
 
-impl Used {
-    fn unreadable_fields(&self, name: &'static str) {
-        *self.count_unreadable.borrow_mut().entry(name).or_default() += 1;
+impl Usage {
+    fn count_unread(&self, name: &'static str) {
+        *self.unread.borrow_mut().entry(name).or_default() += 1;
     }
 
     fn count_word<E: Error>(&self, bytes: usize) -> Result<(), E> {
@@ -113,12 +113,12 @@ impl Used {
 }
 
 impl<'de> Deserialize<'de> for ReadTranscript {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Lax(Transcription(Used::default()))).map(Option::unwrap_or_default)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lax(Transcription(Usage::default()))).map(Option::unwrap_or_default)
     }
 }
 
-/// Reads an object by its fields, or a list by its elements.
+/// Reads a value; the default methods skip it, so each type implements what it expects.
 trait Reads<'de>: Sized {
     type Value;
 
@@ -141,14 +141,14 @@ trait Reads<'de>: Sized {
     }
 }
 
-/// What is of another type says nothing.
+/// Reads a value of any type; an unexpected type gives `None`.
 struct Lax<R>(R);
 
 impl<'de, R: Reads<'de>> DeserializeSeed<'de> for Lax<R> {
     type Value = Option<R::Value>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -212,7 +212,7 @@ impl Reads<'_> for Number {
     }
 }
 
-/// A number that counts something; not a fraction and not below 0.
+/// A non-negative integer.
 struct Count;
 
 impl Reads<'_> for Count {
@@ -233,126 +233,126 @@ impl<'de> Reads<'de> for Texts {
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {
         let mut texts = Vec::new();
         while let Some(text) = seq.next_element_seed(Lax(Text))? {
-            // More languages are spoken in no recording.
+            // No recording has more languages.
             texts.extend(text.filter(|_| texts.len() < 1_000));
         }
         Ok(Some(texts))
     }
 }
 
-struct Transcription(Used);
+struct Transcription(Usage);
 
 impl<'de> Reads<'de> for Transcription {
     type Value = ReadTranscript;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<ReadTranscript>, A::Error> {
-        let (mut said, mut whole) = (ReadTranscript::default(), String::new());
+        let (mut parsed, mut full_text) = (ReadTranscript::default(), String::new());
         let mut fields = Fields::new(&self.0, ["full_transcript", "languages", "utterances"]);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
-                Some("full_transcript") => whole = fields.take(0, map.next_value_seed(Lax(Text))?),
+                Some("full_transcript") => full_text = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("languages") => {
-                    said.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
+                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
                 }
                 Some("utterances") => {
-                    said.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
+                    parsed.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
                 }
                 Some("subtitles") => {
-                    let files = map.next_value_seed(Lax(Files))?.unwrap_or_default();
-                    said.subtitles = files.into_iter().filter_map(Subtitles::into_known).collect();
+                    let files = map.next_value_seed(Lax(SubtitlesList))?.unwrap_or_default();
+                    parsed.subtitles = files.into_iter().filter_map(Subtitles::into_known).collect();
                 }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         fields.finish();
-        said.unread = UnreadFields(self.0.count_unreadable.take());
-        let text = whole.trim();
-        if said.transcript.utterances.is_empty() && !text.is_empty() {
+        parsed.unread = UnreadFields(self.0.unread.take());
+        let text = full_text.trim();
+        if parsed.transcript.utterances.is_empty() && !text.is_empty() {
             let text = text.to_owned();
             check_utterance_size(text.len())?;
-            said.transcript.utterances.push(Utterance { text, ..empty_utterance() });
+            parsed.transcript.utterances.push(Utterance { text, ..empty_utterance() });
         }
-        Ok(Some(said))
+        Ok(Some(parsed))
     }
 }
 
-struct Utterances<'u>(&'u Used);
+struct Utterances<'u>(&'u Usage);
 
 impl<'de> Reads<'de> for Utterances<'_> {
     type Value = Vec<Utterance>;
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Utterance>>, A::Error> {
-        let mut all = Vec::new();
-        while let Some(utterance) = seq.next_element_seed(Lax(One(self.0)))? {
+        let mut utterances = Vec::new();
+        while let Some(utterance) = seq.next_element_seed(Lax(UtteranceReader(self.0)))? {
             match utterance {
-                Some(utterance) => all.extend((!utterance.text.is_empty()).then_some(utterance)),
-                None => self.0.unreadable_fields("utterances"),
+                Some(utterance) => utterances.extend((!utterance.text.is_empty()).then_some(utterance)),
+                None => self.0.count_unread("utterances"),
             }
         }
-        Ok(Some(all))
+        Ok(Some(utterances))
     }
 }
 
-struct One<'u>(&'u Used);
+struct UtteranceReader<'u>(&'u Usage);
 
-impl<'de> Reads<'de> for One<'_> {
+impl<'de> Reads<'de> for UtteranceReader<'_> {
     type Value = Utterance;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
-        let mut one = empty_utterance();
+        let mut utterance = empty_utterance();
         let names =
             ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
         let mut fields = Fields::new(self.0, names);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
-                Some("start") => one.start = fields.take(0, map.next_value_seed(Lax(Number))?),
-                Some("end") => one.end = fields.take(1, map.next_value_seed(Lax(Number))?),
-                Some("confidence") => one.confidence = number(&mut map)?,
-                Some("channel") => one.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
-                Some("speaker") => one.speaker = map.next_value_seed(Lax(Count))?,
-                Some("text") => one.text = fields.take(2, map.next_value_seed(Lax(Text))?).trim().to_owned(),
-                Some("language") => one.language = fields.take(3, map.next_value_seed(Lax(Text))?),
-                Some("words") => one.words = fields.take(4, map.next_value_seed(Lax(Words(self.0)))?),
+                Some("start") => utterance.start = fields.take(0, map.next_value_seed(Lax(Number))?),
+                Some("end") => utterance.end = fields.take(1, map.next_value_seed(Lax(Number))?),
+                Some("confidence") => utterance.confidence = number(&mut map)?,
+                Some("channel") => utterance.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
+                Some("speaker") => utterance.speaker = map.next_value_seed(Lax(Count))?,
+                Some("text") => utterance.text = fields.take(2, map.next_value_seed(Lax(Text))?).trim().to_owned(),
+                Some("language") => utterance.language = fields.take(3, map.next_value_seed(Lax(Text))?),
+                Some("words") => utterance.words = fields.take(4, map.next_value_seed(Lax(Words(self.0)))?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         fields.finish();
-        if one.text.is_empty() {
-            one.text = join_words(&one.words);
+        if utterance.text.is_empty() {
+            utterance.text = join_words(&utterance.words);
         }
-        if one.text.is_empty() {
-            return Ok(Some(one));
+        if utterance.text.is_empty() {
+            return Ok(Some(utterance));
         }
-        check_utterance_size(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
-        self.0.count_word(one.text.len())?;
-        Ok(Some(one))
+        check_utterance_size(utterance.text.len().max(utterance.words.iter().map(|word| word.text.len()).sum()))?;
+        self.0.count_word(utterance.text.len())?;
+        Ok(Some(utterance))
     }
 }
 
-struct Words<'u>(&'u Used);
+struct Words<'u>(&'u Usage);
 
 impl<'de> Reads<'de> for Words<'_> {
     type Value = Vec<Word>;
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Word>>, A::Error> {
         let mut words = Vec::new();
-        while let Some(word) = seq.next_element_seed(Lax(OneWord(self.0)))? {
+        while let Some(word) = seq.next_element_seed(Lax(WordReader(self.0)))? {
             match word {
                 Some(word) if word.text.is_empty() => {}
                 Some(word) => {
                     self.0.count_word(word.text.len())?;
                     words.push(word);
                 }
-                None => self.0.unreadable_fields("words"),
+                None => self.0.count_unread("words"),
             }
         }
         Ok(Some(words))
     }
 }
 
-struct OneWord<'u>(&'u Used);
+struct WordReader<'u>(&'u Usage);
 
-impl<'de> Reads<'de> for OneWord<'_> {
+impl<'de> Reads<'de> for WordReader<'_> {
     type Value = Word;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Word>, A::Error> {
@@ -372,24 +372,24 @@ impl<'de> Reads<'de> for OneWord<'_> {
     }
 }
 
-struct Files;
+struct SubtitlesList;
 
-impl<'de> Reads<'de> for Files {
+impl<'de> Reads<'de> for SubtitlesList {
     type Value = Vec<Subtitles>;
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Subtitles>>, A::Error> {
         let mut files: Vec<Subtitles> = Vec::new();
-        while let Some(file) = seq.next_element_seed(Lax(OneFile))? {
-            // There are two formats; the first of each counts.
+        while let Some(file) = seq.next_element_seed(Lax(SubtitlesReader))? {
+            // There are two formats; the first file of each counts.
             files.extend(file.filter(|file| files.len() < 100 && Subtitles::is_known(&file.format)));
         }
         Ok(Some(files))
     }
 }
 
-struct OneFile;
+struct SubtitlesReader;
 
-impl<'de> Reads<'de> for OneFile {
+impl<'de> Reads<'de> for SubtitlesReader {
     type Value = Subtitles;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Subtitles>, A::Error> {
@@ -405,14 +405,14 @@ impl<'de> Reads<'de> for OneFile {
     }
 }
 
-/// A key that may be one of ours: longer ones are not kept.
+/// Reads a key; a key that is longer than every known one is dropped.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = Option<String>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_str(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
     }
 }
 
@@ -428,7 +428,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// The text of an utterance that says its words alone. Some services put the blanks between words into the words.
+/// Joins the words of an utterance that has no text. Some services put the spaces between words into the words.
 fn join_words(words: &[Word]) -> String {
     let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")

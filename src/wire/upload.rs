@@ -5,10 +5,10 @@ use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The path of the upload endpoint.
+/// The path of uploads.
 pub const PATH: &str = "/v2/upload";
 
-/// The name of the multipart part that carries the file.
+/// The name of the multipart part with the file.
 pub const PART_NAME: &str = "audio";
 
 /// What the service says of a file that it has taken.
@@ -41,20 +41,20 @@ pub struct AudioMetadata {
     pub number_of_channels: Option<u32>,
 }
 
-/// Bytes of an `audio_url`.
+/// The most bytes of an `audio_url`.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// By what an uploaded file can be named again: its `audio_url` as it is, wherever it leads. `None` where that is no web
-/// address.
+/// Returns the id by which an uploaded file is named later: its `audio_url` as it is, on any host. `None` if it is not
+/// a web address.
 pub fn upload_id(audio_url: &str) -> Option<UploadId> {
     let is_address = Url::parse(audio_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    // A parser drops line ends, and blanks at the ends.
+    // The parser would drop line ends, and blanks at both ends.
     let is_plain = audio_url.len() <= MAX_URL_BYTES && !audio_url.chars().any(|c| c.is_control() || c.is_whitespace());
     (is_address && is_plain).then(|| UploadId::new(audio_url))
 }
 
-/// The address of an uploaded file, as a create names it. Older releases kept the last part of its path alone: that is
-/// under the service's base address (no slash at its end).
+/// Returns the address of an uploaded file for a create. Older releases stored only the last part of its path; such a
+/// file is below the service's base address, which has no slash at its end.
 pub fn audio_url(base: &str, id: &UploadId) -> String {
     match id.as_str().contains("://") {
         true => id.to_string(),

@@ -1,17 +1,17 @@
-//! The first version's one call, answered from a second-version result (interface, "Versioning" 2 to 4).
+//! The single call of the first version, answered from a result of the second version (interface, "Versioning" 2 to 4).
 
 use crate::wire::result::{ResultBody, ResultMetadata, WireUtterance, WireWord};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The path for sound.
+/// The path for audio files.
 pub const AUDIO_PATH: &str = "/audio/text/audio-transcription";
 
-/// The path for video; the same call with parts of other names.
+/// The path for video files: the same call with other part names.
 pub const VIDEO_PATH: &str = "/video/text/video-transcription";
 
-/// What `prediction` holds.
+/// The content of `prediction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
     /// A list of utterances.
@@ -21,15 +21,15 @@ pub enum OutputFormat {
     Srt,
     /// Subtitles as one text.
     Vtt,
-    /// The words alone as one text.
+    /// The text alone.
     Text,
 }
 
 impl OutputFormat {
-    /// Every word that [`OutputFormat::parse`] knows.
+    /// All names that [`OutputFormat::parse`] accepts.
     pub const WORDS: [&str; 5] = ["json", "srt", "vtt", "plain", "txt"];
 
-    /// From the first version's word.
+    /// Parses the name in the first version.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "json" => Self::Json,
@@ -111,51 +111,51 @@ struct Word {
     confidence: f64,
 }
 
-/// The first version's answer, made from a second-version result.
+/// Converts a result of the second version into the answer of the first version.
 pub fn to_v1_answer(result: &ResultBody, format: OutputFormat) -> V1Answer {
-    let said = result.transcription.clone().unwrap_or_default();
-    let utterances: Vec<Utterance> = said.utterances.iter().map(Utterance::of).collect();
+    let transcription = result.transcription.clone().unwrap_or_default();
+    let utterances: Vec<Utterance> = transcription.utterances.iter().map(Utterance::of).collect();
     let subtitles = |wanted: &str| {
-        let found = said.subtitles.iter().flatten().find(|one| one.format == wanted);
-        Prediction::Text(found.map(|one| one.subtitles.clone()).unwrap_or_default())
+        let file = transcription.subtitles.iter().flatten().find(|file| file.format == wanted);
+        Prediction::Text(file.map(|file| file.subtitles.clone()).unwrap_or_default())
     };
     let prediction = match format {
         OutputFormat::Json => Prediction::Utterances(utterances.clone()),
         OutputFormat::Srt => subtitles("srt"),
         OutputFormat::Vtt => subtitles("vtt"),
-        OutputFormat::Text => Prediction::Text(said.full_transcript),
+        OutputFormat::Text => Prediction::Text(transcription.full_transcript),
     };
     V1Answer { prediction, prediction_raw: Raw { metadata: Metadata::of(&result.metadata), transcription: utterances } }
 }
 
 impl Metadata {
-    fn of(said: &ResultMetadata) -> Self {
-        let channels = said.number_of_distinct_channels;
+    fn of(metadata: &ResultMetadata) -> Self {
+        let channels = metadata.number_of_distinct_channels;
         Self {
-            total_transcription_time: said.transcription_time,
-            provided_file_metadata: FileMetadata { duration: said.audio_duration, channels, nb_channels: channels },
+            total_transcription_time: metadata.transcription_time,
+            provided_file_metadata: FileMetadata { duration: metadata.audio_duration, channels, nb_channels: channels },
         }
     }
 }
 
 impl Utterance {
-    fn of(new: &WireUtterance) -> Self {
+    fn of(utterance: &WireUtterance) -> Self {
         Self {
-            words: new.words.iter().map(Word::of).collect(),
-            transcription: new.text.clone(),
-            language: new.language.clone(),
-            time_begin: new.start,
-            time_end: new.end,
-            channel: format!("channel_{}", new.channel.unwrap_or(0)),
-            confidence: new.confidence.unwrap_or(-1.0),
-            speaker: new.speaker.clone(),
+            words: utterance.words.iter().map(Word::of).collect(),
+            transcription: utterance.text.clone(),
+            language: utterance.language.clone(),
+            time_begin: utterance.start,
+            time_end: utterance.end,
+            channel: format!("channel_{}", utterance.channel.unwrap_or(0)),
+            confidence: utterance.confidence.unwrap_or(-1.0),
+            speaker: utterance.speaker.clone(),
         }
     }
 }
 
 impl Word {
-    fn of(new: &WireWord) -> Self {
-        let confidence = new.confidence.unwrap_or(-1.0);
-        Self { word: new.word.clone(), time_begin: new.start, time_end: new.end, confidence }
+    fn of(word: &WireWord) -> Self {
+        let confidence = word.confidence.unwrap_or(-1.0);
+        Self { word: word.word.clone(), time_begin: word.start, time_end: word.end, confidence }
     }
 }

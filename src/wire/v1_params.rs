@@ -1,28 +1,29 @@
-//! First-version parameters as second-version ones; their results are `old_result`'s (interface, "Versioning" 3 and 4). One way:
-//! what the second version has no place for is named, never silently lost.
+//! Converts first-version parameters into those of the second version; `v1_result` converts results (interface,
+//! "Versioning" 3 and 4). The conversion goes one way: what the second version has no place for is named, never
+//! silently dropped.
 
 use crate::wire::languages::LANGUAGES;
 pub use crate::wire::v1_result::upgrade_result;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What became of a first-version object.
+/// The result of converting a first-version object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upgraded {
     /// The second-version object.
     pub value: Value,
-    /// Paths in the first-version object that have no place in it, with `*` for numbers of elements.
+    /// Paths in the first-version object that have no place in the new one; `*` stands for the index of an element.
     pub removed: BTreeSet<String>,
 }
 
-/// Whether this looks like a first-version result, or the webhook body around one.
+/// Whether this looks like a first-version result, or the body of a webhook request with one.
 pub fn is_result(value: &Value) -> bool {
-    let holds = |value: &Value| value.get("prediction").is_some() || value.get("prediction_raw").is_some();
-    holds(value) || value.get("payload").is_some_and(holds)
+    let has_prediction = |value: &Value| value.get("prediction").is_some() || value.get("prediction_raw").is_some();
+    has_prediction(value) || value.get("payload").is_some_and(has_prediction)
 }
 
-/// A set of first-version parameters as those of a second-version create. Form fields are text: `"true"` and
-/// `"2"` become what they say. Nothing is checked but what has to be understood.
+/// Converts first-version parameters into those of a second-version create. Form fields are text: `"true"` and `"2"`
+/// become a Boolean and a number. Only values that have to be interpreted are checked.
 pub fn upgrade_params(value: &Map<String, Value>) -> Upgraded {
     let mut new = Map::new();
     let mut removed = BTreeSet::new();
@@ -34,7 +35,7 @@ pub fn upgrade_params(value: &Map<String, Value>) -> Upgraded {
     Upgraded { value: Value::Object(new), removed }
 }
 
-/// Every first-version parameter that has a new place.
+/// Every first-version parameter that the second version has a place for.
 pub const PARAMS: [&str; 15] = [
     "audio_url",
     "diarization_max_speakers",
@@ -53,7 +54,7 @@ pub const PARAMS: [&str; 15] = [
     "webhook_url",
 ];
 
-/// Puts one parameter in its new place; `false` where there is none.
+/// Converts one parameter; `false` if the second version has no place for it.
 fn upgrade_param(name: &str, value: &Value, new: &mut Map<String, Value>) -> bool {
     match (name, parse_scalar(value)) {
         ("toggle_diarization", on @ Value::Bool(_)) => set(new, "diarization", on),
@@ -81,7 +82,7 @@ fn upgrade_param(name: &str, value: &Value, new: &mut Map<String, Value>) -> boo
     }
 }
 
-/// What text says where it says a boolean or a number.
+/// Converts text into a Boolean or a number if it is one.
 fn parse_scalar(value: &Value) -> Value {
     let Value::String(text) = value else { return value.clone() };
     match text.trim() {
@@ -105,7 +106,7 @@ fn set_in_object(new: &mut Map<String, Value>, object: &str, name: &str, value: 
     true
 }
 
-/// The three behaviours by the names that replaced them.
+/// Converts the three language behaviours into the parameters that replaced them.
 fn upgrade_behaviour(how: &str, new: &mut Map<String, Value>) -> bool {
     let (detect, switching) = match how.trim() {
         "automatic single language" => (true, false),
@@ -116,7 +117,7 @@ fn upgrade_behaviour(how: &str, new: &mut Map<String, Value>) -> bool {
     set(new, "detect_language", detect.into()) && set(new, "enable_code_switching", switching.into())
 }
 
-/// JSON is what the second version always answers; subtitles come beside it.
+/// Converts an output format. The second version always answers JSON; subtitles are added to it.
 fn upgrade_output_format(format: &str, new: &mut Map<String, Value>) -> bool {
     match format.trim() {
         "json" => true,
@@ -127,7 +128,7 @@ fn upgrade_output_format(format: &str, new: &mut Map<String, Value>) -> bool {
     }
 }
 
-/// The code of a language by its English name, or by its code.
+/// Returns the code of a language from its English name or its code.
 pub fn language_code(name: &str) -> Option<&'static str> {
     let name = name.trim().to_lowercase();
     if let Some(code) = LANGUAGES.iter().find(|code| **code == name) {
@@ -136,7 +137,7 @@ pub fn language_code(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|(named, _)| *named == name).map(|(_, code)| *code)
 }
 
-/// The English name of a language's code; the code itself where it has none here.
+/// Returns the English name of a language code; the code itself if no name is known.
 pub fn language_name(code: &str) -> &str {
     NAMES.iter().find(|(_, of)| *of == code).map_or(code, |(name, _)| name)
 }
@@ -260,7 +261,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every field of the table is where the table says, and the second version's reader takes it.
+        /// Every field is converted as the table says, and the second version's reader accepts it.
         #[test]
         fn every_field_survives(
             utterances in prop::collection::vec(any_utterance(), 0..5),
@@ -298,7 +299,7 @@ mod tests {
             prop_assert_eq!(record.result.unwrap().transcription.unwrap().utterances.len(), utterances.len());
         }
 
-        /// Whatever comes in, something comes out, and nothing crashes.
+        /// No input causes a panic.
         #[test]
         fn anything_is_upgraded(keys in prop::collection::btree_map("[a-z_]{1,8}|prediction|prediction_raw|payload",
             prop_oneof![Just(json!(null)), Just(json!([1, {}])), Just(json!("x")), Just(json!({"metadata": 3}))], 0..5)) {

@@ -1,17 +1,17 @@
-//! First-version results as second-version ones (interface, "Versioning" 3 and 4).
+//! Converts first-version results into those of the second version (interface, "Versioning" 3 and 4).
 
 use super::v1_params::{Upgraded, set};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// A first-version result, or the webhook body around one, as a second-version record: `result` and, where it
-/// was said, `request_id`.
+/// Converts a first-version result, or the body of a webhook request with one, into a second-version record with
+/// `result` and, if it was given, `request_id`.
 pub fn upgrade_result(value: &Value) -> Upgraded {
-    let mut old = Old::default();
+    let mut converter = Converter::default();
     let inner = match value.get("payload") {
         Some(payload) => {
-            old.note_removed(value, &["payload", "request_id"], "");
-            old.path = "payload.";
+            converter.note_removed(value, &["payload", "request_id"], "");
+            converter.path = "payload.";
             payload
         }
         None => value,
@@ -23,22 +23,26 @@ pub fn upgrade_result(value: &Value) -> Upgraded {
             record.insert("request_id".to_owned(), id.clone());
         }
     }
-    old.note_removed(inner, &["prediction", "prediction_raw", "provided_file_metadata", "request_id"], old.path);
-    let metadata = old.metadata(inner);
-    let transcription = old.transcription(inner);
+    converter.note_removed(
+        inner,
+        &["prediction", "prediction_raw", "provided_file_metadata", "request_id"],
+        converter.path,
+    );
+    let metadata = converter.metadata(inner);
+    let transcription = converter.transcription(inner);
     record.insert("result".to_owned(), json!({ "metadata": metadata, "transcription": transcription }));
-    Upgraded { value: Value::Object(record), removed: old.removed }
+    Upgraded { value: Value::Object(record), removed: converter.removed }
 }
 
-/// Notes what is left behind on the way.
+/// Converts a result, and records what has no place in the new one.
 #[derive(Default)]
-struct Old {
+struct Converter {
     path: &'static str,
     removed: BTreeSet<String>,
 }
 
-impl Old {
-    /// Everything in `value` but `taken` has no new place.
+impl Converter {
+    /// Records every key of `value` that is not in `taken`.
     fn note_removed(&mut self, value: &Value, taken: &[&str], path: &str) {
         let keys = value.as_object().into_iter().flat_map(Map::keys).filter(|key| !taken.contains(&key.as_str()));
         self.removed.extend(keys.map(|key| format!("{path}{key}")));
@@ -48,16 +52,16 @@ impl Old {
         let raw = inner.get("prediction_raw").unwrap_or(&Value::Null);
         let path = self.path;
         self.note_removed(raw, &["metadata", "transcription"], &format!("{path}prediction_raw."));
-        let said = raw.get("metadata").unwrap_or(&Value::Null);
+        let raw_metadata = raw.get("metadata").unwrap_or(&Value::Null);
         let taken = ["total_transcription_time", "provided_file_metadata"];
-        self.note_removed(said, &taken, &format!("{path}prediction_raw.metadata."));
+        self.note_removed(raw_metadata, &taken, &format!("{path}prediction_raw.metadata."));
         let mut new = Map::new();
-        if let Some(time) = said.get("total_transcription_time") {
+        if let Some(time) = raw_metadata.get("total_transcription_time") {
             new.insert("transcription_time".to_owned(), time.clone());
         }
-        let within = said.get("provided_file_metadata").map(|file| (file, "prediction_raw.metadata."));
-        let beside = inner.get("provided_file_metadata").map(|file| (file, ""));
-        for (file, place) in [within, beside].into_iter().flatten() {
+        let in_raw = raw_metadata.get("provided_file_metadata").map(|file| (file, "prediction_raw.metadata."));
+        let at_top = inner.get("provided_file_metadata").map(|file| (file, ""));
+        for (file, place) in [in_raw, at_top].into_iter().flatten() {
             self.note_removed(
                 file,
                 &["duration", "channels", "nb_channels"],
@@ -72,7 +76,7 @@ impl Old {
         let raw = inner.get("prediction_raw").and_then(|raw| raw.get("transcription"));
         let path = self.path;
         let mut new = Map::new();
-        let (list, from) = match inner.get("prediction") {
+        let (list, source) = match inner.get("prediction") {
             Some(Value::Array(list)) => {
                 if raw.is_some_and(|raw| raw.as_array() != Some(list)) {
                     self.removed.insert(format!("{path}prediction_raw.transcription"));
@@ -86,7 +90,7 @@ impl Old {
                 (raw.and_then(Value::as_array).map_or(&[][..], Vec::as_slice), "prediction_raw.transcription")
             }
         };
-        let place = format!("{path}{from}.*.");
+        let place = format!("{path}{source}.*.");
         let utterances: Vec<Value> = list.iter().map(|old| self.utterance(old, &place)).collect();
         let texts: Vec<&str> = utterances.iter().filter_map(|u| u["text"].as_str()).map(str::trim).collect();
         if !utterances.is_empty() || !new.contains_key("full_transcript") {
@@ -111,7 +115,7 @@ impl Old {
                     Some(number) => _ = set(&mut new, "channel", json!(number)),
                     None => _ = self.removed.insert(format!("{place}channel")),
                 },
-                // A word here says that nobody told speakers apart.
+                // A string means that speakers were not told apart.
                 ("speaker", speaker) if speaker.is_u64() => _ = set(&mut new, "speaker", speaker.clone()),
                 ("speaker", Value::String(_) | Value::Null) => {}
                 _ => self.upgrade_common_fields(key, value, &mut new, place),
@@ -131,12 +135,12 @@ impl Old {
         Value::Object(new)
     }
 
-    /// What utterances and words have in common.
+    /// Converts the fields that utterances and words share.
     fn upgrade_common_fields(&mut self, key: &str, value: &Value, new: &mut Map<String, Value>, place: &str) {
         match key {
             "time_begin" => _ = set(new, "start", value.clone()),
             "time_end" => _ = set(new, "end", value.clone()),
-            // -1 is how the first version says that it does not know.
+            // The first version writes -1 for an unknown confidence.
             "confidence" if value.as_f64().is_none_or(|c| c < 0.0) => _ = self.removed.insert(format!("{place}{key}")),
             "confidence" | "language" => _ = set(new, key, value.clone()),
             _ => _ = self.removed.insert(format!("{place}{key}")),
@@ -155,7 +159,7 @@ fn file_metadata(file: &Value, new: &mut Map<String, Value>) {
     }
 }
 
-/// `prediction` as one text: subtitles, or the plain words.
+/// Converts a `prediction` that is one text: subtitles, or the transcript.
 fn upgrade_prediction_text(text: &str, new: &mut Map<String, Value>) {
     let format = if text.starts_with("WEBVTT") { "vtt" } else { "srt" };
     match text.contains("-->") {
@@ -164,12 +168,12 @@ fn upgrade_prediction_text(text: &str, new: &mut Map<String, Value>) {
     }
 }
 
-/// `channel_0` and `0`.
+/// Parses a channel: `channel_0` or `0`.
 fn number(channel: &Value) -> Option<u64> {
     channel.as_u64().or_else(|| channel.as_str()?.strip_prefix("channel_")?.parse().ok())
 }
 
-/// From the most to the least said, by utterances.
+/// Returns the languages, those with the most utterances first.
 fn languages(utterances: &[Value]) -> Vec<&str> {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for language in utterances.iter().filter_map(|utterance| utterance["language"].as_str()) {

@@ -16,7 +16,7 @@ fn why(text: &str) -> String {
     CronLine::parse(text, Zone::default()).map(|_| ()).unwrap_err().0
 }
 
-/// What the clock shows at the next moments.
+/// The local times of the next `n` moments.
 fn coming(text: &str, zone: &str, from: &str, n: usize) -> String {
     let line = line(text, zone);
     let tz: Tz = zone.parse().unwrap();
@@ -70,14 +70,14 @@ fn lines_as_a_crontab_has_them() {
 #[test]
 fn nights_in_which_the_clock_is_changed() {
     let nights = [
-        // 02:00 is 03:00, and 03:00 is 02:00.
+        // 02:00 becomes 03:00, and 03:00 becomes 02:00.
         ("Europe/Paris", "2026-03-28T22:00:00Z"),
         ("Europe/Paris", "2026-10-24T21:00:00Z"),
-        // At midnight: 00:00 is 01:00.
+        // At midnight: 00:00 becomes 01:00.
         ("Asia/Beirut", "2024-03-30T20:00:00Z"),
-        // By half an hour: 02:00 is 01:30.
+        // By half an hour: 02:00 becomes 01:30.
         ("Australia/Lord_Howe", "2026-04-04T12:45:00Z"),
-        // A day was left out.
+        // A whole day was skipped.
         ("Pacific/Apia", "2011-12-30T08:00:00Z"),
     ];
     let mut table = String::new();
@@ -122,7 +122,7 @@ fn what_is_no_line_is_told() {
     insta::assert_snapshot!(table);
 }
 
-/// What a person would do with the table on paper: every second of the clock, one after the other.
+/// The reference implementation: compares each field with the local time.
 fn matches(
     minute: Option<u32>,
     hour: Option<u32>,
@@ -149,9 +149,8 @@ fn field(value: Option<u32>) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Over three days around any moment of any zone: each time that the clock shows comes once, in the first
-    /// moment that shows it; what it does not show comes right after the gap. Hourly lines come at each minute
-    /// that shows theirs, and at no other.
+    /// Over three days around any moment in any zone: each local time comes once, at the first moment that shows it; a
+    /// skipped local time comes right after the gap. Hourly lines come at each minute that matches, and at no other.
     #[test]
     fn every_slot_comes_once(
         zone in proptest::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
@@ -173,7 +172,7 @@ proptest! {
             if hour.is_none() {
                 if is(now) { expected.push(at); }
             } else {
-                // All that the clock has not shown before, what it jumped over included.
+                // All local times that have not been shown before, including skipped ones.
                 let mut missed = highest + TimeDelta::minutes(1);
                 let mut any = false;
                 while missed <= now {

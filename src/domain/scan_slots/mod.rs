@@ -1,18 +1,18 @@
-//! The slots of a cron line by which a source is scanned: each is run at most once, whatever becomes of the
-//! program and of the wall clock meanwhile.
+//! Scans of a source at the slots of a cron line. Each slot is used at most once, even if the program is restarted or
+//! the wall clock is changed.
 
 use crate::domain::cron_line::CronLine;
 use crate::domain::names::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is done about slots that came while nobody could scan.
+/// What happens with slots that passed while no process could scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissedSlots {
-    /// One scan makes up for all of them.
+    /// One scan replaces all of them.
     Once,
-    /// They are left out.
+    /// They are skipped.
     Skip,
 }
 
@@ -25,49 +25,50 @@ impl MissedSlots {
     }
 }
 
-/// The last scan of a source. Stored; moments are those of the wall clock.
+/// The last scan of a source. It is stored; its moments are those of the wall clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastScan {
-    /// When it was begun.
+    /// When the scan began.
     pub begun: Timestamp,
-    /// When it came to its end; `None`: it goes on, or was cut off.
+    /// When the scan ended; `None` if it is running or was interrupted.
     #[serde(default)]
     pub ended: Option<Timestamp>,
-    /// The cron line that holds since then; `None`: a length of time.
+    /// The cron line that has applied since then; `None` for an interval.
     #[serde(default)]
     pub line: Option<String>,
-    /// Slots up to this moment are over, run or not.
+    /// Slots up to this moment are over, whether they were used or not.
     pub through: Timestamp,
 }
 
-/// When a source is scanned.
+/// When a source is to be scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanTurn {
     Now(Cause),
     At {
-        /// When; [`crate::domain::cron_line::NEVER`] if not any more.
+        /// The next slot; [`crate::domain::cron_line::NEVER`] if there is none.
         slot: Timestamp,
-        /// The first slot that was missed and is left out.
+        /// The first of the missed slots that are skipped.
         left_out: Option<Timestamp>,
     },
 }
 
-/// Why a source is scanned at once.
+/// Why a source is to be scanned now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Nobody knows what is in it.
+    /// It has never been scanned.
     First,
-    /// The last scan did not come to its end.
+    /// The last scan was interrupted.
     CutOff,
     Slot(Timestamp),
-    /// This slot was the first that was missed.
+    /// Slots were missed; this is the first of them.
     Missed(Timestamp),
 }
 
-/// A slot is run in time for so long after it has come.
+/// A slot counts as missed when this time has passed since it came.
 const IN_TIME: Duration = Duration::from_secs(120);
 
-/// A wall clock that is set back by more was wrong before, not now: what it showed then counts no more.
+/// If a stored moment lies further in the future than this, the clock was wrong when it was stored, and the moment is
+/// ignored.
 const SET_BACK: Duration = Duration::from_secs(48 * 3600);
 
 impl LastScan {
@@ -76,24 +77,24 @@ impl LastScan {
         Self { begun: now, ended: None, line: line.map(CronLine::to_string), through }
     }
 
-    /// It comes to its end. A slot that came meanwhile is over with it.
+    /// Ends the scan. Slots that came during it are over.
     #[must_use]
     pub fn finished(&self, now: Timestamp) -> Self {
         Self { ended: Some(now), through: self.through_at(now), ..self.clone() }
     }
 
-    /// Under another line than before slots count from now on: none is missed that was not one before.
+    /// Applies another line. Slots count from now on, so that slots of the new line before now are not missed.
     #[must_use]
     pub fn under(&self, line: Option<&CronLine>, now: Timestamp) -> Self {
         Self { line: line.map(CronLine::to_string), through: self.through_at(now), ..self.clone() }
     }
 
-    /// Whether it was made under this line.
+    /// Whether this line, or no line, applied to the scan.
     pub fn has_line(&self, line: Option<&CronLine>) -> bool {
         self.line == line.map(CronLine::to_string)
     }
 
-    /// All up to now are over, and where the clock was set back those up to where it was.
+    /// Returns until when slots are over: now, or after a clock that was set back, where the clock was before.
     fn through_at(&self, now: Timestamp) -> Timestamp {
         if self.is_wrong(now) { now } else { self.through.max(now) }
     }
@@ -103,7 +104,7 @@ impl LastScan {
     }
 }
 
-/// When a source is scanned, by its line and by what is known of its last scan.
+/// Decides when a source is to be scanned, by its line and its last scan.
 pub fn next_scan(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, now: Timestamp) -> ScanTurn {
     let later = |left_out| ScanTurn::At { slot: line.next(now), left_out };
     let Some(last) = last else { return ScanTurn::Now(Cause::First) };
@@ -113,13 +114,13 @@ pub fn next_scan(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, 
     if !last.has_line(Some(line)) {
         return later(None);
     }
-    let just_now = now.saturating_sub(IN_TIME);
-    let from = if last.is_wrong(now) { just_now } else { last.through };
-    let slot = line.next(from);
+    let missed_before = now.saturating_sub(IN_TIME);
+    let start = if last.is_wrong(now) { missed_before } else { last.through };
+    let slot = line.next(start);
     if slot > now {
         return ScanTurn::At { slot, left_out: None };
     }
-    let in_time = line.next(from.max(just_now));
+    let in_time = line.next(start.max(missed_before));
     match missed {
         _ if in_time <= now => ScanTurn::Now(Cause::Slot(in_time)),
         MissedSlots::Once => ScanTurn::Now(Cause::Missed(slot)),
@@ -127,7 +128,7 @@ pub fn next_scan(line: &CronLine, missed: MissedSlots, last: Option<&LastScan>, 
     }
 }
 
-/// Whether a slot has come since.
+/// Whether a slot has come after `since`.
 pub fn has_slot_passed(line: &CronLine, since: Timestamp, now: Timestamp) -> bool {
     let last = LastScan { begun: since, ended: Some(since), line: Some(line.to_string()), through: since };
     matches!(next_scan(line, MissedSlots::Once, Some(&last), now), ScanTurn::Now(_))

@@ -88,14 +88,14 @@ fn a_clock_that_is_set_back_runs_no_slot_twice_and_one_that_was_wrong_stops_noth
             "{now}"
         );
     }
-    // A scan for another reason, while the clock is behind.
+    // A scan for another reason while the clock is behind.
     let between = LastScan::started(Some(&last), Some(&nightly), at("2026-11-21T21:30:00Z"));
     let between = between.finished(at("2026-11-21T21:31:00Z"));
     assert_eq!(
         next_scan(&nightly, MissedSlots::Once, Some(&between), at("2026-11-21T22:00:00Z")),
         later("2026-11-22T22:00:00Z")
     );
-    // The battery was empty: it showed another year.
+    // The clock's battery was empty: the clock showed another year.
     let wrong = scanned(&nightly, at("2036-01-01T00:00:00Z"));
     assert_eq!(
         next_scan(&nightly, MissedSlots::Once, Some(&wrong), at("2026-11-21T12:00:00Z")),
@@ -139,7 +139,7 @@ fn lists_ask_only_whether_a_slot_has_come() {
     assert_eq!(["2026-11-21T21:59:00Z", "2026-11-21T22:00:00Z", "2026-11-25T00:00:00Z"].map(come), [false, true, true]);
 }
 
-/// A daemon's days: it wakes, asks, and scans.
+/// A simulated daemon that wakes up, decides, and scans.
 struct Days<'l> {
     line: &'l CronLine,
     missed: MissedSlots,
@@ -153,7 +153,7 @@ impl<'l> Days<'l> {
         Self { line, missed, last: scanned(line, now), now, scans: Vec::new() }
     }
 
-    /// Time goes by, or is set.
+    /// Moves the clock by `seconds`, which may be negative, and scans if a scan is due.
     fn wake(&mut self, seconds: i64) {
         self.now = Timestamp(self.now.0 + seconds * 1000);
         if let ScanTurn::Now(cause) = next_scan(self.line, self.missed, Some(&self.last), self.now) {
@@ -171,7 +171,7 @@ impl<'l> Days<'l> {
     }
 }
 
-/// Lines that come every few minutes up to every week.
+/// Lines with periods from a minute to a week.
 fn lines() -> impl Strategy<Value = String> {
     prop_oneof![
         (1..50_u32).prop_map(|step| format!("*/{step} * * * *")),
@@ -185,7 +185,7 @@ fn zones() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    /// Whatever happens: kills, days off, a clock that is set on, or back by up to a day.
+    /// The clock may jump ahead, or back by up to two days.
     #[test]
     fn no_slot_is_run_twice(
         text in lines(), zone in zones(), once in any::<bool>(), start in 1_000_000_000_i64..2_000_000_000,
@@ -196,7 +196,7 @@ proptest! {
         let mut days = Days::new(&line, missed, Timestamp(start * 1000));
         let mut highest = days.now;
         for step in steps {
-            // Set back twice by much is set back by more.
+            // Further back than 47 hours in total, the last scan would be ignored.
             if days.now.0 + step * 1000 < highest.0 - 47 * 3_600_000 {
                 continue;
             }
@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(slots.is_sorted(), "{:?}", slots);
     }
 
-    /// A daemon that is awake runs every slot, and each in time.
+    /// A daemon that wakes up every minute uses every slot in time.
     #[test]
     fn no_slot_is_forgotten(
         text in lines(), zone in zones(), once in any::<bool>(), start in 1_000_000_000_i64..2_000_000_000,
@@ -224,7 +224,7 @@ proptest! {
         prop_assert_eq!(days.slots(), expected.take_while(|slot| *slot <= days.now).collect::<Vec<_>>());
     }
 
-    /// However many were missed, one scan makes up for them, or none.
+    /// However many slots were missed, there is one scan at most.
     #[test]
     fn what_was_missed_costs_one_scan_at_most(
         text in lines(), zone in zones(), start in 1_000_000_000_i64..2_000_000_000, away in 200_i64..5_000_000,
