@@ -1,4 +1,4 @@
-//! Audio that lies elsewhere, brought to the upload store.
+//! Fetches audio from other servers into the upload store.
 
 use crate::domain::names::Hash;
 use crate::server::fetch::ssrf_guard;
@@ -14,11 +14,10 @@ use reqwest::{Response, Url};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many redirects are followed.
+/// The most redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// How long a connection may take, how long the other side may send nothing, and how long all of it
-/// may take.
+/// How long connecting may take, how long the server may send nothing, and how long the whole download may take.
 const CONNECT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(1800);
@@ -30,10 +29,10 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// One that goes no further than `reach`.
+    /// Creates a fetcher that connects only to addresses that `reach` allows.
     ///
     /// # Errors
-    /// The HTTP library's, such as no CA certificates.
+    /// The HTTP library's.
     pub fn new(
         reach: AddressPolicy,
         authorities: &Authorities,
@@ -43,11 +42,11 @@ impl Fetcher {
         Ok(Self { reach, client, upload_store })
     }
 
-    /// Fetches what lies at `url` for this key, through redirects, each looked at anew.
+    /// Fetches the audio at `url` for this key. Redirects are followed, and each address is checked.
     ///
     /// # Errors
-    /// 403 for an address that may not be spoken to, 413 for what is too large, 4xx as the other
-    /// side answered, 502 and 504 where it could not be reached, and those of an upload.
+    /// 403 for an address that is not allowed, 413 for audio that is too large, 4xx as the server answered, 422 for too
+    /// many redirects and other schemes, 502 and 504 if the server cannot be reached, and those of an upload.
     pub async fn fetch(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let whole = tokio::time::timeout(WHOLE, self.fetch_slowly(url, owner)).await;
         whole.unwrap_or_else(|_| Err(refuse(504, format!("the audio did not come within {} s", WHOLE.as_secs()))))
@@ -96,7 +95,7 @@ async fn pour(response: &mut Response, incoming: &mut UploadWriter) -> Result<()
     Ok(())
 }
 
-/// Where an answer leads on to.
+/// Returns the address that a redirect leads to; `None` for other responses.
 fn target(from: &Url, response: &Response) -> Result<Option<Url>, ServiceError> {
     if !response.status().is_redirection() {
         return Ok(None);
@@ -106,10 +105,10 @@ fn target(from: &Url, response: &Response) -> Result<Option<Url>, ServiceError> 
     next.map(Some).ok_or_else(|| refuse(502, "the audio's server answered a redirect that leads nowhere"))
 }
 
-/// Without what may be a secret: user, query and fragment.
+/// Returns the address without what may be secret: user, query and fragment.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // A URL that has no host cannot have a user either.
+    // A URL without a host cannot have a user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -117,16 +116,17 @@ fn shown(url: &Url) -> String {
     url.into()
 }
 
-/// The last part of the path, as it was before it was percent-encoded.
+/// Returns the last part of the path, percent-decoded.
 fn name_in(url: &Url) -> String {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-    // A form's decoding is the one at hand; what means something in forms is hidden from it.
+    // The URL library decodes forms, so characters with a meaning in forms are escaped first.
     let form = url.join(&format!("?n={}", last.replace('&', "%26").replace('+', "%2B"))).ok();
     let decoded = form.and_then(|form| form.query_pairs().next().map(|(_, name)| name.into_owned()));
     decoded.unwrap_or_default()
 }
 
-/// The words hold no address: those are the caller's own, and may hold secrets.
+/// Converts an error of the HTTP client. The message contains no address, because addresses may hold secrets of the
+/// caller.
 fn unreachable(error: &reqwest::Error) -> ServiceError {
     if ssrf_guard::is_forbidden(error) {
         return refuse(403, ssrf_guard::Forbidden.to_string());

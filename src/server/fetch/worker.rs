@@ -1,5 +1,5 @@
-//! Takes what waits for its audio, and has that fetched. Keys share the places: a fetch that gives up its place is
-//! broken off, and begun again when its key has a place.
+//! Fetches the audio of the transcriptions that wait for it. Keys share the places: a fetch that gives up its place is
+//! aborted, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
@@ -25,45 +25,45 @@ use std::time::Duration;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// How many fetch at once where there are fewer keys; else each key has a place.
+/// How many fetches run at once where there are fewer keys; otherwise each key has a place.
 pub const AT_ONCE: usize = 4;
 
-/// The waits before the second and the third attempt where the other side could not be reached.
+/// The waits before the second and the third attempt after a failure that may pass.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// What it takes to have audio fetched.
+/// Fetches audio for the transcriptions of a store.
 pub struct FetchWorker {
-    /// Where the work comes from.
+    /// The store with the queue.
     pub store: Arc<TranscriptionStore>,
     pub fetcher: Arc<Fetcher>,
-    /// Paces what is tried again.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Fetches that are in progress.
+/// The fetches in progress.
 #[derive(Default)]
 struct Begun {
     tasks: HashMap<Id, Timestamp>,
     given_up: HashMap<Timestamp, CancellationToken>,
 }
 
-/// What becomes of one whose fetch is over.
+/// What happens to a transcription whose fetch is over.
 enum After {
-    /// It has ended, or waits to be heard.
+    /// It has ended, or waits for recognition.
     Nothing,
     /// It waits for another place.
     PutBack(TakenTranscription),
-    /// This machine cannot take it in now.
+    /// It is tried again later: this machine cannot store the audio now.
     Rest(TakenTranscription),
 }
 
 impl FetchWorker {
-    /// Works for ever, with so many places.
+    /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
         let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
         loop {
-            // Listening begins before looking, so that no ring in between is missed.
+            // Waiting starts before the check, so that no notification in between is missed.
             let bell = self.store.fetching.notified();
             let rested = self.store.requeue_deferred(QueueKind::ToBeFetched);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
@@ -77,7 +77,8 @@ impl FetchWorker {
                         begun.given_up.remove(&created);
                         shares.end(created);
                     }
-                    // Not before: begun again while this task is known, it would lose its place with it.
+                    // Only now: if the transcription started again while this task is known, it would lose its new
+                    // place with it.
                     match after {
                         After::Nothing => {}
                         After::PutBack(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
@@ -88,7 +89,7 @@ impl FetchWorker {
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Timestamp>,
@@ -106,7 +107,7 @@ impl FetchWorker {
                     let task = tasks.spawn(async move { own.see_to(taken, &given_up).await });
                     begun.tasks.insert(task.id(), created);
                 }
-                // Its place is free when it has gone back to those that wait.
+                // The place becomes free when the transcription is back in the queue.
                 ShareDecision::Yield(created) => {
                     begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
                     return None;
@@ -118,7 +119,7 @@ impl FetchWorker {
     }
 
     async fn see_to(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
-        // Whoever is killed while it fetches this is counted at the next start.
+        // If the process is killed during the fetch, that is counted at the next start.
         let underway = match begin_work(&self.store, &taken, TranscriptionWork::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
@@ -137,7 +138,7 @@ impl FetchWorker {
                 tracing::debug!(id = %taken.id, "the service interrupted a download to serve another key; it starts that download again later");
                 After::PutBack(taken)
             }
-            // The service itself is full, or lacks a program: that is not the transcription's end.
+            // The service itself is full or lacks a program: that does not end the transcription.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(id = %taken.id, words = refusal.message, "cannot store fetched audio; the service tries again");
                 After::Rest(taken)
@@ -150,7 +151,7 @@ impl FetchWorker {
         }
     }
 
-    /// Whether it was fetched; else it has given up its place.
+    /// Returns `true` if the audio was fetched, `false` if the fetch gave up its place.
     async fn fetch(&self, taken: &TakenTranscription, given_up: &CancellationToken) -> Result<bool, ServiceError> {
         let (store, id) = (Arc::clone(&self.store), taken.id);
         let head = elsewhere(move || store.record_meta(id)).await.map_err(|error| match is_lost(&error) {
@@ -188,7 +189,7 @@ impl FetchWorker {
 
     async fn fail(&self, taken: TakenTranscription, refusal: ServiceError) {
         tracing::info!(id = %taken.id, status = refusal.status.as_u16(), words = refusal.message, "cannot fetch the audio of a transcription; the transcription ends with an error");
-        // What came is not audio: of a body it would be the request that is bad.
+        // The fetched bytes are not audio. As a status, 400 would mean that the create's body is bad.
         let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
         let failure = TranscriptionFailure { code, message: refusal.message };
         let ended = TranscriptionEnd { at: self.store.end_time(&taken), failure: Some(failure) };

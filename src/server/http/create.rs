@@ -1,4 +1,4 @@
-//! What comes in: uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
+//! Handles uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
@@ -24,7 +24,7 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// `POST /v2/upload`, as multipart or as JSON that says where the audio is.
+/// Handles `POST /v2/upload`: multipart, or JSON that names the audio's address.
 pub async fn receive(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -50,10 +50,10 @@ pub async fn receive(
     Ok(Json(Uploaded { audio_url: base.audio_url(id), audio_metadata }).into_response())
 }
 
-/// What an upload brought.
+/// The audio of an upload request.
 enum Taken {
     Came(Box<ReceivedUpload>),
-    /// The address of what is here already.
+    /// The address is that of an upload that is already stored.
     Known(Uuid, Box<AudioMetadata>),
 }
 
@@ -92,7 +92,7 @@ async fn take_address(
     }
 }
 
-/// `POST /v2/pre-recorded`.
+/// Handles `POST /v2/pre-recorded`.
 pub async fn create(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -120,8 +120,9 @@ pub async fn create(
     }
 }
 
-/// An upload of ours is known by the address that it has now, and by one that it had when the service was reached in
-/// another way: where a path stood before, only as long as this owner has such an upload.
+/// Recognises the address of an upload of this service: its current address, or an earlier one from when clients
+/// reached the service in another way. An earlier address with a path before `/file/` counts only while this owner has
+/// such an upload.
 fn known(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -> CreateAudio {
     let CreateAudio::Elsewhere(url) = audio else { return audio };
     let upload_store = &service.list_sources.store.upload_store;
@@ -129,14 +130,14 @@ fn known(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -
     base.parse_audio_url(&url).or_else(earlier).map_or_else(|| CreateAudio::Elsewhere(url.clone()), CreateAudio::Upload)
 }
 
-/// Longer bodies are read where others do not wait for them.
+/// Longer bodies, in bytes, are parsed where other requests do not wait for them.
 const SHORT: usize = 16 << 10;
 
 async fn read(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<transcriptions::CreateOrder, ServiceError> {
     if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT) {
         return validate_create::parse_create(&body, owner, recogniser.languages());
     }
-    // Never closed.
+    // The semaphore is never closed.
     let _permit = service.long_bodies.acquire().await;
     let recogniser = Arc::clone(&service.recogniser);
     let read = blocking(move || {

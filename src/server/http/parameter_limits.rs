@@ -1,51 +1,51 @@
-//! How much of each parameter this service takes, where the interface sets no bound. Looked at before anything
-//! else is, on the JSON itself, so that what is too much costs nothing more.
+//! Limits each parameter where the interface sets no limit. These checks come before all others and work on the JSON
+//! itself, so that excess costs nothing more.
 
 use crate::wire::parameter_check::METADATA;
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Levels of arrays and objects in each other.
+/// The deepest nesting of arrays and objects.
 const DEPTH: usize = 32;
 
-/// Characters of a key.
+/// Longest key, in characters.
 const KEY: usize = 256;
 
-/// Entries of an array and keys of an object that have no bound of their own.
+/// The most entries of an array or keys of an object without a limit of its own.
 const ENTRIES: usize = 1_000;
 
-/// Words of a vocabulary: each is a few kilobytes in the recogniser, for as long as the transcription lasts.
+/// The most words of a vocabulary: each takes a few kilobytes in the recogniser while the transcription runs.
 const VOCABULARY: usize = 10_000;
 
-/// Ways to say one word.
+/// The most pronunciations of one word.
 const PRONUNCIATIONS: usize = 100;
 
-/// Spellings that are looked for, of all keys together.
+/// The most spellings to search for, of all keys together.
 const SPELLINGS: usize = 10_000;
 
-/// Characters of a text that has no bound of its own.
+/// Longest text without a limit of its own, in characters.
 const TEXT: usize = 50_000;
 
-/// Characters of a word of a vocabulary, of a way to say it, and of a spelling: each occurrence is written so.
+/// Longest word of a vocabulary, pronunciation and spelling, in characters: each occurrence is written like that.
 const WORD: usize = 256;
 
-/// Characters of an address.
+/// Longest address, in characters.
 const ADDRESS: usize = 8_192;
 
-/// Characters of a model's name.
+/// Longest name of a model, in characters.
 const NAME: usize = 256;
 
-/// Mistakes that are told at most.
+/// The most errors that are reported.
 const TOLD: usize = 100;
 
-/// What is more than this service takes, as "field must …".
+/// Returns everything that exceeds a limit, as "field must …".
 pub fn check_limits(body: &Value) -> Vec<String> {
     let mut walk = Walk::default();
     walk.value(&mut Vec::new(), body);
     walk.wrong
 }
 
-/// The first of what is wrong, and how many more there are: an answer is no larger than what it answers.
+/// Returns the first errors and the number of the others, so that a response is no larger than its request.
 pub fn truncate_errors(mut wrong: Vec<String>) -> Vec<String> {
     let more = wrong.len().saturating_sub(TOLD);
     wrong.truncate(TOLD);
@@ -58,12 +58,12 @@ struct Walk {
     wrong: Vec<String>,
 }
 
-/// The names of objects' keys and `[]` for an element, from the top.
+/// The keys of objects from the top, with `[]` for an array's element.
 type Path<'a> = Vec<&'a str>;
 
 impl Walk {
     fn value<'a>(&mut self, path: &mut Path<'a>, value: &'a Value) {
-        // Each level costs one call here and in what comes after.
+        // Each level costs one recursive call here and in later checks.
         if path.len() > DEPTH {
             return self.say("body", &format!("must not be nested deeper than {DEPTH} levels"));
         }
@@ -79,7 +79,7 @@ impl Walk {
                     self.holds(path, map.values().map(entries).sum(), SPELLINGS);
                 }
                 for (key, inner) in map {
-                    // It has a bound for all of it; only its depth is looked at.
+                    // The metadata has a limit for its whole size, so only its depth is checked here.
                     if path.first() != Some(&METADATA) && is_longer(key, KEY) {
                         let start: String = key.chars().take(20).collect();
                         self.say(
@@ -123,7 +123,7 @@ impl Walk {
         count <= most
     }
 
-    /// What is wrong in a hundred elements of one list is told once.
+    /// Adds an error once, even if a hundred elements of one list have it.
     fn say(&mut self, field: &str, must: &str) {
         let words = format!("{field} {must}");
         if self.wrong.len() <= TOLD && !self.wrong.contains(&words) {
@@ -156,7 +156,7 @@ fn most_entries(path: &Path<'_>) -> usize {
     }
 }
 
-/// Lists of which each element makes a copy of the text.
+/// Whether each element of this list produces a copy of the text, so that none may be repeated.
 fn is_set(path: &Path<'_>) -> bool {
     matches!(path[..], ["subtitles_config", "formats"] | ["translation_config", "target_languages"])
 }
@@ -174,7 +174,7 @@ fn entries(value: &Value) -> usize {
     value.as_array().map_or(1, Vec::len)
 }
 
-/// Without a count of all characters where their bytes say enough.
+/// Counts characters only where the number of bytes does not decide.
 fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }

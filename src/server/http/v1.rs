@@ -1,9 +1,8 @@
-//! The first version's one call: file and parameters in one multipart body, and the connection held open
-//! until the result comes (interface, "Versioning" 2).
+//! The first version's only call: file and parameters in one multipart body, and a connection that stays open until the
+//! result comes (interface, "Versioning" 2).
 //!
-//! It is made of the second version's endpoints, which see to limits and errors: an upload, a create
-//! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
-//! lists hold it.
+//! It uses the second version's endpoints, which check limits and report errors: an upload, a create, and reads of the
+//! record. A client that hangs up loses the response; the transcription continues, and the lists contain it.
 
 use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
@@ -47,25 +46,26 @@ pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
     }
 }
 
-/// Longest text of one form field, and longest name of one; [`multipart`] bounds all of them together.
+/// Longest text of one form field, and longest name of one, in bytes; [`multipart`] bounds all fields together.
 const FIELD: usize = 64 * 1024;
 const NAME: usize = 256;
 
-/// Longest answer of a step that is read into memory: some forty hours of speech. The first version's answer is
-/// one piece, so that a longer one is read by the second version's endpoints only, which stream it.
+/// Longest response of a step that is read into memory, in bytes: some forty hours of speech. The first version's
+/// response is one piece, so a longer result can be read only through the second version's endpoints, which stream it.
 const ANSWER: u64 = 32 << 20;
 
-/// Longer answers are read and rewritten a few at a time, whoever asks, and held a few of each key, until they are sent.
+/// Longer responses are read and converted a few at a time over all keys, and each key holds only a few until they are
+/// sent.
 const SHORT: u64 = 1 << 20;
 
-/// How many at a time: each takes several times its length.
+/// How many long responses are built at once: each takes several times its length.
 const BUILT: usize = 2;
 
-/// How many of each key, built and not yet sent: at most [`ANSWER`] bytes each, about. Who reads slowly makes
-/// only requests of the same key wait.
+/// How many built and unsent responses each key may hold, of about [`ANSWER`] bytes at most. A slow reader delays only
+/// requests of the same key.
 const HELD: usize = 2;
 
-/// Who may build and hold long answers.
+/// Limits who may build and hold long responses.
 pub struct LongAnswers {
     built: Arc<Semaphore>,
     held: Mutex<HashMap<Hash, Weak<Semaphore>>>,
@@ -77,24 +77,24 @@ impl Default for LongAnswers {
     }
 }
 
-/// A long answer in memory.
+/// The permits of a long response in memory.
 struct Long {
-    /// Until it is built.
+    /// Held until the response is built.
     building: Option<OwnedSemaphorePermit>,
-    /// Until it is sent.
+    /// Held until the response is sent.
     held: Option<OwnedSemaphorePermit>,
 }
 
 impl LongAnswers {
-    /// Waits until this key may build one more, and hold it. The key's own comes first: who waits for it keeps
-    /// nobody else from building.
+    /// Waits until this key may build and hold one more response. The key's own permit comes first: waiting for it
+    /// keeps no other key from building.
     async fn begin(&self, owner: Hash) -> Long {
         let of_key = self.of_key(owner);
         let held = of_key.acquire_owned().await.ok();
         Long { held, building: Arc::clone(&self.built).acquire_owned().await.ok() }
     }
 
-    /// Known as long as somebody holds an answer, or waits for it.
+    /// Returns the key's semaphore. It exists as long as somebody holds one of its permits or waits for one.
     fn of_key(&self, owner: Hash) -> Arc<Semaphore> {
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, of_key| of_key.strong_count() > 0);
@@ -107,21 +107,21 @@ impl LongAnswers {
     }
 }
 
-/// The first version's call, which asks the second version in the same process.
+/// The first version's call, which calls the second version in the same process.
 #[derive(Clone)]
 pub struct V1Call {
-    /// Whose refusals have their bodies.
+    /// The second version's endpoints. Their refusals already have bodies.
     pub second: Front,
-    /// The time of waits.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
-    /// Bounds what long answers take of memory.
+    /// Limits the memory that long responses take.
     pub long: Arc<LongAnswers>,
 }
 
-/// An answer that says why there is none.
+/// A response that refuses the request.
 type Refused = Box<Response>;
 
-/// How it was asked: the steps are asked likewise.
+/// The headers and the owner of the original request; the steps are sent with the same.
 struct Asked {
     headers: HeaderMap,
     caller: RequestOwner,
@@ -150,7 +150,7 @@ impl V1Call {
         Ok(response.map(|body| held_until_sent(body, held)))
     }
 
-    /// Takes the form apart; the file goes on to the upload as it comes.
+    /// Reads the form; the file goes on to the upload as it arrives.
     async fn read(&self, path: &str, asked: &Asked, meter: &BodyMeter, body: Body) -> Result<Form, Refused> {
         let kind = asked.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let Some(boundary) = kind.and_then(multipart::boundary) else {
@@ -209,7 +209,7 @@ impl V1Call {
                     Err(error) => Err(io::Error::other(error.to_string())),
                 };
                 let failed = piece.is_err();
-                // Nobody listens any more where the upload was refused.
+                // If the upload was refused, nothing receives any more.
                 if sender.send(piece).await.is_err() || failed {
                     break;
                 }
@@ -222,7 +222,7 @@ impl V1Call {
         parsed(&answered?)
     }
 
-    /// The result, and what is held until a long one is sent.
+    /// Waits for the result. Also returns the permits that are held until a long response is sent.
     async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
         const PAUSES: Growth = Growth::doubling(Duration::from_millis(50), Duration::from_secs(1));
         let mut earlier = 0;
@@ -242,7 +242,7 @@ impl V1Call {
         }
     }
 
-    /// One request to the second version; what it refuses is refused here in its words.
+    /// Sends one request to the second version. A refusal is passed on with its message.
     async fn step(
         &self,
         path: &str,
@@ -257,7 +257,7 @@ impl V1Call {
         succeeded(path, &parts, body)
     }
 
-    /// The body of a record. Where it is long, it is read when few others are.
+    /// Reads the body of a record. A long one waits for its permits first.
     async fn bounded(
         &self,
         path: &str,
@@ -299,7 +299,7 @@ impl V1Call {
     }
 }
 
-/// The body of an answer; what the second version refuses is refused here in its words.
+/// Returns the body of a successful response. A refusal of the second version is passed on with its message.
 fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     if parts.status.is_success() {
         return Ok(body);
@@ -312,7 +312,7 @@ fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     Err(Box::new(response))
 }
 
-/// A body that lets go of a permit when it is sent, or given up.
+/// Returns a body that releases the permit when it is sent or dropped.
 fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
     match permit {
         None => body,
@@ -323,7 +323,7 @@ fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
     }
 }
 
-/// A form with one file, as it is sent to the upload.
+/// Returns a form with one file, as it is sent to the upload endpoint.
 fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
     let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
     let name: String = filename.chars().filter(|c| !c.is_control()).collect();
@@ -338,8 +338,8 @@ fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (Header
     (kind, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
 }
 
-/// The create's body, and how the answer is written. What the first version has and the second does not is
-/// passed over, as unknown parameters are; what it has and means nothing is refused.
+/// Returns the create's body and the format of the response. Parameters that the second version does not have are
+/// ignored, like unknown ones; a known parameter whose value has no meaning is refused.
 fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     let mut fields = form.fields;
     let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! How a create is accepted: it becomes durable in the ledger, together with all that come at the same time.
+//! Accepts creates: each becomes durable in the log, together with all others that arrive at the same time.
 
 use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
@@ -15,17 +15,17 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// What a create asks for, once it is checked.
+/// A checked create.
 #[derive(Debug)]
 pub struct CreateOrder {
     pub owner: Hash,
-    /// What it is made from.
+    /// The audio that is transcribed.
     pub audio: CreateAudio,
     /// The parameters as given, in the present names; an object.
     pub params: Box<RawValue>,
-    /// As it was sent.
+    /// The metadata, as it was sent.
     pub metadata: Option<Box<RawValue>>,
-    /// Who wants to be called about its end.
+    /// The address that is called at its end.
     pub callback: Option<Callee>,
 }
 
@@ -33,32 +33,32 @@ pub struct CreateOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateAudio {
     Upload(Uuid),
-    /// At this address, http or https.
+    /// At this http or https address.
     Elsewhere(String),
 }
 
-/// What became of a create.
+/// The result of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
     Accepted(Uuid),
     /// The owner has no such upload.
     NoUpload,
-    /// So many of the owner's have not ended already.
+    /// Not accepted: this many transcriptions of the owner have not ended.
     Full(usize),
 }
 
-/// What a create is made from.
+/// The audio of a create.
 struct Made {
     upload: Uuid,
     source: Option<String>,
 }
 
 impl TranscriptionStore {
-    /// Accepts a create; durable when it returns [`Acceptance::Accepted`]. Once begun it is seen to its end,
-    /// whether somebody waits for the answer or not; `until_then` is held as long.
+    /// Accepts a create; it is durable when [`Acceptance::Accepted`] is returned. Once begun it is completed, whether
+    /// somebody waits for the result or not; `until_then` is held until it is complete.
     ///
     /// # Errors
-    /// Those of the file system; then nothing was accepted.
+    /// Errors of the file system; then nothing was accepted.
     pub async fn accept<G: Send + 'static>(
         self: &Arc<Self>,
         request: CreateOrder,
@@ -79,7 +79,7 @@ impl TranscriptionStore {
         let line = LogLine::acceptance(id, &head(request, made, created))?;
         let (told, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             drop(told.send(written.map(|()| place.take())));
             drop(until_then);
         };
@@ -88,20 +88,20 @@ impl TranscriptionStore {
         Ok(Acceptance::Accepted(id))
     }
 
-    /// Holds the upload of a request; `None` when there is none.
+    /// Holds the upload of a request; returns `None` if there is no such upload.
     fn made_from(&self, id: Uuid, request: &CreateOrder) -> Option<Made> {
         match &request.audio {
             CreateAudio::Upload(upload) => {
                 let is_there = self.upload_store.hold(*upload, &request.owner);
                 is_there.then_some(Made { upload: *upload, source: None })
             }
-            // What is fetched gets the transcription's id: after a crash it is found again.
+            // Fetched audio gets the transcription's id, so that it is found again after a crash.
             CreateAudio::Elsewhere(url) => Some(Made { upload: id, source: Some(url.clone()) }),
         }
     }
 }
 
-/// What was reserved for a create. Dropped before it is taken, all of it is given back.
+/// What was reserved for a create. When dropped before [`take`](Place::take), it gives all of it back.
 struct Place {
     store: Arc<TranscriptionStore>,
     created: Timestamp,
@@ -110,7 +110,7 @@ struct Place {
 }
 
 impl Place {
-    /// What it is for is durable.
+    /// Adds the create to the index, because its record is durable.
     fn take(mut self) {
         crash_points::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
@@ -138,7 +138,7 @@ impl Made {
 fn head(request: CreateOrder, made: Made, created: Timestamp) -> RecordMeta<Box<RawValue>> {
     let CreateOrder { owner, params, metadata, callback, .. } = request;
     let Made { upload, source } = made;
-    // As long as it has not ended, the upload store says what the audio is.
+    // Until the transcription ends, the upload store knows the audio's properties.
     let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
     let upload = upload.to_string();
     RecordMeta { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside }

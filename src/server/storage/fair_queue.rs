@@ -1,35 +1,35 @@
-//! Whose turn it is: first come first served for each owner, and the owners in turn. Pure.
+//! Decides whose turn it is: first come first served for each owner, and the owners in turn. Pure.
 
 use crate::domain::names::{Hash, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// What waits, by owner.
+/// The waiting work of all owners.
 #[derive(Debug, Default)]
 pub struct FairQueue {
-    /// What was tried in vain comes after what was not yet tried.
+    /// Work that was tried without success (`true`) comes after work that was not tried yet.
     waiting: BTreeMap<Hash, BTreeSet<(bool, Timestamp)>>,
-    /// Who was served last.
+    /// The owner that was served last.
     last: Option<Hash>,
 }
 
 impl FairQueue {
-    /// Puts somebody's piece of work into its place by age.
+    /// Adds work of an owner at its place by age.
     pub fn push(&mut self, owner: Hash, created: Timestamp) {
         self.waiting.entry(owner).or_default().insert((false, created));
     }
 
-    /// As [`FairQueue::push`], of what was tried in vain: behind what was not yet tried.
+    /// As [`FairQueue::push`], for work that was tried without success: it comes after work that was not tried yet.
     pub fn push_retry(&mut self, owner: Hash, created: Timestamp) {
         self.waiting.entry(owner).or_default().insert((true, created));
     }
 
-    /// Who has something that waits.
+    /// Returns the owners that have waiting work.
     pub fn owners(&self) -> impl Iterator<Item = &Hash> {
         self.waiting.keys()
     }
 
-    /// Takes out a certain piece; whether it was there.
+    /// Removes certain work; returns whether it was there.
     pub fn remove(&mut self, owner: &Hash, created: Timestamp) -> bool {
         let Some(waiting) = self.waiting.get_mut(owner) else { return false };
         let was_there = waiting.remove(&(false, created)) || waiting.remove(&(true, created));
@@ -39,7 +39,7 @@ impl FairQueue {
         was_there
     }
 
-    /// Takes the oldest piece of the next owner in turn who may be served.
+    /// Takes the oldest work of the next owner in turn for which `may` returns true.
     pub fn pop(&mut self, may: impl Fn(&Hash) -> bool) -> Option<Timestamp> {
         let after = self.last.map_or(Unbounded, Excluded);
         let late = self.waiting.range((after, Unbounded)).map(|(owner, _)| *owner);

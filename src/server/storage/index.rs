@@ -1,4 +1,4 @@
-//! What a store knows of its transcriptions without looking at the disk. Pure.
+//! The store's index of its transcriptions, which answers without the disk. Pure.
 
 use crate::clock::Uptime;
 use crate::domain::names::{Hash, Timestamp};
@@ -13,33 +13,33 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// All transcriptions of a store, by their moment of creation, which is unique.
+/// All transcriptions of a store, by their creation time, which is unique.
 #[derive(Default)]
 pub struct TranscriptionIndex {
     entries: BTreeMap<Timestamp, IndexEntry>,
     by_id: HashMap<Uuid, Timestamp>,
-    /// Audio that has to be fetched first.
+    /// Transcriptions whose audio has to be fetched first.
     fetching: FairQueue,
-    /// What can be heard.
+    /// Transcriptions that wait for recognition.
     hearing: FairQueue,
     owners: HashMap<Hash, Load>,
-    /// What has ended, oldest end first.
+    /// The ended transcriptions by end time and creation time.
     ended: BTreeSet<(Timestamp, Timestamp)>,
-    /// Calls that are due, by when, whose, and which.
+    /// Pending deliveries: due time, creation time of the transcription, and number of the delivery.
     calls: BTreeSet<(Timestamp, Timestamp, usize)>,
-    /// The newest creation time that was given out.
+    /// The newest creation time that was assigned.
     last: Option<Timestamp>,
-    /// What was in progress when the service was killed, and waits to be started again.
+    /// Transcriptions that were in progress when the service was killed, and wait to be started again.
     suspects: BTreeMap<Timestamp, Suspect>,
-    /// What was tried in vain, and is not tried again before its time.
+    /// Transcriptions that were tried without success, and are not tried again before their time.
     resting: BTreeMap<Timestamp, Resting>,
-    /// What is in progress: fetched or heard.
+    /// Transcriptions in progress: their audio is fetched, or they are recognised.
     busy: HashSet<Timestamp>,
     /// The suspect that is in progress.
     alone: Option<Timestamp>,
-    /// Those that would be set aside after the next kill may be started.
+    /// Whether suspects may be started that the next kill would set aside.
     tries_last: bool,
-    /// What was set aside.
+    /// Transcriptions that were set aside.
     set_aside: BTreeSet<Timestamp>,
 }
 
@@ -50,7 +50,7 @@ struct Suspect {
     waits: QueueKind,
 }
 
-/// A transcription for which this machine could not do its part.
+/// A transcription that this machine could not process, and that is deferred.
 #[derive(Debug, Clone, Copy)]
 struct Resting {
     owner: Hash,
@@ -58,10 +58,11 @@ struct Resting {
     until: Uptime,
 }
 
-/// Of one owner's, while so many rest, no more are tried: a queue of thousands is not tried through again and again.
+/// With this many deferred transcriptions, an owner's other ones are not tried: a queue of thousands is not tried again
+/// and again.
 pub const MOST_RESTING: usize = 8;
 
-/// Where something waited that was taken out.
+/// Where a transcription waited before it was taken out.
 #[derive(Debug, Clone, Copy)]
 pub struct QueuePlace(Stood);
 
@@ -72,56 +73,56 @@ enum Stood {
     Resting(Resting),
 }
 
-/// What may be begun now.
+/// What may be started now.
 enum Turn {
-    /// Whatever is next in its line.
+    /// Whatever is next in the queue.
     Anything,
     Only(Timestamp),
-    /// Nothing: a suspect is in progress, or waits for the end of all others.
+    /// Nothing: a suspect is in progress, or waits until nothing else is in progress.
     Nothing,
 }
 
 pub struct IndexEntry {
     pub id: Uuid,
     pub owner: Hash,
-    /// What it is made from.
+    /// The upload that it is made from.
     pub upload: Uuid,
     pub status: Status,
     pub ended: Option<Timestamp>,
-    /// As it was sent.
+    /// The metadata, as it was sent.
     pub metadata: Option<Box<RawValue>>,
-    /// Bytes of its files, uploads aside.
+    /// Bytes of its files, without the upload.
     pub bytes: u64,
     /// It ended because the service was killed too often while it was in progress.
     pub set_aside: bool,
 }
 
-/// What one owner has in the store.
+/// The number of an owner's transcriptions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Load {
-    /// Not ended, those that are just being accepted included.
+    /// Those that have not ended, including those that are just being accepted.
     open: usize,
     running: usize,
 }
 
-/// A call that is due.
+/// A delivery that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
     pub id: Uuid,
-    /// Which of its calls.
+    /// The number of the delivery among those of its transcription.
     pub number: usize,
 }
 
-/// What comes next of the calls.
+/// The next delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCall {
     Due(Due),
-    /// Not before this has gone by.
+    /// No delivery is due before this time has passed.
     In(Duration),
     None,
 }
 
-/// What waits first: the audio, or to be heard.
+/// What a transcription waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKind {
     ToBeFetched,
@@ -129,35 +130,34 @@ pub enum QueueKind {
 }
 
 impl TranscriptionIndex {
-    /// A place for one more of this owner's, and its moment of creation; `None` when the owner has
-    /// `most` that have not ended.
+    /// Reserves a place for one more transcription of this owner, and returns its creation time; returns `None` if
+    /// `most` transcriptions of the owner have not ended.
     pub fn reserve(&mut self, owner: Hash, most: usize, now: Timestamp) -> Option<Timestamp> {
         let load = self.owners.entry(owner).or_default();
         if load.open >= most {
             return None;
         }
         load.open += 1;
-        // Unlike any other, so that their order is total; a clock that stands or was set back does
-        // not disturb it.
+        // Creation times are unique, so that their order is total, even if the clock stands still or is set back.
         let after = self.last.map_or(i64::MIN, |last| last.0.saturating_add(1));
         let created = Timestamp(now.0.max(after));
         self.last = Some(created);
         Some(created)
     }
 
-    /// Gives back a place that nothing came of.
+    /// Gives back a place that was not used.
     pub fn unreserve(&mut self, owner: Hash) {
         self.load(owner).open -= 1;
     }
 
-    /// Takes in what a place was reserved for.
+    /// Adds the transcription that a place was reserved for.
     pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, waits: QueueKind) {
         self.line(waits).push(entry.owner, created);
         self.by_id.insert(entry.id, created);
         self.entries.insert(created, entry);
     }
 
-    /// Takes in what was found at the start, and how often the service was killed during it.
+    /// Adds a transcription that was found at the start; `kills` is how often the service was killed during its work.
     pub fn restore(
         &mut self,
         created: Timestamp,
@@ -185,7 +185,8 @@ impl TranscriptionIndex {
         self.entries.insert(created, entry);
     }
 
-    /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
+    /// Returns the owners with work in this queue that may be started; for recognition, only owners with fewer than
+    /// `running` in progress.
     pub fn waiting_owners(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
         let runs = |owner: &Hash| waits == QueueKind::ToBeFetched || self.may_run(owner, running);
         let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
@@ -207,7 +208,8 @@ impl TranscriptionIndex {
         self.resting.values().filter(|resting| resting.owner == *owner && resting.waits == waits).count()
     }
 
-    /// Takes out what waits and was not begun: it is about to end. Where it waited; `None` where it is in progress.
+    /// Takes out a transcription that waits, because it is about to end. Returns where it waited; `None` if it is in
+    /// progress.
     pub fn remove_waiting(&mut self, created: Timestamp) -> Option<QueuePlace> {
         let owner = self.entries.get(&created).map(|entry| entry.owner)?;
         let mut in_line = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
@@ -216,7 +218,7 @@ impl TranscriptionIndex {
         stood.or_else(|| self.resting.remove(&created).map(Stood::Resting)).map(QueuePlace)
     }
 
-    /// Puts back what was taken out and did not end.
+    /// Puts back a transcription that was taken out and did not end.
     pub fn restore_waiting(&mut self, created: Timestamp, place: QueuePlace) {
         let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
         match place.0 {
@@ -226,7 +228,7 @@ impl TranscriptionIndex {
         }
     }
 
-    /// The next one whose audio is to be fetched, of this owner where one is named.
+    /// Takes the next transcription whose audio is to be fetched; only of owner `of`, if one is given.
     pub fn pop_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
         let created = match self.turn() {
             Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
@@ -237,8 +239,8 @@ impl TranscriptionIndex {
         self.entries.get(&created).map(|entry| (created, entry))
     }
 
-    /// The next one to be heard, of an owner who has fewer than `running`, of this one where one is named; it is
-    /// `processing` from now on.
+    /// Takes the next transcription to be recognised, of an owner with fewer than `running` in progress; only of owner
+    /// `of`, if one is given. Its status is `processing` from now on.
     pub fn pop_recognition(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
         let owners = &self.owners;
         let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
@@ -255,9 +257,8 @@ impl TranscriptionIndex {
         Some((created, entry))
     }
 
-    /// Suspects go first, and each of them alone: if the service is killed again, it is known by which. Those
-    /// that this would condemn wait for a while first, so that whoever kills the service again and again for
-    /// other reasons condemns none.
+    /// Suspects go first, and each of them alone: if the service is killed again, the cause is known. Suspects that
+    /// another kill would set aside wait for a while first, so that repeated kills for other reasons set nothing aside.
     fn turn(&self) -> Turn {
         if self.alone.is_some() {
             return Turn::Nothing;
@@ -278,7 +279,7 @@ impl TranscriptionIndex {
         Some(created)
     }
 
-    /// From now on those may be started too that are set aside if the service is killed once more.
+    /// Allows, from now on, starting suspects that are set aside if the service is killed once more.
     pub fn allow_last_attempts(&mut self) {
         self.tries_last = true;
     }
@@ -291,27 +292,29 @@ impl TranscriptionIndex {
         }
     }
 
-    /// What was set aside of one owner, or of all, oldest first.
+    /// Returns the transcriptions of one owner, or of all, that were set aside, oldest first.
     pub fn set_aside_ids(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
         let entries = self.set_aside.iter().filter_map(|created| self.entries.get(created));
         entries.filter(move |entry| owner.is_none_or(|owner| entry.owner == *owner)).map(|entry| entry.id)
     }
 
-    /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
+    /// Puts back a transcription that was in progress, into this queue. It caused no kill, so it is no longer a
+    /// suspect.
     pub fn requeue(&mut self, created: Timestamp, waits: QueueKind) {
         if let Some(owner) = self.give_up(created) {
             self.line(waits).push(owner, created);
         }
     }
 
-    /// As [`TranscriptionIndex::requeue`], of what could not be done on this machine: it is not tried again before `until`.
+    /// As [`TranscriptionIndex::requeue`], for a transcription that this machine could not process: it is not tried
+    /// again before `until`.
     pub fn defer(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
         if let Some(owner) = self.give_up(created) {
             self.resting.insert(created, Resting { owner, waits, until });
         }
     }
 
-    /// Has what rested long enough wait again; when the next one has.
+    /// Puts deferred transcriptions that are due back into the queue. Returns when the next one is due.
     pub fn requeue_deferred(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
         let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
         let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
@@ -321,7 +324,7 @@ impl TranscriptionIndex {
         self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
     }
 
-    /// It is in progress no more, and has not ended; whose it is.
+    /// Ends the progress of a transcription that has not ended; returns its owner.
     fn give_up(&mut self, created: Timestamp) -> Option<Hash> {
         self.leave(created);
         let entry = self.entries.get_mut(&created)?;
@@ -348,7 +351,7 @@ impl TranscriptionIndex {
         self.add_calls(created, &head.calls);
     }
 
-    /// Forgets one; what was known of it.
+    /// Removes a transcription and returns its entry.
     pub fn remove(&mut self, id: Uuid) -> Option<IndexEntry> {
         let created = self.by_id.remove(&id)?;
         let entry = self.entries.remove(&created)?;
@@ -359,39 +362,40 @@ impl TranscriptionIndex {
         Some(entry)
     }
 
-    /// One by its id.
+    /// Returns the transcription with this id.
     pub fn get(&self, id: Uuid) -> Option<&IndexEntry> {
         self.entries.get(self.by_id.get(&id)?)
     }
 
-    /// When one was created that has not ended, whose it is, and its upload.
+    /// Returns the creation time, the owner and the upload of a transcription that has not ended.
     pub fn find_unfinished(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
         let created = *self.by_id.get(&id)?;
         let entry = self.entries.get(&created).filter(|entry| entry.ended.is_none())?;
         Some((created, entry.owner, entry.upload))
     }
 
-    /// One by its id, if it is this owner's.
+    /// Returns the transcription with this id, if it belongs to this owner.
     pub fn get_owned(&self, id: Uuid, owner: &Hash) -> Option<&IndexEntry> {
         self.get(id).filter(|entry| entry.owner == *owner)
     }
 
-    /// What is on a list, newest first: a choice, the interface does not say.
+    /// Returns a list's transcriptions, newest first; the interface does not specify the order.
     pub fn list<'a>(&'a self, owner: &'a Hash, query: &'a ListQuery) -> impl Iterator<Item = (Timestamp, Uuid)> + 'a {
         (self.entries.iter().rev())
             .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
             .map(|(created, entry)| (*created, entry.id))
     }
 
-    /// The one that ended longest ago, if that was before `moment`, of the owners who `may`.
+    /// Returns the transcription that ended longest ago, if that was before `moment`, among the owners for which `may`
+    /// returns true.
     pub fn oldest_ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
         let ended = self.ended.iter().take_while(|(ended, _)| *ended < moment);
         let mut entries = ended.filter_map(|(_, created)| self.entries.get(created));
         entries.find(|entry| may(&entry.owner)).map(|entry| entry.id)
     }
 
-    /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
-    /// clock was set back.
+    /// Takes the next due delivery. One that would be due in more than `longest` is due now, because the clock was set
+    /// back.
     pub fn pop_delivery(&mut self, now: Timestamp, longest: Duration) -> NextCall {
         while let Some((due, created, number)) = self.calls.first().copied() {
             let wait = due.duration_since(now);
@@ -406,7 +410,7 @@ impl TranscriptionIndex {
         NextCall::None
     }
 
-    /// Every call that is due at some time.
+    /// Returns all pending deliveries, whenever they are due.
     pub fn pending_deliveries(&self) -> Vec<Due> {
         let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
             self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
@@ -414,14 +418,14 @@ impl TranscriptionIndex {
         self.calls.iter().filter_map(due).collect()
     }
 
-    /// Takes one call out, whenever it is due.
+    /// Removes a delivery, whenever it is due.
     pub fn remove_delivery(&mut self, due: Due) {
         if let Some(created) = self.by_id.get(&due.id) {
             self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
         }
     }
 
-    /// Puts a call back to where it is due.
+    /// Adds a delivery that is due at this time.
     pub fn requeue_delivery(&mut self, id: Uuid, number: usize, due: Timestamp) {
         if let Some(created) = self.by_id.get(&id) {
             self.calls.insert((due, *created, number));

@@ -1,4 +1,4 @@
-//! How a store is opened: its identity, its owners, and what is found in it.
+//! Opens a store: its identity, its owners, and its content.
 
 use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
@@ -29,31 +29,31 @@ pub enum StoreOpenError {
     /// Another process has the lock.
     #[error("the data directory {} is in use by another process", path.display())]
     InUse { path: PathBuf },
-    /// A file that this release does not understand.
+    /// A newer release wrote this file.
     #[error("a newer release of scribed wrote {} (version {version}); use that release or a later one", path.display())]
     Newer { path: PathBuf, version: u32 },
     #[error("cannot use the data directory {}: {}", path.display(), crate::permission_errors::describe_state_error(error, path))]
     Io { path: PathBuf, error: io::Error },
 }
 
-/// A store that nobody uses yet.
+/// An opened store that is not in use yet.
 pub struct OpenedStore {
     pub id: Uuid,
-    /// Held for as long as it is worked at.
+    /// Held as long as the store is in use.
     pub lock: fs::File,
     pub upload_store: UploadStore,
     pub index: TranscriptionIndex,
-    /// What was accepted and has not ended.
+    /// The log of accepted transcriptions that have not ended.
     pub ledger: Arc<TranscriptionLog>,
     pub committer: GroupCommit,
-    /// What was in progress when the service was killed.
+    /// The work that was in progress when the service was killed.
     pub starts: Arc<Starts>,
     pub owners: Owners,
-    /// The owner of each key that it was opened for.
+    /// The owner of each key that the store was opened with.
     pub assigned: Assigned,
 }
 
-/// What every file says, whatever else a newer release may write into it.
+/// The version field that every file has, whatever else a newer release writes into it.
 #[derive(Deserialize)]
 pub(crate) struct Version {
     pub(crate) v: u32,
@@ -65,8 +65,8 @@ struct Identity {
     id: String,
 }
 
-/// Opens the directory, made if it is not there, and removes what was left half-done. With keys, the first of them
-/// has the records that say nothing of an owner.
+/// Opens the data directory, creates it if it does not exist, and removes incomplete files. With keys, records without
+/// an owner belong to the first key.
 ///
 /// # Errors
 /// See [`StoreOpenError`].
@@ -104,7 +104,7 @@ pub fn open(
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
 }
 
-/// Whoever is just leaving writes to the end what it has begun: that is waited for.
+/// Waits up to two seconds for the lock, because a process that is shutting down completes its writes.
 fn lock(path: &Path) -> io::Result<Option<fs::File>> {
     const LOOKS: u32 = 40;
     for _ in 1..LOOKS {
@@ -147,7 +147,7 @@ fn rebuild(
     failed: impl Fn(io::Error) -> StoreOpenError,
 ) -> Result<TranscriptionIndex, StoreOpenError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
-    // Results are written before their end is: what has none with it was cut short.
+    // A result is written before the end of its transcription: a result without an ended transcription is incomplete.
     let mut strays: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
     let mut index = TranscriptionIndex::default();
     let kills = starts.kill_counts();
@@ -156,7 +156,7 @@ fn rebuild(
         let path = folder.join(format!("{id}.json"));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            // One record that the disk does not give back must not keep all others from being served.
+            // One unreadable record must not keep all others from being served.
             Err(error) => {
                 tracing::error!(
                     path = %path.display(), %error,
@@ -175,24 +175,24 @@ fn rebuild(
             Ok(head) => {
                 let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
                 strays.remove(&id);
-                // What has a file of its own is newer there.
+                // A record with its own file is newer there than in the log.
                 ledger.mark_settled(id);
                 restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "the service renamed a damaged record of a transcription");
                 fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
-                // A person may mend it: its result stays.
+                // A person may repair it, so its result stays.
                 strays.remove(&id);
             }
         }
     }
     for id in ledger.needed_ids() {
-        // That it can be read, and by this release, was seen when the ledger was opened.
+        // Opening the log checked that each record can be read, and by this release.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
         restore(&mut index, id, head, (0, kills(id)), upload_store, whose);
     }
-    // What has ended since, or was removed, needs no count.
+    // Transcriptions that have ended or were removed need no count.
     let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
     let over = starts
         .kill_counts()

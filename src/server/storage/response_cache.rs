@@ -1,4 +1,4 @@
-//! Records as they were last answered, so that a poll costs no look at the disk.
+//! Caches rendered records, so that a poll does not read the disk.
 
 use crate::wire::record::Status;
 use axum::body::Bytes;
@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Bytes that are held at most.
+/// The most bytes in the cache.
 const LIMIT: usize = 32 << 20;
 
-/// Bytes of one record that is held at most; longer ones are read from the disk each time.
+/// The largest cached record, in bytes; longer ones are read from the disk each time.
 const LARGEST: usize = 1 << 20;
 
-/// A record's bodies by id, each for one status: another one makes it stale. The oldest go first.
+/// Rendered records by id, each for one status: with another status it is stale. The oldest are dropped first.
 #[derive(Default)]
 pub struct ResponseCache(Mutex<State>);
 
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl ResponseCache {
-    /// The body of a record at this status.
+    /// Returns the body of a record for this status.
     pub fn get(&self, id: Uuid, status: &Status) -> Option<Bytes> {
         let state = self.state();
         let (at, body) = state.bodies.get(&id)?;
@@ -48,7 +48,7 @@ impl ResponseCache {
         }
     }
 
-    /// Lets go of what was deleted.
+    /// Drops a deleted record.
     pub fn remove(&self, id: Uuid) {
         let mut state = self.state();
         if let Some((_, body)) = state.bodies.remove(&id) {

@@ -1,4 +1,4 @@
-//! Who writes the ledger.
+//! Writes to the log and compacts it.
 
 use crate::crash_points::{self, Point};
 use crate::durable_file;
@@ -12,32 +12,32 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Volumes of what is not needed that may lie around.
+/// How many volumes of unneeded records may stay.
 const SLACK: u64 = 2;
 
-/// Writes to the newest volume. Several may: each has the file open for itself, so that each hears of
-/// what goes wrong with it.
+/// Writes to the newest volume. There may be several writers: each one opens the file itself, so that each is told of
+/// the errors of its own writes.
 pub struct LogWriter {
     ledger: Arc<TranscriptionLog>,
     open: Option<(u64, File)>,
 }
 
 impl LogWriter {
-    /// One that has written nothing yet.
+    /// Creates a writer, which opens no file yet.
     pub fn new(ledger: Arc<TranscriptionLog>) -> Self {
         Self { ledger, open: None }
     }
 
-    /// Writes a batch, with one sync. It is durable when it returns.
+    /// Writes a batch with one sync; it is durable when this returns.
     ///
     /// # Errors
-    /// Those of the file system; then none of its lines is there.
+    /// Errors of the file system; then none of its lines is in the log.
     pub fn write(&mut self, batch: &LogBatch) -> io::Result<()> {
         self.append(batch.bytes(), |book, all| batch.index_lines(book, all))
     }
 
-    /// Makes bytes durable, and then has the book told where they are. Others may write behind them
-    /// meanwhile, and sync at the same time.
+    /// Writes and syncs bytes, and then calls `tell` to add them to the index. Other writers may append and sync at the
+    /// same time.
     fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
         let ledger = Arc::clone(&self.ledger);
         let (place, written) = self.put_down(bytes)?;
@@ -52,12 +52,13 @@ impl LogWriter {
         synced.inspect_err(|_| {
             let mut end = ledger.end();
             end.refused.push(place);
-            // Should this fail too, it is tried again before the next lines.
+            // If this fails too, it is tried again before the next write.
             let _ = ledger.redact_refused(&mut end);
         })
     }
 
-    /// Where bytes were put, and whether that went well: if not, some of them may stand there.
+    /// Writes bytes without a sync. Returns their place and the result of the write: after an error some of them may be
+    /// there.
     fn put_down(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
         let ledger = Arc::clone(&self.ledger);
         let mut end = ledger.end();
@@ -72,7 +73,7 @@ impl LogWriter {
         Ok((place, written))
     }
 
-    /// Whether [`compact`](Self::compact) has something to make ready.
+    /// Whether [`compact`](Self::compact) should create the next volume.
     pub fn needs_compaction(&self) -> bool {
         self.ledger.needs_next_volume()
     }
@@ -84,12 +85,12 @@ impl LogWriter {
         self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
     }
 
-    /// Clears away what is not needed any more, and makes the next volume ready. One pen at a time.
+    /// Removes what is not needed any more, and creates the next volume. Call it from one thread at a time.
     ///
     /// # Errors
-    /// Those of the file system; it may be repeated.
+    /// Errors of the file system; the call may be repeated.
     pub fn compact(&mut self) -> io::Result<()> {
-        // On a full disk it is what is cleared away that makes room; and neither needs the other.
+        // On a full disk, removing is what frees space; and neither step needs the other.
         let (cleared, prepared) = (self.clear(), self.ledger.prepare_next_volume());
         cleared.and(prepared)
     }
@@ -106,17 +107,18 @@ impl LogWriter {
     }
 
     fn remove(&self, volume: u64) -> io::Result<()> {
-        // A record in it may be all that says whose copy is refused: the copy goes first.
+        // A deletion in this volume may be the only one that keeps a failed copy from coming back: the copy is
+        // overwritten first.
         self.ledger.redact_refused(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
         crash_points::point(Point::VolumeRemoved);
-        // In their order on the disk too: what says that a record is gone goes after it.
+        // Volumes disappear from the disk in their order too: a deletion after the record that it deletes.
         durable_file::sync(&self.ledger.folder)?;
         self.ledger.segment_index().remove_volume(volume);
         Ok(())
     }
 
-    /// Writes what is needed of a volume again.
+    /// Copies the needed records of a volume to the newest one.
     fn renew(&mut self, volume: u64) -> io::Result<()> {
         let needed = self.ledger.segment_index().needed_in(volume);
         self.copy(volume, needed)
@@ -126,8 +128,8 @@ impl LogWriter {
         let file = File::open(self.ledger.path(volume))?;
         let mut bytes = Vec::new();
         for (_, place) in &needed {
-            // A damaged one moves as it is: who wants to read it sees to it. Its line is ended, so that it
-            // takes nothing with it.
+            // A damaged record is copied as it is; reading it reports the damage. Its line break is restored, so that
+            // it damages no other record.
             bytes.extend_from_slice(&bytes_at(*place, &file)?);
             bytes.pop();
             bytes.push(BLANK);
@@ -140,8 +142,9 @@ impl LogWriter {
                 let place = RecordLocation { at, len, ..all };
                 book.insert(id, place);
                 at += len;
-                // It went while it was written again: what says so stands before the copy, and may be
-                // cleared away before it. Killed here, the next start sees to it (see `recovery`).
+                // The record was deleted while it was copied. The deletion stands before the copy and may be removed
+                // before it, so the copy is overwritten. After a kill at this point, the next start does that (see
+                // `recovery`).
                 gone.extend((!book.contains(id)).then_some(place));
             }
         })?;
@@ -164,12 +167,12 @@ mod tests {
         batch
     }
 
-    /// So long that few fill a volume.
+    /// Returns a line so long that few fill a volume.
     fn long(id: Uuid) -> LogLine {
         LogLine::raw(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
     }
 
-    /// As if all of it had been written, and the sync had failed.
+    /// The whole line was written, but the sync failed.
     #[test]
     fn what_was_refused_does_not_come_back_and_what_stands_around_it_does() {
         let folder = tempfile::tempdir().unwrap();
@@ -193,7 +196,7 @@ mod tests {
         assert_eq!(found, [1, 3].map(Uuid::from_u128));
     }
 
-    /// As on a full disk: there is no place for the next volume.
+    /// As on a full disk: the next volume cannot be created.
     #[test]
     fn what_is_not_needed_is_cleared_away_also_where_no_volume_can_be_made() {
         let folder = tempfile::tempdir().unwrap();
@@ -209,7 +212,7 @@ mod tests {
         assert!(ledger::volume_path(folder.path(), 2).exists());
     }
 
-    /// It ends and is deleted between the look and the copy.
+    /// The transcription ends and is deleted between the lookup and the copy.
     #[test]
     fn what_goes_while_it_is_copied_does_not_come_back() {
         let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));
