@@ -1,5 +1,6 @@
-//! Has what waits heard, in as many places as the recogniser has decoders. Keys share the places: a transcription that
-//! gives up its place keeps what it has heard, stops before its next segment, and goes on where it stopped.
+//! Runs the transcriptions that wait, in as many places as the recogniser has decoders. Keys share the places: a
+//! transcription that gives up its place keeps what it has recognised, stops before its next segment, and continues
+//! there later.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, ShareDecision};
@@ -12,19 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{Id, JoinSet};
 
-/// How long a transcription holds its place while a key that has none waits: a recogniser takes some seconds for a
-/// segment, so that little is lost by a change.
+/// How long a transcription keeps its place while a key without a place waits. A recogniser takes some seconds for a
+/// segment, so little is lost by a change.
 pub const SLICE: Duration = Duration::from_secs(30);
 
-/// Transcriptions that have begun, those without a place included: each holds a decoder and what was heard so far.
-/// Past that, or past the number of places where that is larger, nothing new begins before one of them ends.
+/// The most transcriptions in progress, including paused ones: each holds a decoder of its media file and what was
+/// recognised so far. At this number, or at the number of places if that is larger, nothing new starts before one of
+/// them ends.
 const MOST_BEGUN: usize = 48;
 
-/// Who has the recordings heard.
+/// Distributes the places among the transcriptions.
 pub struct Recognition {
-    /// Who sees to one of them.
+    /// Processes a single transcription.
     pub worker: Arc<Worker>,
-    /// Recordings that are heard at once, at least one.
+    /// How many recordings are recognised at once, at least one.
     pub places: usize,
     pub slice: Duration,
 }
@@ -68,13 +70,13 @@ impl Begun {
 }
 
 impl Recognition {
-    /// Works for ever. Dropped in the middle of transcriptions it loses nothing but the time: the store has them
-    /// queued again at the next start.
+    /// Works and never returns. When dropped during transcriptions, only time is lost: the store queues them again at
+    /// the next start.
     pub async fn run(self) {
         let mut shares = FairShare::new(self.places, Some(self.slice));
         let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
         loop {
-            // Listening begins before looking, so that no ring in between is missed.
+            // Waiting starts before the check, so that no notification in between is missed.
             let bell = self.worker.store.bell.notified();
             let rested = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
@@ -86,7 +88,8 @@ impl Recognition {
                     if let Some(created) = begun.end(task) {
                         shares.end(created);
                     }
-                    // Not before: begun again while this task is known, it would lose its place with it.
+                    // Only now: if the transcription started again while this task is known, it would lose its new
+                    // place with it.
                     if let Some(taken) = unable {
                         self.worker.store.defer(&taken, QueueKind::ToBeHeard, AGAIN);
                     }
@@ -96,7 +99,7 @@ impl Recognition {
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         &self,
         shares: &mut FairShare<Timestamp>,

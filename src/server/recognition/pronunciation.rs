@@ -1,17 +1,17 @@
-//! How English words sound: by the recogniser's own dictionary where it has them, else by spelling.
+//! Finds the sounds of English words: in the recogniser's own dictionary, else by spelling.
 
 use crate::server::recognition::letter_to_sound;
 use crate::server::recognition::recogniser::{LearntVocabulary, LearntWord, Term};
 use std::collections::{HashMap, HashSet};
 
-/// Ways to say one term that are kept at most.
+/// The most pronunciations of a term that are kept.
 const WAYS: usize = 6;
 
-/// Longest term, in words: a recogniser's word is no sentence.
+/// Longest term, in words: the recogniser treats a term as one word.
 const LONGEST: usize = 8;
 
-/// What can be learnt of `terms`; `dictionary` is the text of a pronouncing dictionary (`word S OU N D`
-/// a line, `word(2) …` for another way).
+/// Returns the vocabulary that can be learnt of `terms`. `dictionary` is the text of a pronouncing dictionary (`word S
+/// OU N D` on a line, `word(2) …` for another pronunciation).
 pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     let wanted: HashSet<String> = terms.iter().flat_map(spellings).flat_map(|text| words(&text)).collect();
     let known = look_up(dictionary, &wanted);
@@ -25,7 +25,7 @@ pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     lesson
 }
 
-/// What is to be spoken: the pronunciations that were given, else the term itself.
+/// Returns what is spoken: the given pronunciations, else the term itself.
 fn spellings(term: &Term) -> Vec<String> {
     if term.pronunciations.is_empty() { vec![term.value.clone()] } else { term.pronunciations.clone() }
 }
@@ -48,7 +48,7 @@ fn look_up(dictionary: &str, wanted: &HashSet<String>) -> HashMap<String, Vec<St
     known
 }
 
-/// Every way to say a term; none when nothing says how.
+/// Returns the pronunciations of a term; none if they cannot be found.
 fn ways(term: &Term, known: &HashMap<String, Vec<String>>) -> Vec<String> {
     let mut ways: Vec<String> = Vec::new();
     for text in spellings(term) {
@@ -66,7 +66,7 @@ fn joined(symbols: &str) -> String {
     symbols.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Each way of each word with each of the others, up to [`WAYS`].
+/// Combines all pronunciations of all words, up to [`WAYS`].
 fn said(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
     let words = words(text);
     if words.is_empty() || words.len() > LONGEST {

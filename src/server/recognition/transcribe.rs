@@ -1,4 +1,4 @@
-//! A file in, what was said in it out: decode, cut at the silences, recognise, put together.
+//! Transcribes a file: decodes it, cuts it at silences, recognises the segments, and joins their words.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,47 +20,47 @@ use crate::media::length;
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscribeError {
-    /// The file gave no sound.
+    /// The file has no usable sound.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The recogniser is not available, or failed.
     #[error(transparent)]
     Recogniser(#[from] RecogniserError),
-    /// The thread of the recogniser ended in the middle; a fault of this program.
+    /// The recogniser's thread ended early, which is a fault of this program.
     #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
     Stopped,
-    /// It goes on for longer than this service takes.
+    /// The recording is longer than this service accepts.
     #[error("{}", too_long_message(*.0))]
     TooLong(Duration),
-    /// More was said than a result can hold.
+    /// More words were recognised than a result can hold.
     #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
     TooManyWords,
 }
 
-/// Sound of one file that is decoded, unless it is said otherwise: a file of a megabyte may hold years of silence.
+/// The default limit of decoded sound of one file: a file of a megabyte may hold years of silence.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Why a recording is refused that lasts longer than this.
+/// Returns the message for a recording that is longer than `limit`.
 pub fn too_long_message(limit: Duration) -> String {
     let limit = humantime::format_duration(limit);
     format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
 }
 
-/// Words of one recording, of all its channels: they are held in memory, some 100 bytes each.
+/// The most words of one recording, in all channels: they are held in memory, some 100 bytes each.
 const MOST_WORDS: usize = 3_000_000;
 
-/// Bytes of text of one recording: a word of a vocabulary may be long.
+/// The most bytes of text of one recording: a word of a vocabulary may be long.
 const MOST_TEXT: usize = 64 << 20;
 
-/// What is asked of the ears.
+/// The options of a transcription.
 #[derive(Debug, Clone)]
 pub struct TranscribeOptions {
     pub vocabulary: Vec<Term>,
-    /// Equal channels are heard one by one all the same.
+    /// Whether equal channels are recognised separately all the same.
     pub every_channel: bool,
-    /// A longer recording is refused, by what it says of itself or where it goes on for longer.
+    /// A longer recording is refused: at the start by its declared length, or when this much was decoded.
     pub longest: Duration,
-    /// Whether this goes on, or waits for its place.
+    /// Pauses and resumes the transcription.
     pub turn: TurnSignal,
 }
 
@@ -72,20 +72,20 @@ impl Default for TranscribeOptions {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecognisedSpeech {
-    /// Of all channels, in order of time. Silence gives an empty one.
+    /// The transcript of all channels, in order of time; empty for silence.
     pub transcript: Transcript,
-    /// Equal ones counted once; at least 1.
+    /// The number of distinct channels, at least 1.
     pub channels: u32,
-    /// Words to expect that nothing says how to say.
+    /// The vocabulary's words that the recogniser could not learn.
     pub unknown: Vec<String>,
 }
 
-/// Transcribes the first audio track of `path`, each channel for itself, equal ones once.
+/// Transcribes the first audio track of `path`: each channel separately, equal ones once.
 ///
-/// Memory does not grow with the file but by its words. The segments of one file are recognised in
-/// order by one thread; several files at once use as many as the recogniser allows. When this
-/// future is dropped, ffmpeg is ended at once and the thread after its current segment. Without its turn it stands
-/// still: ffmpeg and the thread keep what they have and compute nothing.
+/// Memory grows with the number of words, not with the file. One thread recognises the segments of a file in order;
+/// several files at once use as many threads as the recogniser allows. When this future is dropped, ffmpeg ends at once
+/// and the thread ends after its current segment. While it is paused, ffmpeg and the thread keep what they have and
+/// compute nothing.
 ///
 /// # Errors
 /// See [`TranscribeError`].
@@ -105,26 +105,26 @@ pub async fn transcribe(
     let listening = blocking::spawn(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
     let cut = cut(decoder, &wishes, sender).await;
     let _guard = cut.is_ok().then_some(guard);
-    // A recogniser that failed is why nobody took the segments: its error says more.
+    // If the recogniser failed, nothing received the segments: its error says more.
     let (transcript, unknown) = listening.await.map_err(|_| TranscribeError::Stopped)??;
     let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
     Ok(RecognisedSpeech { transcript, channels, unknown })
 }
 
-/// Segments decoded ahead of the recogniser, each at most 1 MB.
+/// How many segments are decoded ahead of the recogniser, each at most 1 MB.
 const WAITING_SEGMENTS: usize = 2;
 
-/// Seconds without a word that end an utterance.
+/// How many seconds without a word end an utterance.
 const PAUSE: f64 = 0.6;
 
-/// What the decoding hands to the listening.
+/// What the decoding sends to the recognition.
 enum Work {
     Hear(usize, Segment),
-    /// Up to here the one channel was the other: its words so far are both of theirs.
+    /// Up to here two channels were equal: the words so far belong to both.
     Part(Parting),
 }
 
-/// How many channels were distinct.
+/// Decodes the file and sends its segments. Returns the number of distinct channels.
 async fn cut(
     mut decoder: Decoder,
     wishes: &TranscribeOptions,
@@ -140,7 +140,7 @@ async fn cut(
     while let Some(planes) = decoder.next().await? {
         let length = planes.first().map_or(0, Vec::len) as u64;
         left = left.checked_sub(length).ok_or(TranscribeError::TooLong(wishes.longest))?;
-        // Hours of silence are decoded as fast as they come: others get the thread, and the place, in between.
+        // Hours of silence are decoded without a wait: this lets other tasks run in between.
         tokio::task::yield_now().await;
         wishes.turn.wait().await;
         for parting in channels.update(&planes) {
@@ -163,7 +163,7 @@ async fn cut(
     Ok(distinct)
 }
 
-/// What was heard on one channel so far.
+/// What was recognised on one channel so far.
 #[derive(Default, Clone)]
 struct Spoken {
     utterances: Vec<Utterance>,
@@ -187,7 +187,7 @@ impl Spoken {
         self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
     }
 
-    /// Of the other channel from now on.
+    /// Returns a copy for another channel.
     fn parted(&self, channel: usize) -> Self {
         let mut parted = self.clone();
         let channel = u32::try_from(channel).unwrap_or(u32::MAX);
@@ -201,7 +201,7 @@ impl Spoken {
     }
 }
 
-/// How much was heard.
+/// An amount of recognised text.
 #[derive(Default, Clone, Copy)]
 struct Size {
     words: usize,
@@ -220,7 +220,7 @@ impl Size {
     }
 }
 
-/// On a thread that may block, until the work ends or nobody wants it any more.
+/// Recognises segments until the work ends or the transcription is dropped. Runs on a thread that may block.
 fn listen(
     mut work: mpsc::Receiver<Work>,
     recogniser: &dyn Recogniser,
@@ -252,7 +252,7 @@ fn listen(
     Ok((transcript(spoken, language), lesson.unknown.clone()))
 }
 
-/// The segment's words in seconds from the recording's start.
+/// Returns the segment's words, with times in seconds from the recording's start.
 fn hear(
     recogniser: &dyn Recogniser,
     segment: &Segment,
@@ -263,7 +263,7 @@ fn hear(
     Ok(heard.map(|heard| RecognisedWord { start: heard.start + begin, end: heard.end + begin, ..heard }).collect())
 }
 
-/// Of several channels in order of time.
+/// Joins all channels in order of time.
 fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
     let mut utterances: Vec<Utterance> = Vec::new();
     for (channel, mut spoken) in spoken {
@@ -275,7 +275,7 @@ fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
     Transcript { languages: languages.into_iter().collect(), utterances }
 }
 
-/// `heard` holds a word at least, as every chunk does.
+/// Makes an utterance of at least one word.
 fn utterance(heard: &[RecognisedWord], channel: u32, language: &str) -> Utterance {
     let words: Vec<Word> = heard.iter().enumerate().map(|(at, heard)| word(at, heard)).collect();
     let text: String = words.iter().map(|word| word.text.as_str()).collect();
@@ -301,8 +301,8 @@ fn word(at: usize, heard: &RecognisedWord) -> Word {
     }
 }
 
-/// The recogniser knows lower case only: an utterance's first letter and the word "I" (with "I'm"
-/// and its like) are upper case. A word that somebody gave with a capital is spelt as they gave it.
+/// The recogniser returns lower case: an utterance's first letter and the word "I" (also "I'm" and the like) become
+/// upper case. A word of the vocabulary that contains a capital stays as it was given.
 fn cased(first: bool, word: &str) -> String {
     let mut letters = word.chars();
     match letters.next() {

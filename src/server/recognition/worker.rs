@@ -1,4 +1,4 @@
-//! Sees to one transcription: has it heard, and writes what came of it.
+//! Processes one transcription: recognises it and writes its result.
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
@@ -28,22 +28,22 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What a worker needs.
+/// Processes transcriptions of a store.
 pub struct Worker {
-    /// Where it takes its work from and puts what it made.
+    /// The store that has the records and gets the results.
     pub store: Arc<TranscriptionStore>,
     pub recogniser: Arc<LazyRecogniser>,
-    /// Paces what is tried again.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
-    /// Whose shapes results have.
+    /// Which shapes results have where the interface and the public service differ.
     pub shapes: Shapes,
-    /// The longest recording that is heard.
+    /// The longest recording that is accepted.
     pub length_limit: Duration,
 }
 
 impl Worker {
-    /// Sees it to its end. Dropped in the middle it loses nothing but the time: the store has it queued again at
-    /// the next start. What this machine cannot do now is given back: it has to wait again, once this has returned.
+    /// Processes a transcription to its end. When dropped in the middle, only time is lost: the store queues it again
+    /// at the next start. If this machine cannot process it now, it is returned, and the caller has to queue it again.
     #[must_use = "what is given back waits nowhere"]
     pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
         let done = match self.begin(&taken).await {
@@ -63,7 +63,7 @@ impl Worker {
                 underway.complete();
                 None
             }
-            // Nothing is wrong with the transcription: it waits for whoever runs the machine.
+            // Nothing is wrong with the transcription: it waits until the administrator fixes the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
                 Some(taken)
@@ -99,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// Writes the result, however long the disk takes: what was heard is not thrown away.
+    /// Writes the result, and repeats that until the disk accepts it, so that no recognised speech is lost.
     async fn write_up(
         &self,
         taken: &TakenTranscription,
@@ -138,10 +138,10 @@ impl Worker {
     }
 }
 
-/// Notes that work begins.
+/// Records that work begins.
 ///
 /// # Errors
-/// Those of the file system: then it must not.
+/// Errors of the file system: the work must then not begin.
 pub async fn begin_work(
     store: &Arc<TranscriptionStore>,
     taken: &TakenTranscription,
@@ -153,10 +153,11 @@ pub async fn begin_work(
         .unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
 }
 
-/// Bytes of the largest result that is kept: a million words with everything that can be asked for are a fifth.
+/// Bytes of the largest result that is stored: a million words with everything that can be requested take a fifth of
+/// it.
 const LARGEST: u64 = 1 << 30;
 
-/// Whether the result was written; else it is too large. Stops when nobody waits for it any more.
+/// Returns `true` if the result was written, `false` if it is too large. Fails if `dropped` is cancelled meanwhile.
 fn write(
     store: &TranscriptionStore,
     id: Uuid,
@@ -175,7 +176,7 @@ fn write(
     if is_over { Ok(false) } else { written.map(|()| true) }
 }
 
-/// A writer that fails when nobody wants what it writes any more.
+/// A writer that fails once `dropped` is cancelled.
 struct Wanted<'a> {
     to: &'a mut dyn Write,
     dropped: &'a CancellationToken,
@@ -199,7 +200,7 @@ fn too_large() -> TranscriptionFailure {
     TranscriptionFailure { code: 422, message }
 }
 
-/// Writes the end of a transcription, however long the disk takes: what was made is not thrown away.
+/// Writes the end of a transcription, and repeats that until the disk accepts it, so that no result is lost.
 pub async fn write_end(
     store: &Arc<TranscriptionStore>,
     clock: &dyn Clock,
@@ -219,17 +220,17 @@ pub async fn write_end(
     }
 }
 
-/// How long is waited when this machine cannot do its part.
+/// How long to wait before a retry when this machine cannot do its part.
 pub const AGAIN: Duration = Duration::from_secs(15);
 
-/// How a transcription came out.
+/// The outcome of a transcription.
 enum Outcome {
-    /// The moment that its times were taken from; the result is kept.
+    /// The result is stored; its times were computed for this end time.
     Done(Timestamp),
     Failed(TranscriptionFailure),
 }
 
-/// This machine lacks something; whoever runs it can mend it.
+/// This machine lacks something that its administrator can fix.
 struct Unable(String);
 
 impl Unable {
@@ -238,10 +239,11 @@ impl Unable {
     }
 }
 
-/// What was being done panicked.
+/// The work panicked.
 pub struct Panic;
 
-/// The failure to be recorded: 422 when the file is to blame, 500 when the recogniser is.
+/// Returns the failure to record: 422 if the file is the cause, 500 if this program or the recogniser is. An error that
+/// the administrator can fix is returned as [`Unable`].
 fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
     use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
@@ -254,20 +256,20 @@ fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
     Ok(TranscriptionFailure { code, message: error.to_string() })
 }
 
-/// What is recorded of what its owner wants no more.
+/// Returns the failure of a transcription that its owner cancelled.
 pub fn cancelled_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 410, message: "cancelled by a DELETE of its key".to_owned() }
 }
 
-/// What is recorded where this program is to blame.
+/// Returns the failure for a fault of this program.
 pub fn internal_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 500, message: "a fault in the service; its log says more".to_owned() }
 }
 
-/// Does something in a task of its own, that ends with this future, so that a panic ends nothing else.
+/// Runs work in a task of its own, so that a panic ends nothing else. The task ends when this future is dropped.
 ///
 /// # Errors
-/// It panicked.
+/// The work panicked.
 pub async fn catch_panic<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
     let mut task = JoinSet::new();
     task.spawn(work);

@@ -1,8 +1,8 @@
-//! Calls those who want to hear of an end: callbacks and the webhook (interface, "Events").
+//! Delivers the ends of transcriptions to callbacks and to the webhook (interface, "Events").
 //!
-//! Each hears of it at least once: that a call is over is written down after it was heard. A process
-//! that dies in between calls again. Keys share the places: a call that gives up its place is broken off, counts as
-//! no attempt, and is made again when its key has a place.
+//! Each end is delivered at least once: a delivery is recorded as complete after it was received, so a process that
+//! dies in between repeats it. Keys share the places: a delivery that gives up its place is aborted, does not count as
+//! an attempt, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
 use crate::clock::{Clock, Steady};
@@ -28,26 +28,26 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How many are called at once where there are fewer keys; else each key has a place.
+/// How many deliveries run at once where there are fewer keys; otherwise each key has a place.
 pub const AT_ONCE: usize = 8;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long one call may take in all.
+/// How long one attempt may take in all.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Bytes a second that a receiver takes at least: a large result may take longer than [`WHOLE`].
+/// Bytes a second that a receiver has to accept at least: a large result may take longer than [`WHOLE`].
 const SLOWEST: u64 = 1 << 20;
 
 /// The service's own webhook.
 #[derive(Debug, Clone)]
 pub struct ServiceWebhook {
     pub url: Url,
-    /// What its calls are signed with.
+    /// The secret that signs its deliveries.
     pub secret: SigningSecret,
 }
 
-/// Makes the calls of a store.
+/// Makes the deliveries of a store.
 pub struct Dispatcher {
     store: Arc<TranscriptionStore>,
     webhook: Option<ServiceWebhook>,
@@ -55,11 +55,11 @@ pub struct Dispatcher {
     client: reqwest::Client,
     clock: Steady,
     pending_deliveries: Arc<PendingDeliveries>,
-    /// Hosts whose calls were refused, as far as that was said.
+    /// Hosts that were refused and logged.
     refused: Mutex<HashSet<String>>,
 }
 
-/// Calls that are due, by the key whose transcription they are about.
+/// Due deliveries, by the owner of their transcription.
 type Waiting = BTreeMap<Hash, VecDeque<Due>>;
 
 fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
@@ -70,14 +70,14 @@ fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
     due
 }
 
-/// Hosts that are remembered at most.
+/// The most refused hosts that are remembered.
 const MOST_REFUSED: usize = 1_000;
 
 impl Dispatcher {
-    /// One that goes no further than `reach`.
+    /// Creates a dispatcher that connects only to addresses that `reach` allows.
     ///
     /// # Errors
-    /// The HTTP library's, such as no CA certificates.
+    /// The HTTP library's.
     pub fn new(
         store: Arc<TranscriptionStore>,
         webhook: Option<ServiceWebhook>,
@@ -97,7 +97,7 @@ impl Dispatcher {
         })
     }
 
-    /// Works for ever, with so many places.
+    /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
         elsewhere(move || own.pending_deliveries.load(&own.store)).await;
@@ -127,7 +127,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Due>,
@@ -146,7 +146,7 @@ impl Dispatcher {
                     let own = Arc::clone(self);
                     calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
                 }
-                // Its place is free when it has gone back to those that wait.
+                // The place becomes free when the delivery is back in the queue.
                 ShareDecision::Yield(due) => {
                     begun.get(&due).into_iter().for_each(CancellationToken::cancel);
                     return None;
@@ -157,7 +157,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether it is over; else it has given up its place.
+    /// Returns `true` if the attempt is over, `false` if it gave up its place.
     async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
         let own = Arc::clone(self);
         let done = catch_panic(async move { own.see_to(due, &given_up).await }).await;
@@ -181,7 +181,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether it is over; else it has given up its place.
+    /// Returns `true` if the attempt is over, `false` if it gave up its place.
     async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
         let store = Arc::clone(&self.store);
         let begun = elsewhere(move || {
@@ -228,8 +228,8 @@ impl Dispatcher {
         true
     }
 
-    /// Said once for each host: whoever runs the service may want it otherwise. The rest of an address may be a
-    /// secret.
+    /// Returns the message for a forbidden address. Logs each host once, because the administrator may want to allow
+    /// it; the rest of an address may be a secret.
     fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> String {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
@@ -246,7 +246,7 @@ impl Dispatcher {
                 (url, method, None)
             }
             Callee::Webhook => {
-                // It was taken out of the configuration since.
+                // The webhook was removed from the configuration meanwhile.
                 let Some(ServiceWebhook { url, secret }) = &self.webhook else { return Ok(()) };
                 (url.clone(), Method::POST, Some(secret))
             }
@@ -265,14 +265,14 @@ impl Dispatcher {
                 request.body(body)
             }
             (Ok(body), None) => request.body(body),
-            // Only a callback is so large, and it is not signed.
+            // Only a callback is so large, and callbacks are not signed.
             (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.into_stream())),
         };
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(format!("the receiver answered {}", response.status())),
             Err(error) if ssrf_guard::is_forbidden(&error) => Err(self.forbidden(&host, &ssrf_guard::Forbidden)),
-            // Without its address: that is the caller's own, and may hold a secret.
+            // Without the address, because it may contain a secret of the caller.
             Err(error) => {
                 let error = error.without_url();
                 Err(trust::refused(&error).unwrap_or_else(|| error.to_string()))
