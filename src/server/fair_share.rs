@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct FairShare<J> {
     places: usize,
     slice: Option<Duration>,
-    patience: Duration,
+    min_hold: Duration,
     held: BTreeMap<J, Held>,
     /// The key that was given a place last.
     last: Option<Hash>,
@@ -46,46 +46,49 @@ impl<J: Copy + Ord> FairShare<J> {
     pub fn new(places: usize, slice: Option<Duration>) -> Self {
         // A slice of length zero would pass a place back and forth at one moment.
         let slice = slice.map(|slice| slice.max(Duration::from_millis(1)));
-        Self { places: places.max(1), slice, patience: Duration::ZERO, held: BTreeMap::new(), last: None }
+        Self { places: places.max(1), slice, min_hold: Duration::ZERO, held: BTreeMap::new(), last: None }
     }
 
     /// For work that starts again from the beginning after it gave up its place: it keeps its place for at least
     /// `min_hold`, so that only slow work is repeated.
     #[must_use]
-    pub fn with_min_hold(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_min_hold(self, min_hold: Duration) -> Self {
+        Self { min_hold, ..self }
     }
 
     /// Returns the next step for the keys in `waiting`.
     pub fn decide(&self, waiting: &BTreeSet<Hash>, now: Uptime) -> ShareDecision<J> {
-        let Some(owner) = self.first(waiting) else { return ShareDecision::Nothing };
+        let Some(owner) = self.next_owner(waiting) else { return ShareDecision::Nothing };
         if self.held.len() < self.places {
             return ShareDecision::Start(owner);
         }
-        let own = self.count(&owner);
-        let over = |held: &&Held| self.count(&held.owner) >= own + 2;
-        let most = self.held.values().filter(over).map(|held| self.count(&held.owner)).max();
-        if let Some(most) = most {
-            let of_most = self.held.iter().filter(|(_, held)| self.count(&held.owner) == most);
-            let left = |held: &Held| self.patience.saturating_sub(now.since(held.since));
-            let slow = of_most.clone().filter(|(_, held)| left(held).is_zero());
+        let own_count = self.count(&owner);
+        let is_over = |held: &&Held| self.count(&held.owner) >= own_count + 2;
+        let largest_count = self.held.values().filter(is_over).map(|held| self.count(&held.owner)).max();
+        if let Some(largest_count) = largest_count {
+            let largest_holders = self.held.iter().filter(|(_, held)| self.count(&held.owner) == largest_count);
+            let remaining = |held: &Held| self.min_hold.saturating_sub(now.since(held.since));
+            let yieldable = largest_holders.clone().filter(|(_, held)| remaining(held).is_zero());
             // The newest work loses the least progress.
-            return match slow.max_by_key(|(_, held)| held.since) {
+            return match yieldable.max_by_key(|(_, held)| held.since) {
                 Some((job, _)) => ShareDecision::Yield(*job),
-                None => of_most.map(|(_, held)| left(held)).min().map_or(ShareDecision::Nothing, ShareDecision::In),
+                None => largest_holders
+                    .map(|(_, held)| remaining(held))
+                    .min()
+                    .map_or(ShareDecision::Nothing, ShareDecision::In),
             };
         }
         match (self.slice, self.held.iter().min_by_key(|(_, held)| held.since)) {
-            (Some(slice), Some((job, held))) if own == 0 => {
-                let left = slice.saturating_sub(now.since(held.since));
-                if left.is_zero() { ShareDecision::Yield(*job) } else { ShareDecision::In(left) }
+            (Some(slice), Some((job, held))) if own_count == 0 => {
+                let remaining = slice.saturating_sub(now.since(held.since));
+                if remaining.is_zero() { ShareDecision::Yield(*job) } else { ShareDecision::In(remaining) }
             }
             _ => ShareDecision::Nothing,
         }
     }
 
     /// Returns the waiting key that holds the fewest places; among equals, the next one in turn.
-    fn first(&self, waiting: &BTreeSet<Hash>) -> Option<Hash> {
+    fn next_owner(&self, waiting: &BTreeSet<Hash>) -> Option<Hash> {
         let in_turn = |owner: &Hash| self.last.is_some_and(|last| *owner <= last);
         waiting.iter().min_by_key(|owner| (self.count(owner), in_turn(owner), **owner)).copied()
     }
@@ -117,8 +120,8 @@ pub fn disk_share(limit: u64, keys: usize) -> u64 {
 /// Returns the number of places for short and cheap work: one for each key, at least `least`, and not more than 64.
 pub fn place_count(least: usize, keys: usize) -> usize {
     /// Connections and open files are limited.
-    const MOST: usize = 64;
-    keys.clamp(least, MOST.max(least))
+    const MAX_PLACES: usize = 64;
+    keys.clamp(least, MAX_PLACES.max(least))
 }
 
 #[cfg(test)]

@@ -153,15 +153,15 @@ pub async fn start(
     recogniser: Arc<LazyRecogniser>,
     clock: Arc<dyn Clock>,
 ) -> Result<RunningService, StartError> {
-    check(&options)?;
+    check_options(&options)?;
     let tls = open_tls(&options, &*clock)?;
-    let (store, live, assigned) = open(&options, &clock).await?;
+    let (store, live, assigned) = open_stores(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
     let pending_deliveries = Arc::default();
-    let mut tasks = begin(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
+    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
     let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
@@ -215,7 +215,7 @@ fn open_tls(options: &ServiceOptions, clock: &dyn Clock) -> Result<Option<Arc<Li
 }
 
 /// Starts the background tasks that use the store.
-fn begin(
+fn spawn_tasks(
     options: &ServiceOptions,
     (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
@@ -231,11 +231,12 @@ fn begin(
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
     let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });
-    tasks.spawn(fetching.run(fair_share::place_count(worker::AT_ONCE, clients(&options.keys))));
+    tasks.spawn(fetching.run(fair_share::place_count(worker::AT_ONCE, client_count(&options.keys))));
     let (own_store, own_clock) = own();
-    let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
-    let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_untold)?;
-    tasks.spawn(Arc::new(dispatcher).run(fair_share::place_count(dispatcher::AT_ONCE, clients(&options.keys))));
+    let (webhook, reach, own_pending) =
+        (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
+    let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_pending)?;
+    tasks.spawn(Arc::new(dispatcher).run(fair_share::place_count(dispatcher::AT_ONCE, client_count(&options.keys))));
     let (own_store, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
@@ -306,7 +307,7 @@ impl RunningService {
                 }
             };
             service.door.replace_keys(&keys, &assigned.owners);
-            store.upload_store.set_key_count(clients(&keys));
+            store.upload_store.set_key_count(client_count(&keys));
             for (old, new) in &assigned.merged {
                 tracing::warn!(
                     old,
@@ -341,7 +342,7 @@ impl RunningService {
     pub async fn shutdown(mut self) {
         self.closing.cancel();
         self.tasks.shutdown().await;
-        if tokio::time::timeout(CLOSING, &mut self.serving).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
             let _ = (&mut self.serving).await;
         }
@@ -351,7 +352,7 @@ impl RunningService {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let _ = tokio::time::timeout(CLOSING, free).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, free).await;
     }
 }
 
@@ -365,23 +366,23 @@ impl Drop for RunningService {
 const LONG_BODIES: usize = 4;
 
 /// How long requests in progress may take to end at a shutdown.
-const CLOSING: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns how many clients share the service: the names, and the keys without a name.
-fn clients(keys: &[ApiKey]) -> usize {
+fn client_count(keys: &[ApiKey]) -> usize {
     keys.iter().map(|key| (key.name(), key.name().is_none().then(|| key.owner()))).collect::<HashSet<_>>().len()
 }
 
-fn check(options: &ServiceOptions) -> Result<(), StartError> {
+fn check_options(options: &ServiceOptions) -> Result<(), StartError> {
     // An empty key would let in an empty header.
     if options.keys.is_empty() || options.keys.iter().any(|key| key.reveal().is_empty()) {
         return Err(StartError::NoKey);
     }
-    let bad = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
+    let is_invalid = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
     if let Some(webhook) = &options.webhook {
         ssrf_guard::check(&webhook.url, &options.reach).map_err(StartError::Webhook)?;
     }
-    match options.key_headers.iter().find(bad) {
+    match options.key_headers.iter().find(is_invalid) {
         Some(name) => Err(StartError::BadHeader { name: name.clone() }),
         None if options.key_headers.is_empty() => Err(StartError::BadHeader { name: String::new() }),
         None => Ok(()),
@@ -391,7 +392,7 @@ fn check(options: &ServiceOptions) -> Result<(), StartError> {
 /// Bytes of a volume of the store's log: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
-async fn open(
+async fn open_stores(
     options: &ServiceOptions,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Arc<TranscriptionStore>, Arc<LiveRecords>, Assigned), StoreOpenError> {
@@ -409,7 +410,7 @@ async fn open(
         patience: options.patience,
         volume: VOLUME,
     };
-    let sharing = UploadRules { keys: clients(&options.keys), length_limit: options.length_limit };
+    let sharing = UploadRules { keys: client_count(&options.keys), length_limit: options.length_limit };
     let opened = elsewhere(move || {
         let (store, assigned) = TranscriptionStore::open_with_keys(&root, rules, (&keys, &names), clock)?;
         let store = Arc::new(store);

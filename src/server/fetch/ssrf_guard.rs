@@ -81,7 +81,7 @@ pub fn client(
 
 fn builder(reach: &AddressPolicy, connect: Duration, idle: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
-        .dns_resolver(Arc::new(Checking(reach.clone())))
+        .dns_resolver(Arc::new(CheckedResolver(reach.clone())))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .connect_timeout(connect)
@@ -89,18 +89,18 @@ fn builder(reach: &AddressPolicy, connect: Duration, idle: Duration) -> reqwest:
         .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
 }
 
-struct Checking(AddressPolicy);
+struct CheckedResolver(AddressPolicy);
 
-impl Resolve for Checking {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.0.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let within: Vec<SocketAddr> = found.filter(|address| reach.may(address.ip())).collect();
-            if within.is_empty() {
+            let resolved = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = resolved.filter(|address| reach.may(address.ip())).collect();
+            if allowed.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, Forbidden).into());
             }
-            Ok(Box::new(within.into_iter()) as Addrs)
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }

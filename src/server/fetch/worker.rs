@@ -42,7 +42,7 @@ pub struct FetchWorker {
 
 /// The fetches in progress.
 #[derive(Default)]
-struct Begun {
+struct InProgress {
     tasks: HashMap<Id, Timestamp>,
     given_up: HashMap<Timestamp, CancellationToken>,
 }
@@ -52,37 +52,37 @@ enum After {
     /// It has ended, or waits for recognition.
     Nothing,
     /// It waits for another place.
-    PutBack(TakenTranscription),
+    Requeue(TakenTranscription),
     /// It is tried again later: this machine cannot store the audio now.
-    Rest(TakenTranscription),
+    Defer(TakenTranscription),
 }
 
 impl FetchWorker {
     /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
-        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        let (mut in_progress, mut tasks) = (InProgress::default(), JoinSet::new());
         loop {
             // Waiting starts before the check, so that no notification in between is missed.
-            let bell = self.store.fetching.notified();
-            let rested = self.store.requeue_deferred(QueueKind::ToBeFetched);
-            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
-            let wait = wait.into_iter().chain(rested).min();
+            let notified = self.store.fetching.notified();
+            let deferred_wait = self.store.requeue_deferred(QueueKind::ToBeFetched);
+            let wait = self.share_out(&mut shares, &mut in_progress, &mut tasks);
+            let wait = wait.into_iter().chain(deferred_wait).min();
             tokio::select! {
-                () = bell => {}
+                () = notified => {}
                 () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 Some(ended) = tasks.join_next_with_id() => {
                     let (task, after) = ended.unwrap_or_else(|error| (error.id(), After::Nothing));
-                    if let Some(created) = begun.tasks.remove(&task) {
-                        begun.given_up.remove(&created);
+                    if let Some(created) = in_progress.tasks.remove(&task) {
+                        in_progress.given_up.remove(&created);
                         shares.end(created);
                     }
                     // Only now: if the transcription started again while this task is known, it would lose its new
                     // place with it.
                     match after {
                         After::Nothing => {}
-                        After::PutBack(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
-                        After::Rest(taken) => self.store.defer(&taken, QueueKind::ToBeFetched, AGAIN),
+                        After::Requeue(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
+                        After::Defer(taken) => self.store.defer(&taken, QueueKind::ToBeFetched, AGAIN),
                     }
                 }
             }
@@ -93,7 +93,7 @@ impl FetchWorker {
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Timestamp>,
-        begun: &mut Begun,
+        in_progress: &mut InProgress,
         tasks: &mut JoinSet<After>,
     ) -> Option<Duration> {
         loop {
@@ -103,13 +103,13 @@ impl FetchWorker {
                     let Some(taken) = self.store.take_to_fetch_of(&owner) else { continue };
                     let (own, given_up, created) = (Arc::clone(self), CancellationToken::new(), taken.created);
                     shares.start(created, taken.owner, now);
-                    begun.given_up.insert(created, given_up.clone());
-                    let task = tasks.spawn(async move { own.see_to(taken, &given_up).await });
-                    begun.tasks.insert(task.id(), created);
+                    in_progress.given_up.insert(created, given_up.clone());
+                    let task = tasks.spawn(async move { own.process(taken, &given_up).await });
+                    in_progress.tasks.insert(task.id(), created);
                 }
                 // The place becomes free when the transcription is back in the queue.
                 ShareDecision::Yield(created) => {
-                    begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
+                    in_progress.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
                     return None;
                 }
                 ShareDecision::In(wait) => return Some(wait),
@@ -118,13 +118,13 @@ impl FetchWorker {
         }
     }
 
-    async fn see_to(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
+    async fn process(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
         // If the process is killed during the fetch, that is counted at the next start.
         let underway = match begin_work(&self.store, &taken, TranscriptionWork::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
                 tracing::error!(id = %taken.id, %error, "cannot fetch the audio of a transcription; the service tries again");
-                return After::Rest(taken);
+                return After::Defer(taken);
             }
         };
         crash_points::point(Point::Fetching);
@@ -136,12 +136,12 @@ impl FetchWorker {
             }
             Ok(false) => {
                 tracing::debug!(id = %taken.id, "the service interrupted a download to serve another key; it starts that download again later");
-                After::PutBack(taken)
+                After::Requeue(taken)
             }
             // The service itself is full or lacks a program: that does not end the transcription.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(id = %taken.id, words = refusal.message, "cannot store fetched audio; the service tries again");
-                After::Rest(taken)
+                After::Defer(taken)
             }
             Err(refusal) => {
                 self.fail(taken, refusal).await;
@@ -160,7 +160,7 @@ impl FetchWorker {
         })?;
         let url = head.source.unwrap_or_default();
         let received = tokio::select! {
-            received = self.patiently(&url, taken.owner) => received?,
+            received = self.fetch_with_retries(&url, taken.owner) => received?,
             () = given_up.cancelled() => return Ok(false),
             () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled_failure().message)),
         };
@@ -169,17 +169,17 @@ impl FetchWorker {
         kept.map(|_| true).map_err(|error| ServiceError::unavailable(error.to_string()))
     }
 
-    async fn patiently(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+    async fn fetch_with_retries(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         for wait in WAITS {
-            match self.once(url, owner).await {
+            match self.fetch_once(url, owner).await {
                 Err(refusal) if may_pass(refusal.status) => self.clock.sleep(wait).await,
                 done => return done,
             }
         }
-        self.once(url, owner).await
+        self.fetch_once(url, owner).await
     }
 
-    async fn once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+    async fn fetch_once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let (fetcher, url) = (Arc::clone(&self.fetcher), url.to_owned());
         let fetched = catch_panic(async move { fetcher.fetch(&url, owner).await }).await;
         fetched.unwrap_or_else(|Panic| {

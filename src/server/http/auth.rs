@@ -92,13 +92,13 @@ fn read_key(path: &Path) -> io::Result<Option<ApiKey>> {
 /// The accepted keys, and the headers that may carry them.
 #[derive(Debug)]
 pub struct KeyCheck {
-    keys: RwLock<Arc<[Known]>>,
+    keys: RwLock<Arc<[AcceptedKey]>>,
     headers: Vec<String>,
 }
 
 /// An accepted key.
 #[derive(Debug, Clone)]
-struct Known {
+struct AcceptedKey {
     hash: Hash,
     /// The owner of records that are created with the key.
     owner: Hash,
@@ -108,19 +108,19 @@ struct Known {
 impl KeyCheck {
     /// Accepts these keys, each with the owner at the same position. `headers` are searched in their order.
     pub fn new(keys: &[ApiKey], owners: &[Hash], headers: Vec<String>) -> Self {
-        Self { keys: RwLock::new(known(keys, owners)), headers }
+        Self { keys: RwLock::new(accepted_keys(keys, owners)), headers }
     }
 
     /// Accepts exactly these keys from now on.
     pub fn replace_keys(&self, keys: &[ApiKey], owners: &[Hash]) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = accepted_keys(keys, owners);
     }
 
     /// Of the accepted keys, keeps only those in `keys`. A key whose name has changed is not kept: it would continue
     /// with the records of the old name.
     pub fn retain_keys(&self, keys: &[ApiKey]) {
         let wanted: BTreeSet<(Hash, Option<&str>)> = keys.iter().map(|key| (key.owner(), key.name())).collect();
-        let is_kept = |known: &&Known| wanted.contains(&(known.hash, known.name.as_deref()));
+        let is_kept = |known: &&AcceptedKey| wanted.contains(&(known.hash, known.name.as_deref()));
         let kept = self.keys().iter().filter(is_kept).cloned().collect();
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = kept;
     }
@@ -130,7 +130,7 @@ impl KeyCheck {
         self.keys().iter().find(|known| known.owner == *owner)?.name.clone()
     }
 
-    fn keys(&self) -> Arc<[Known]> {
+    fn keys(&self) -> Arc<[AcceptedKey]> {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -145,7 +145,7 @@ impl KeyCheck {
     /// 401 without a key, or with an unknown one.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
-        self.known(sent.map(HeaderValue::as_bytes))
+        self.check_key(sent.map(HeaderValue::as_bytes))
     }
 
     /// Returns the owner of the key that a request for the status page carries. A browser cannot send a key's header,
@@ -156,7 +156,7 @@ impl KeyCheck {
     /// As [`KeyCheck::authenticate`].
     pub fn authenticate_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         match headers.get(header::AUTHORIZATION).and_then(password) {
-            Some(password) => self.known(Some(&password)),
+            Some(password) => self.check_key(Some(&password)),
             None => self.authenticate(headers),
         }
     }
@@ -172,29 +172,30 @@ impl KeyCheck {
         owners.into_iter().collect()
     }
 
-    fn known(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {
-        let refuse = |words| ServiceError::new(StatusCode::UNAUTHORIZED, words);
+    fn check_key(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {
+        let refuse = |message| ServiceError::new(StatusCode::UNAUTHORIZED, message);
         let sent = sent.ok_or_else(|| refuse("no service key provided"))?;
         self.find(owner(sent)).ok_or_else(|| refuse("service key not found"))
     }
 
     /// Compares every key, whichever matches, so that the time taken reveals nothing.
     fn find(&self, sent: Hash) -> Option<Hash> {
-        let mut found = Choice::from(0);
+        let mut is_found = Choice::from(0);
         let mut owner = [0_u8; 32];
         for known in &*self.keys() {
             let same = known.hash.0.ct_eq(&sent.0);
             for (byte, of_known) in owner.iter_mut().zip(known.owner.0) {
                 byte.conditional_assign(&of_known, same);
             }
-            found |= same;
+            is_found |= same;
         }
-        bool::from(found).then_some(Hash(owner))
+        bool::from(is_found).then_some(Hash(owner))
     }
 }
 
-fn known(keys: &[ApiKey], owners: &[Hash]) -> Arc<[Known]> {
-    let known = |(key, owner): (&ApiKey, &Hash)| Known { hash: key.owner(), owner: *owner, name: key.name.clone() };
+fn accepted_keys(keys: &[ApiKey], owners: &[Hash]) -> Arc<[AcceptedKey]> {
+    let known =
+        |(key, owner): (&ApiKey, &Hash)| AcceptedKey { hash: key.owner(), owner: *owner, name: key.name.clone() };
     keys.iter().zip(owners).map(known).collect()
 }
 

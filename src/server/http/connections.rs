@@ -35,7 +35,7 @@ pub enum Full {
 pub struct Connections {
     most: Most,
     /// Counts up; orders connections by when they became idle.
-    turn: AtomicU64,
+    sequence: AtomicU64,
     table: Mutex<Table>,
 }
 
@@ -54,8 +54,8 @@ struct State {
     cut: Notify,
 }
 
-const WAITS: u8 = 0;
-const WORKS: u8 = 1;
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
 const CUT: u8 = 2;
 
 /// The place of one connection, until the last clone is dropped.
@@ -74,7 +74,7 @@ pub struct BusyConnection(ConnectionSlot);
 
 impl Connections {
     pub fn new(most: Most) -> Arc<Self> {
-        Arc::new(Self { most, turn: AtomicU64::new(0), table: Mutex::default() })
+        Arc::new(Self { most, sequence: AtomicU64::new(0), table: Mutex::default() })
     }
 
     /// Returns a place for a new connection from `address`. If no place is free, an idle connection gives up its own.
@@ -83,16 +83,16 @@ impl Connections {
     /// No place is free and no connection is idle.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionSlot, Full> {
         let source = source(address);
-        let own = if source.is_loopback() { self.most.loopback } else { self.most.address };
+        let limit = if source.is_loopback() { self.most.loopback } else { self.most.address };
         let mut table = self.table();
-        if table.by_source.get(&source).is_some_and(|count| *count >= own) && !table.cut(Some(source)) {
-            return Err(Full::Address(own));
+        if table.by_source.get(&source).is_some_and(|count| *count >= limit) && !table.cut(Some(source)) {
+            return Err(Full::Address(limit));
         }
         if table.open.len() >= self.most.all && !table.cut(None) {
             return Err(Full::All);
         }
-        let id = self.next_turn();
-        let (phase, waits_since) = (AtomicU8::new(WAITS), AtomicU64::new(id));
+        let id = self.next_sequence();
+        let (phase, waits_since) = (AtomicU8::new(IDLE), AtomicU64::new(id));
         let state = Arc::new(State { id, source, phase, waits_since, cut: Notify::new() });
         table.open.insert(id, Arc::clone(&state));
         *table.by_source.entry(source).or_default() += 1;
@@ -104,8 +104,8 @@ impl Connections {
         self.table().cut(None);
     }
 
-    fn next_turn(&self) -> u64 {
-        self.turn.fetch_add(1, Ordering::Relaxed)
+    fn next_sequence(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::Relaxed)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -119,7 +119,7 @@ impl Table {
     fn cut(&mut self, source: Option<IpAddr>) -> bool {
         loop {
             let mut waiting: HashMap<IpAddr, (usize, &Arc<State>)> = HashMap::new();
-            for state in self.open.values().filter(|state| state.phase.load(Ordering::Acquire) == WAITS) {
+            for state in self.open.values().filter(|state| state.phase.load(Ordering::Acquire) == IDLE) {
                 let (count, oldest) = waiting.entry(state.source).or_insert((0, state));
                 *count += 1;
                 if state.since() < oldest.since() {
@@ -133,7 +133,7 @@ impl Table {
             let Some((_, state)) = chosen else { return false };
             let state = Arc::clone(state);
             // Its next request may have arrived at this very moment.
-            if state.phase.compare_exchange(WAITS, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            if state.phase.compare_exchange(IDLE, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 self.remove(&state);
                 state.cut.notify_one();
                 return true;
@@ -169,7 +169,7 @@ impl ConnectionSlot {
     /// Marks the start of an authenticated request; returns `None` if the place was just given away.
     pub fn start_request(&self) -> Option<BusyConnection> {
         let State { phase, .. } = &*self.0.state;
-        phase.compare_exchange(WAITS, WORKS, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        phase.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire).ok()?;
         Some(BusyConnection(self.clone()))
     }
 }
@@ -177,8 +177,8 @@ impl ConnectionSlot {
 impl Drop for BusyConnection {
     fn drop(&mut self) {
         let Held { state, connections } = &*self.0.0;
-        state.waits_since.store(connections.next_turn(), Ordering::Relaxed);
-        state.phase.store(WAITS, Ordering::Release);
+        state.waits_since.store(connections.next_sequence(), Ordering::Relaxed);
+        state.phase.store(IDLE, Ordering::Release);
     }
 }
 

@@ -40,8 +40,8 @@ impl ServiceError {
 
     /// Creates a 429: too many transcriptions of this key have not ended. The response carries `Retry-After`.
     pub fn too_many_requests(most: usize) -> Self {
-        let words = format!("{most} transcriptions of this key have not ended; try again when one has");
-        Self::new(StatusCode::TOO_MANY_REQUESTS, words)
+        let message = format!("{most} transcriptions of this key have not ended; try again when one has");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, message)
     }
 
     /// Creates a 404.

@@ -43,7 +43,7 @@ const HOPS: usize = 16;
 
 /// Reads `Forwarded` (RFC 7239).
 fn forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
-    let values = all(headers, header::FORWARDED.as_str());
+    let values = joined_values(headers, header::FORWARDED.as_str());
     let Some(elements) = values.map(|values| elements(&values)) else { return Original::default() };
     let mut original = Original::default();
     for element in elements.iter().rev().take(HOPS) {
@@ -62,7 +62,7 @@ fn forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
 /// Reads the older headers. Each one is a list, or has only the value of the last proxy that sets it.
 fn x_forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
     let list = |name: &str| -> Vec<String> {
-        let values = all(headers, name).unwrap_or_default();
+        let values = joined_values(headers, name).unwrap_or_default();
         values.split(',').map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect()
     };
     let is_trusted =
@@ -81,7 +81,7 @@ fn x_forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
 }
 
 /// Returns all values of a header joined to one; `None` if the header is absent or a value is not text.
-fn all(headers: &HeaderMap, name: &str) -> Option<String> {
+fn joined_values(headers: &HeaderMap, name: &str) -> Option<String> {
     let values: Option<Vec<&str>> = headers.get_all(name).into_iter().map(|value| value.to_str().ok()).collect();
     values.filter(|values| !values.is_empty()).map(|values| values.join(", "))
 }

@@ -56,10 +56,10 @@ const UNSENT: u32 = 64 << 10;
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// How many connections without a place are kept open at once, to be told that there is no room.
-const TOLD: usize = 64;
+const REFUSED_CONNECTIONS: usize = 64;
 
 /// How long to wait after a connection could not be accepted, such as for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
 /// Serves connections until `closing` is cancelled, then lets requests in progress end. When dropped, it cuts off all
 /// connections. `answer` gets each request and the address of its sender. The request's extensions hold the
@@ -69,7 +69,7 @@ pub async fn serve<A, F>(
     listener: TcpListener,
     tls: Option<Arc<ListenerTls>>,
     answer: A,
-    manners: ListenerLimits,
+    limits: ListenerLimits,
     closing: CancellationToken,
 ) where
     A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
@@ -77,10 +77,14 @@ pub async fn serve<A, F>(
 {
     let graceful = GracefulShutdown::new();
     let mut tasks = JoinSet::new();
-    let connections = Connections::new(manners.connections);
-    let told = Connections::new(Most { all: TOLD, loopback: TOLD, address: TOLD });
+    let connections = Connections::new(limits.connections);
+    let refused = Connections::new(Most {
+        all: REFUSED_CONNECTIONS,
+        loopback: REFUSED_CONNECTIONS,
+        address: REFUSED_CONNECTIONS,
+    });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(manners.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
     loop {
         let accepted = tokio::select! {
             () = closing.cancelled() => break,
@@ -91,13 +95,13 @@ pub async fn serve<A, F>(
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a connection");
                 connections.cut_oldest_idle();
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY).await;
                 continue;
             }
         };
         let place = connections.admit(peer.ip());
         // These connections are always idle, so the one that has been idle longest is closed for a new one.
-        let Ok(held) = place.clone().or_else(|_| told.admit(peer.ip())) else { continue };
+        let Ok(held) = place.clone().or_else(|_| refused.admit(peer.ip())) else { continue };
         let keep_alive = place.is_ok();
         let answer = answer.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -117,10 +121,10 @@ pub async fn serve<A, F>(
             let secured = tokio::select! {
                 () = closing.cancelled(), if tls.is_some() => None,
                 () = held.wait_until_cut() => None,
-                secured = accept(optioned(stream), tls.as_deref()) => secured,
+                secured = accept(with_options(stream), tls.as_deref()) => secured,
             };
             let Some(stream) = secured else { return };
-            let stream = TokioIo::new(WriteTimeout::new(stream, manners.write));
+            let stream = TokioIo::new(WriteTimeout::new(stream, limits.write));
             let served = watcher.watch(http.serve_connection(stream, service));
             tokio::select! {
                 // A sender that breaks off is not an error of the service.
@@ -135,16 +139,16 @@ pub async fn serve<A, F>(
     graceful.shutdown().await;
 }
 
-fn optioned(stream: TcpStream) -> TcpStream {
+fn with_options(stream: TcpStream) -> TcpStream {
     // Responses are small and whole: waiting for more to send would only delay them.
-    if let Err(error) = stream.set_nodelay(true).and_then(|()| watched(&stream)) {
+    if let Err(error) = stream.set_nodelay(true).and_then(|()| set_options(&stream)) {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
     stream
 }
 
 /// Sets the options that show early what the peer reads, and that it is gone.
-fn watched(stream: &TcpStream) -> std::io::Result<()> {
+fn set_options(stream: &TcpStream) -> std::io::Result<()> {
     let socket = SockRef::from(stream);
     #[cfg(target_os = "linux")]
     socket.set_tcp_notsent_lowat(UNSENT)?;

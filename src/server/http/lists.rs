@@ -46,8 +46,8 @@ impl RecordKinds {
                 "pre-recorded" => kinds.recorded = true,
                 "live" => kinds.live = true,
                 _ => {
-                    let words = "kind must be one of the following values: pre-recorded, live";
-                    return Err(ServiceError::invalid_fields(vec![words.to_owned()]));
+                    let message = "kind must be one of the following values: pre-recorded, live";
+                    return Err(ServiceError::invalid_fields(vec![message.to_owned()]));
                 }
             }
         }
@@ -69,7 +69,7 @@ pub struct ListSlice {
     /// The creation time of the newest item, also of one before the offset.
     newest: Option<Timestamp>,
     /// Whether more items follow.
-    more: bool,
+    has_more: bool,
 }
 
 /// Finds the items of an owner's list. Reads only indexes; the index of live transcriptions is read from the disk when
@@ -92,9 +92,9 @@ pub fn find(list_sources: &ListSources, owner: &Hash, query: &ListQuery, kinds: 
         found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     }
     let newest = found.first().map(|(at, _)| *at);
-    let more = found.len() > offset.saturating_add(limit);
+    let has_more = found.len() > offset.saturating_add(limit);
     let items = found.into_iter().skip(offset).take(limit).map(|(_, item)| item).collect();
-    Ok(ListSlice { items, newest, more })
+    Ok(ListSlice { items, newest, has_more })
 }
 
 /// Returns a page (interface, "Page (list response)") as a body that is written while its items are read from the disk,
@@ -108,14 +108,14 @@ pub fn page(
     path: &str,
     beside: &[(String, String)],
 ) -> Body {
-    let at = |query: &ListQuery| base.page_url(path, query, beside);
-    let next = listed.more.then(|| {
+    let link = |query: &ListQuery| base.page_url(path, query, beside);
+    let next = listed.has_more.then(|| {
         let offset = query.offset.saturating_add(u64::from(query.limit));
         let before_date = query.before_date.or(listed.newest.map(|newest| Timestamp(newest.0.saturating_add(1))));
-        at(&ListQuery { offset, before_date, ..query.clone() })
+        link(&ListQuery { offset, before_date, ..query.clone() })
     });
-    let first = at(&ListQuery { offset: 0, ..query.clone() });
-    let links = serde_json::json!({ "first": first, "current": at(query), "next": next }).to_string();
+    let first = link(&ListQuery { offset: 0, ..query.clone() });
+    let links = serde_json::json!({ "first": first, "current": link(query), "next": next }).to_string();
     let head = format!("{},\"items\":[", links.trim_end_matches('}'));
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
     let items = pieces(list_sources.clone(), owner, listed.items);
@@ -132,7 +132,7 @@ fn pieces(
     owner: Hash,
     items: Vec<Item>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
-    let rest = Some(Rest { list_sources, owner, items: items.into_iter(), is_first: true });
+    let rest = Some(PageReader { list_sources, owner, items: items.into_iter(), is_first: true });
     let read = stream::try_unfold(rest, async |rest| {
         let Some(mut rest) = rest else { return Ok(None) };
         elsewhere(move || {
@@ -150,14 +150,14 @@ fn pieces(
 }
 
 /// The items of a page that are still to be read.
-struct Rest {
+struct PageReader {
     list_sources: ListSources,
     owner: Hash,
     items: std::vec::IntoIter<Item>,
     is_first: bool,
 }
 
-impl Rest {
+impl PageReader {
     /// Reads the next items up to [`PIECE`] bytes. A large item comes last and is to be streamed. Blocks on the disk.
     fn read(&mut self) -> io::Result<(Vec<u8>, Option<StreamedJson>)> {
         let mut bytes = Vec::new();

@@ -103,7 +103,7 @@ where
         let headers = self.headers().await?;
         self.count(headers.len())?;
         self.in_part = true;
-        part_of(&headers).map(Some)
+        parse_part_header(&headers).map(Some)
     }
 
     /// Marks the current part as a file, whose size the caller limits.
@@ -130,10 +130,10 @@ where
                 return Ok(Some(last).filter(|last| !last.is_empty()));
             }
             // The end of the buffer may be the start of a delimiter.
-            let sure = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
-            if sure > 0 {
-                self.count(sure)?;
-                return Ok(Some(self.buffer.split_to(sure).freeze()));
+            let safe = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
+            if safe > 0 {
+                self.count(safe)?;
+                return Ok(Some(self.buffer.split_to(safe).freeze()));
             }
             self.fill().await?;
         }
@@ -167,7 +167,7 @@ where
     }
 }
 
-fn part_of(headers: &[u8]) -> Result<PartHeader, MultipartError> {
+fn parse_part_header(headers: &[u8]) -> Result<PartHeader, MultipartError> {
     let text = String::from_utf8_lossy(headers);
     let disposition = text.split("\r\n").find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn extended_names_are_decoded() {
         let headers = b"\r\nContent-Disposition: form-data; name=\"audio\"; filename*=utf-8''%C3%A9t%C3%A9%.wav\r\n";
-        assert_eq!(part_of(headers).expect("well-formed").filename, "été%.wav");
+        assert_eq!(parse_part_header(headers).expect("well-formed").filename, "été%.wav");
     }
 
     #[test]

@@ -36,54 +36,54 @@ const ADDRESS: usize = 8_192;
 const NAME: usize = 256;
 
 /// The most errors that are reported.
-const TOLD: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 /// Returns everything that exceeds a limit, as "field must …".
 pub fn check_limits(body: &Value) -> Vec<String> {
-    let mut walk = Walk::default();
-    walk.value(&mut Vec::new(), body);
-    walk.wrong
+    let mut check = LimitCheck::default();
+    check.value(&mut Vec::new(), body);
+    check.wrong
 }
 
 /// Returns the first errors and the number of the others, so that a response is no larger than its request.
 pub fn truncate_errors(mut wrong: Vec<String>) -> Vec<String> {
-    let more = wrong.len().saturating_sub(TOLD);
-    wrong.truncate(TOLD);
+    let more = wrong.len().saturating_sub(MAX_ERRORS);
+    wrong.truncate(MAX_ERRORS);
     wrong.extend((more > 0).then(|| format!("body must be corrected in {more} more places, which are not listed")));
     wrong
 }
 
 #[derive(Default)]
-struct Walk {
+struct LimitCheck {
     wrong: Vec<String>,
 }
 
 /// The keys of objects from the top, with `[]` for an array's element.
 type Path<'a> = Vec<&'a str>;
 
-impl Walk {
+impl LimitCheck {
     fn value<'a>(&mut self, path: &mut Path<'a>, value: &'a Value) {
         // Each level costs one recursive call here and in later checks.
         if path.len() > DEPTH {
-            return self.say("body", &format!("must not be nested deeper than {DEPTH} levels"));
+            return self.add_error("body", &format!("must not be nested deeper than {DEPTH} levels"));
         }
         match value {
             Value::String(text) => self.text(path, text),
             Value::Array(list) => self.list(path, list),
             Value::Object(map) => {
                 let most = if is_dictionary(path) { SPELLINGS } else { ENTRIES };
-                if !self.holds(path, map.len(), most) {
+                if !self.is_within(path, map.len(), most) {
                     return;
                 }
                 if is_dictionary(path) {
-                    self.holds(path, map.values().map(entries).sum(), SPELLINGS);
+                    self.is_within(path, map.values().map(entries).sum(), SPELLINGS);
                 }
                 for (key, inner) in map {
                     // The metadata has a limit for its whole size, so only its depth is checked here.
                     if path.first() != Some(&METADATA) && is_longer(key, KEY) {
                         let start: String = key.chars().take(20).collect();
-                        self.say(
-                            &shown(path),
+                        self.add_error(
+                            &field_name(path),
                             &format!("must not have a key of more than {KEY} characters (`{start}…`)"),
                         );
                         continue;
@@ -100,34 +100,34 @@ impl Walk {
     fn text(&mut self, path: &Path<'_>, text: &str) {
         let most = longest_text(path);
         if is_longer(text, most) {
-            self.say(&shown(path), &format!("must be a string of at most {most} characters"));
+            self.add_error(&field_name(path), &format!("must be a string of at most {most} characters"));
         }
     }
 
     fn list<'a>(&mut self, path: &mut Path<'a>, list: &'a [Value]) {
-        if !self.holds(path, list.len(), most_entries(path)) {
+        if !self.is_within(path, list.len(), most_entries(path)) {
             return;
         }
         if let Some(twice) = is_set(path).then(|| repeated(list)).flatten() {
-            self.say(&shown(path), &format!("must not hold {twice} more than once"));
+            self.add_error(&field_name(path), &format!("must not hold {twice} more than once"));
         }
         path.push("[]");
         list.iter().for_each(|element| self.value(path, element));
         path.pop();
     }
 
-    fn holds(&mut self, path: &Path<'_>, count: usize, most: usize) -> bool {
+    fn is_within(&mut self, path: &Path<'_>, count: usize, most: usize) -> bool {
         if count > most {
-            self.say(&shown(path), &format!("must hold at most {most} entries"));
+            self.add_error(&field_name(path), &format!("must hold at most {most} entries"));
         }
         count <= most
     }
 
     /// Adds an error once, even if a hundred elements of one list have it.
-    fn say(&mut self, field: &str, must: &str) {
-        let words = format!("{field} {must}");
-        if self.wrong.len() <= TOLD && !self.wrong.contains(&words) {
-            self.wrong.push(words);
+    fn add_error(&mut self, field: &str, must: &str) {
+        let message = format!("{field} {must}");
+        if self.wrong.len() <= MAX_ERRORS && !self.wrong.contains(&message) {
+            self.wrong.push(message);
         }
     }
 }
@@ -179,7 +179,7 @@ fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }
 
-fn shown(path: &Path<'_>) -> String {
+fn field_name(path: &Path<'_>) -> String {
     if path.is_empty() { "body".to_owned() } else { path.join(".").replace(".[]", "[]") }
 }
 
@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn an_answer_does_not_grow_with_what_is_wrong() {
         let wrong = truncate_errors((0..1_000).map(|n| n.to_string()).collect());
-        assert_eq!(wrong.len(), TOLD + 1);
-        assert_eq!(wrong[TOLD], "body must be corrected in 900 more places, which are not listed");
+        assert_eq!(wrong.len(), MAX_ERRORS + 1);
+        assert_eq!(wrong[MAX_ERRORS], "body must be corrected in 900 more places, which are not listed");
         assert_eq!(truncate_errors(vec!["one".to_owned()]), ["one"]);
     }
 }

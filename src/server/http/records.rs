@@ -29,7 +29,7 @@ pub async fn get_record(
     PathId(id): PathId,
     uri: Uri,
 ) -> Result<Response, ServiceError> {
-    if let Some(body) = recorded_one(&service, owner, &id).await? {
+    if let Some(body) = get_recorded(&service, owner, &id).await? {
         return Ok(body);
     }
     match uri.path().starts_with(OLD_PATH) {
@@ -38,7 +38,7 @@ pub async fn get_record(
     }
 }
 
-async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
+async fn get_recorded(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
     let Some(id) = files::parse_id(id) else { return Ok(None) };
     let Some((status, _)) = service.list_sources.store.status_and_upload(id, &owner) else { return Ok(None) };
     if let Some(body) = service.rendered.get(id, &status) {
@@ -52,16 +52,16 @@ async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Res
 
 /// Returns the rendered body, or a large one that is to be streamed.
 fn render(service: &ServiceState, id: Uuid, owner: &Hash) -> io::Result<Option<Result<Bytes, StreamedJson>>> {
-    let Some(standing) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
-    let TranscriptionState { ref head, ref status, .. } = standing;
+    let Some(state) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
+    let TranscriptionState { ref head, ref status, .. } = state;
     // What is found in fetched audio is added to the record without a change of its status.
-    let lasts = head.source.is_none() || head.ended.is_some();
+    let is_final = head.source.is_none() || head.ended.is_some();
     let status = status.clone();
-    let body = match response::render_record(standing)?.into_bytes() {
+    let body = match response::render_record(state)?.into_bytes() {
         Ok(body) => Bytes::from(body),
         Err(streamed) => return Ok(Some(Err(streamed))),
     };
-    if lasts {
+    if is_final {
         service.rendered.insert(id, status, body.clone());
     }
     Ok(Some(Ok(body)))
@@ -161,9 +161,9 @@ pub async fn delete_record(
         }
         DeleteResult::Unknown => Err(ServiceError::not_found()),
         DeleteResult::Open => {
-            let words = "the transcription has not ended; it can be deleted when its status is done or error, and \
+            let message = "the transcription has not ended; it can be deleted when its status is done or error, and \
                          at any time with ?cancel=true";
-            Err(ServiceError::new(StatusCode::FORBIDDEN, words))
+            Err(ServiceError::new(StatusCode::FORBIDDEN, message))
         }
     }
 }
@@ -216,27 +216,27 @@ pub async fn get_upload(
 }
 
 async fn audio(service: &ServiceState, upload: Uuid, owner: &Hash) -> Result<Response, ServiceError> {
-    let gone = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
+    let not_kept = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
     let upload_store = &service.list_sources.store.upload_store;
-    let (_, size) = upload_store.find_owned(upload, owner).ok_or_else(gone)?;
+    let (_, size) = upload_store.find_owned(upload, owner).ok_or_else(not_kept)?;
     let file = match tokio::fs::File::open(upload_store.media_path(upload)).await {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_kept()),
         Err(error) => return Err(ServiceError::from_disk(&error)),
     };
-    let heads =
+    let headers =
         [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
     let upload_store = Arc::clone(upload_store);
     blocking(move || upload_store.mark_used(upload)).await?;
-    Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
+    Ok((headers, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
 }
 
 fn streamed(body: StreamedJson) -> Response {
-    let heads = [
+    let headers = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
         (header::CONTENT_LENGTH, body.total_bytes().to_string()),
     ];
-    (heads, Body::from_stream(body.into_stream())).into_response()
+    (headers, Body::from_stream(body.into_stream())).into_response()
 }
 
 fn json(body: Bytes) -> Response {

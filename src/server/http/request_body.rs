@@ -48,25 +48,25 @@ struct Meter {
     limits: BodyLimits,
     is_audio: bool,
     steps: u32,
-    came: u64,
+    received: u64,
 }
 
 impl Meter {
     fn new(limits: BodyLimits) -> Self {
-        Self { limits, is_audio: false, steps: 0, came: 0 }
+        Self { limits, is_audio: false, steps: 0, received: 0 }
     }
 
-    fn turn(&mut self, is_audio: bool) {
+    fn restart(&mut self, is_audio: bool) {
         *self = Self { is_audio, ..Self::new(self.limits) };
     }
 
     fn step(&self) -> Duration {
-        let all = if self.is_audio { self.limits.span } else { self.limits.whole };
-        (all / STEPS).max(Duration::from_millis(1))
+        let total = if self.is_audio { self.limits.span } else { self.limits.whole };
+        (total / STEPS).max(Duration::from_millis(1))
     }
 
     /// Counts one more step of waiting for the sender.
-    fn waited(&mut self) -> Result<(), TooSlow> {
+    fn count_step(&mut self) -> Result<(), TooSlow> {
         self.steps += 1;
         if self.steps < STEPS {
             return Ok(());
@@ -75,21 +75,21 @@ impl Meter {
         if !self.is_audio {
             return Err(TooSlow(format!("the body did not come within {} s", whole.as_secs_f64())));
         }
-        if self.came < audio {
-            let words = format!("less than {audio} bytes of audio came within {} s", span.as_secs_f64());
-            return Err(TooSlow(words));
+        if self.received < audio {
+            let message = format!("less than {audio} bytes of audio came within {} s", span.as_secs_f64());
+            return Err(TooSlow(message));
         }
-        self.turn(true);
+        self.restart(true);
         Ok(())
     }
 }
 
 /// A request's body, shared by the endpoint that reads it and by [`finish`](RequestBody::finish).
 #[derive(Debug, Clone)]
-pub struct RequestBody(Arc<Mutex<Reading>>);
+pub struct RequestBody(Arc<Mutex<BodyState>>);
 
 #[derive(Debug)]
-struct Reading {
+struct BodyState {
     /// `None` after the body was read to its end, failed, or was given up.
     body: Option<Body>,
     meter: Meter,
@@ -106,26 +106,26 @@ impl RequestBody {
             return (request, None);
         }
         let (mut parts, body) = request.into_parts();
-        let is_held_back = expects(&parts.headers);
-        let reading = Reading { body: Some(body), meter: Meter::new(limits), step: None, slow: None, is_held_back };
-        let watched = Self(Arc::new(Mutex::new(reading)));
-        parts.extensions.insert(BodyMeter(Some(watched.clone())));
-        (Request::from_parts(parts, Body::new(watched.clone())), Some(watched))
+        let is_held_back = expects_continue(&parts.headers);
+        let state = BodyState { body: Some(body), meter: Meter::new(limits), step: None, slow: None, is_held_back };
+        let measured = Self(Arc::new(Mutex::new(state)));
+        parts.extensions.insert(BodyMeter(Some(measured.clone())));
+        (Request::from_parts(parts, Body::new(measured.clone())), Some(measured))
     }
 
     /// Ends the reading of the body, and returns the error if it came too slowly. An unread rest is read for a while
     /// and discarded: closing the connection on a sender that is still sending would lose the response. A sender that
     /// waits for `100 Continue` is not told to continue.
     pub fn finish(&self) -> Option<TooSlow> {
-        let mut reading = self.reading();
-        let rest = reading.body.take().filter(|_| !reading.is_held_back && reading.slow.is_none());
-        if let Some(rest) = rest {
-            tokio::spawn(tokio::time::timeout(DRAINING, drain(rest)));
+        let mut state = self.state();
+        let unread = state.body.take().filter(|_| !state.is_held_back && state.slow.is_none());
+        if let Some(unread) = unread {
+            tokio::spawn(tokio::time::timeout(DRAINING, drain(unread)));
         }
-        reading.slow.clone()
+        state.slow.clone()
     }
 
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+    fn state(&self) -> MutexGuard<'_, BodyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,18 +141,18 @@ async fn drain(body: Body) {
     }
 }
 
-fn expects(headers: &HeaderMap) -> bool {
+fn expects_continue(headers: &HeaderMap) -> bool {
     headers.get_all(EXPECT).into_iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-impl Reading {
+impl BodyState {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.is_held_back = false;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(cx);
         if let Poll::Ready(frame) = polled {
             match &frame {
-                Some(Ok(frame)) => self.meter.came += frame.data_ref().map_or(0, |bytes| bytes.len() as u64),
+                Some(Ok(frame)) => self.meter.received += frame.data_ref().map_or(0, |bytes| bytes.len() as u64),
                 Some(Err(_)) | None => self.body = None,
             }
             return Poll::Ready(frame);
@@ -164,7 +164,7 @@ impl Reading {
                 return Poll::Pending;
             }
             self.step = None;
-            if let Err(slow) = self.meter.waited() {
+            if let Err(slow) = self.meter.count_step() {
                 let error = io::Error::new(io::ErrorKind::TimedOut, slow.to_string());
                 (self.body, self.slow) = (None, Some(slow));
                 return Poll::Ready(Some(Err(axum::Error::new(error))));
@@ -178,15 +178,15 @@ impl HttpBody for RequestBody {
     type Error = axum::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.reading().poll(cx)
+        self.state().poll(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.reading().body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.state().body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.reading().body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.state().body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
@@ -198,7 +198,7 @@ impl BodyMeter {
     /// Says whether the bytes that follow are audio. The count of bytes and waits starts again.
     pub fn set_audio(&self, is_audio: bool) {
         if let Some(body) = &self.0 {
-            body.reading().meter.turn(is_audio);
+            body.state().meter.restart(is_audio);
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct RequestsInProgress {
 #[derive(Debug)]
 pub struct RequestGuard {
     owner: Hash,
-    all: Arc<RequestsInProgress>,
+    requests: Arc<RequestsInProgress>,
 }
 
 impl RequestsInProgress {
@@ -41,17 +41,17 @@ impl RequestsInProgress {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by_key.entry(owner).or_default();
         if *count >= self.most {
-            let words = format!("{} requests of this key are in progress; try again when one has ended", self.most);
-            return Err(ServiceError::new(StatusCode::TOO_MANY_REQUESTS, words));
+            let message = format!("{} requests of this key are in progress; try again when one has ended", self.most);
+            return Err(ServiceError::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         *count += 1;
-        Ok(RequestGuard { owner, all: Arc::clone(self) })
+        Ok(RequestGuard { owner, requests: Arc::clone(self) })
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut by_key = self.all.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_key = self.requests.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = by_key.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {

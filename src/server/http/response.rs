@@ -11,19 +11,19 @@ use std::io;
 use uuid::Uuid;
 
 /// A transcription's record, as the interface shows it.
-type Shown = Record<Box<RawValue>, Box<RawValue>>;
+type RenderedRecord = Record<Box<RawValue>, Box<RawValue>>;
 
 /// Renders the record of a transcription (interface, "Job (transcription record)"; null and absent fields as in service
 /// notes, 3).
 ///
 /// # Errors
 /// Errors of the file system.
-pub fn render_record(standing: TranscriptionState) -> io::Result<StreamedJson> {
-    let TranscriptionState { id, head, status, result } = standing;
-    StreamedJson::from_result(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
+pub fn render_record(state: TranscriptionState) -> io::Result<StreamedJson> {
+    let TranscriptionState { id, head, status, result } = state;
+    StreamedJson::from_result(result, |result| serde_json::to_vec(&to_record(id, head, status, result)))
 }
 
-fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> Shown {
+fn to_record(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> RenderedRecord {
     let (completed_at, failure) = match head.ended {
         Some(TranscriptionEnd { at, failure }) => (Some(timestamps::format(at)), failure),
         None => (None, None),

@@ -121,7 +121,7 @@ impl Endpoints {
 
     fn front(self, service: &Arc<ServiceState>) -> Front {
         let finish = |router: Router<Arc<ServiceState>>| {
-            router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
+            router.fallback(unknown_path).method_not_allowed_fallback(unknown_path).with_state(Arc::clone(service))
         };
         Front { all: finish(self.all), public: finish(self.public), service: Arc::clone(service) }
     }
@@ -137,7 +137,7 @@ pub struct Front {
 
 impl Front {
     pub fn new(service: &Arc<ServiceState>) -> Self {
-        let mut endpoints = second();
+        let mut endpoints = v2_endpoints();
         // The first version reads responses of the second version, so those endpoints are completed first.
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
@@ -154,7 +154,7 @@ impl Front {
         let asking = service.cors.request_origin(request.headers());
         let allowed = if let RequestOrigin::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
         let mut response = match asking {
-            RequestOrigin::Foreign => complete(&service, &uri, foreign(request.headers()).into_response()),
+            RequestOrigin::Foreign => complete(&service, &uri, foreign_origin_error(request.headers()).into_response()),
             RequestOrigin::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => {
                 service.cors.preflight()
             }
@@ -169,11 +169,11 @@ impl Front {
     }
 
     async fn admit(self, mut request: Request) -> Response {
-        let begun = match request.extensions().get::<Full>() {
-            Some(full) => Err(crowded(*full)),
+        let authenticated = match request.extensions().get::<Full>() {
+            Some(full) => Err(no_room_error(*full)),
             None => Ok(self.service.door.authenticate(request.headers())),
         };
-        let held = match begun {
+        let held = match authenticated {
             Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),
             Ok(Err(refusal)) => {
                 request.extensions_mut().insert(NoKey(refusal));
@@ -195,12 +195,12 @@ impl Front {
     }
 
     fn hold(&self, owner: Hash, request: &Request) -> Result<RequestHold, ServiceError> {
-        let begun = self.service.in_flight.begin(owner)?;
+        let guard = self.service.in_flight.begin(owner)?;
         let working = match request.extensions().get::<ConnectionSlot>() {
-            Some(place) => Some(place.start_request().ok_or_else(|| crowded(Full::All))?),
+            Some(place) => Some(place.start_request().ok_or_else(|| no_room_error(Full::All))?),
             None => None,
         };
-        Ok((begun, working))
+        Ok((guard, working))
     }
 
     /// Answers a request that has its [`RequestOwner`].
@@ -224,7 +224,7 @@ fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Respon
 }
 
 /// Returns the endpoints of the second version, and the status page.
-fn second() -> Endpoints {
+fn v2_endpoints() -> Endpoints {
     let mut endpoints = Endpoints::default();
     endpoints.add_public("/", MethodFilter::GET, page::get_page);
     endpoints.add_keyed(upload::PATH, MethodFilter::POST, create::receive);
@@ -232,11 +232,11 @@ fn second() -> Endpoints {
     endpoints.add_keyed(PATH, MethodFilter::GET, records::list_recorded);
     endpoints.add_keyed(OLD_PATH, MethodFilter::GET, records::list_all);
     for path in [PATH, OLD_PATH] {
-        let one = format!("{path}/{{id}}");
+        let by_id = format!("{path}/{{id}}");
         endpoints.add_keyed(path, MethodFilter::POST, create::create);
-        endpoints.add_keyed(&one, MethodFilter::GET, records::get_record);
-        endpoints.add_keyed(&one, MethodFilter::DELETE, records::delete_record);
-        endpoints.add_keyed(&format!("{one}/file"), MethodFilter::GET, records::get_audio);
+        endpoints.add_keyed(&by_id, MethodFilter::GET, records::get_record);
+        endpoints.add_keyed(&by_id, MethodFilter::DELETE, records::delete_record);
+        endpoints.add_keyed(&format!("{by_id}/file"), MethodFilter::GET, records::get_audio);
     }
     endpoints.add_keyed(LIVE_PATH, MethodFilter::GET, records::list_live);
     endpoints.add_keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, records::get_live);
@@ -267,16 +267,16 @@ async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
 }
 
 /// Returns 403: a page of another origin sends the request.
-fn foreign(headers: &HeaderMap) -> ServiceError {
+fn foreign_origin_error(headers: &HeaderMap) -> ServiceError {
     let origin = headers.get(header::ORIGIN).map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned());
     let shown: String = origin.unwrap_or_default().chars().take(200).collect();
-    let words =
+    let message =
         format!("pages of the origin `{shown}` may not ask here; the operator can allow it by `cors` in [serve]");
-    ServiceError::new(StatusCode::FORBIDDEN, words)
+    ServiceError::new(StatusCode::FORBIDDEN, message)
 }
 
 /// Returns 503 or 429: there is no room for this connection.
-fn crowded(full: Full) -> ServiceError {
+fn no_room_error(full: Full) -> ServiceError {
     match full {
         Full::All => ServiceError::unavailable(full.to_string()),
         Full::Address(_) => ServiceError::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()),
@@ -295,7 +295,7 @@ impl FromRequestParts<Arc<ServiceState>> for PathId {
     }
 }
 
-async fn unknown(method: Method, uri: Uri) -> ServiceError {
+async fn unknown_path(method: Method, uri: Uri) -> ServiceError {
     ServiceError::new(StatusCode::NOT_FOUND, format!("Cannot {method} {}", uri.path()))
 }
 

@@ -21,10 +21,10 @@ use tokio_util::either::Either;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How often the files are checked.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A certificate that expires within this time is reported, once a day.
-const SOON: Duration = Duration::from_secs(7 * 24 * 3600);
+const EXPIRY_WARNING: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const DAY: i64 = 24 * 3600 * 1000;
 
@@ -93,21 +93,21 @@ impl ListenerTls {
             self.warn_of_end(now);
             return CertificateCheck::Same;
         }
-        let looked = match self.files.read() {
-            Ok(pair) => self.offer(pair, now),
+        let result = match self.files.read() {
+            Ok(pair) => self.replace_pair(pair, now),
             Err(error) => CertificateCheck::Refused(error.to_string()),
         };
         let mut state = self.state();
         let cert = self.files.cert.display();
-        match &looked {
+        match &result {
             CertificateCheck::Refused(reason) => {
-                let (is_known, was_said) = match state.refused {
-                    Some((seen, said)) if seen == content => (true, said),
+                let (is_known, was_logged) = match state.refused {
+                    Some((seen, logged)) if seen == content => (true, logged),
                     _ => (false, false),
                 };
-                let says = !was_said && (is_known || at_once);
-                state.refused = Some((content, was_said || says));
-                if says {
+                let should_log = !was_logged && (is_known || at_once);
+                state.refused = Some((content, was_logged || should_log));
+                if should_log {
                     tracing::warn!(%cert, reason, "cannot use the changed certificate files; the previous certificate stays in use, and the service checks the files again");
                 }
             }
@@ -120,11 +120,11 @@ impl ListenerTls {
         }
         drop(state);
         self.warn_of_end(now);
-        looked
+        result
     }
 
     /// Replaces the pair in use, unless that is valid and the new one is not.
-    fn offer(&self, pair: Pair, now: Timestamp) -> CertificateCheck {
+    fn replace_pair(&self, pair: Pair, now: Timestamp) -> CertificateCheck {
         let mut state = self.state();
         let is_valid = |pair: &Pair| pair.validity.is_none_or(|validity| validity.holds(now));
         if is_valid(&state.pair) && !is_valid(&pair) {
@@ -148,7 +148,7 @@ impl ListenerTls {
         let mut state = self.state();
         let Some(until) = state.pair.validity.map(|validity| validity.until) else { return };
         let today = now.0.div_euclid(DAY);
-        if now.saturating_add(SOON) < until || state.warned == Some(today) {
+        if now.saturating_add(EXPIRY_WARNING) < until || state.warned == Some(today) {
             return;
         }
         state.warned = Some(today);
@@ -202,6 +202,6 @@ fn is_from_here(stream: &TcpStream) -> bool {
 /// Returns how often files that may be replaced at any time are checked. In a debug build the environment variable
 /// `SCRIBED_TEST_LOOK` (such as `50ms`) overrides it, so that a test need not wait.
 pub fn check_interval() -> Duration {
-    let said = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
-    said.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(LOOK)
+    let override_value = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
+    override_value.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(CHECK_INTERVAL)
 }

@@ -54,7 +54,7 @@ impl ReceivedUpload {
         source: Option<String>,
     ) -> Result<Self, ServiceError> {
         incoming.finish().await.map_err(|error| ServiceError::from_disk(&error))?;
-        let media = look(&incoming).await?;
+        let media = probe_upload(&incoming).await?;
         Ok(Self { incoming, filename: plain_name(&filename), source, media })
     }
 
@@ -72,7 +72,7 @@ impl ReceivedUpload {
             number_of_channels: Some(self.media.channels),
         };
         upload_store.store(self.incoming, now, file)?;
-        let found = AudioMetadata {
+        let metadata = AudioMetadata {
             id: id.to_string(),
             source: self.source,
             extension: extension(&self.filename),
@@ -81,7 +81,7 @@ impl ReceivedUpload {
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
-        Ok(found)
+        Ok(metadata)
     }
 }
 
@@ -92,7 +92,7 @@ async fn take_audio(
     meter: &BodyMeter,
 ) -> Result<String, ServiceError> {
     let mut filename = None;
-    while let Some(part) = parts.next_part().await.map_err(unreadable)? {
+    while let Some(part) = parts.next_part().await.map_err(multipart_error)? {
         if part.name != PART_NAME {
             continue;
         }
@@ -101,7 +101,7 @@ async fn take_audio(
         }
         parts.mark_file();
         meter.set_audio(true);
-        while let Some(chunk) = parts.chunk().await.map_err(unreadable)? {
+        while let Some(chunk) = parts.chunk().await.map_err(multipart_error)? {
             incoming.write(&chunk).await.map_err(upload_store_error)?;
         }
         meter.set_audio(false);
@@ -110,7 +110,7 @@ async fn take_audio(
     filename.ok_or_else(|| ServiceError::bad_request(format!("the multipart body has no part named `{PART_NAME}`")))
 }
 
-fn unreadable(error: MultipartError) -> ServiceError {
+fn multipart_error(error: MultipartError) -> ServiceError {
     match error {
         MultipartError::TooMany | MultipartError::TooLong => too_large(error.to_string()),
         MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => {
@@ -119,7 +119,7 @@ fn unreadable(error: MultipartError) -> ServiceError {
     }
 }
 
-async fn look(incoming: &UploadWriter) -> Result<Media, ServiceError> {
+async fn probe_upload(incoming: &UploadWriter) -> Result<Media, ServiceError> {
     let path = incoming.path().ok_or_else(|| ServiceError::bad_request("the upload has no file"))?;
     let (limit, _turn) = (incoming.length_limit(), incoming.acquire_probe_permit().await);
     match probe(path).await {
@@ -146,8 +146,8 @@ pub fn upload_store_error(error: UploadStoreError) -> ServiceError {
     }
 }
 
-fn too_large(words: String) -> ServiceError {
-    ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, words)
+fn too_large(message: String) -> ServiceError {
+    ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 /// Longest file name that is kept, in characters.

@@ -122,7 +122,7 @@ pub struct V1Call {
 type Refused = Box<Response>;
 
 /// The headers and the owner of the original request; the steps are sent with the same.
-struct Asked {
+struct OriginalRequest {
     headers: HeaderMap,
     caller: RequestOwner,
 }
@@ -136,13 +136,13 @@ struct Form {
 impl V1Call {
     async fn serve(&self, caller: RequestOwner, meter: &BodyMeter, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
-        let asked = Asked { headers: request.headers().clone(), caller };
-        let form = self.read(&path, &asked, meter, request.into_body()).await?;
+        let original = OriginalRequest { headers: request.headers().clone(), caller };
+        let form = self.read(&path, &original, meter, request.into_body()).await?;
         let (body, format) = create_body(form).map_err(refuse)?;
         let json = HeaderValue::from_static("application/json");
-        let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
-        let created: Created = parsed(&created)?;
-        let (result, long) = self.wait(&path, &asked, &created.id).await?;
+        let created = self.step(&path, Method::POST, record::PATH, &original, Some(json), Body::from(body)).await?;
+        let created: Created = parse_json(&created)?;
+        let (result, long) = self.wait(&path, &original, &created.id).await?;
         let response = Json(to_v1_answer(&result, format)).into_response();
         drop(result);
         let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
@@ -151,27 +151,34 @@ impl V1Call {
     }
 
     /// Reads the form; the file goes on to the upload as it arrives.
-    async fn read(&self, path: &str, asked: &Asked, meter: &BodyMeter, body: Body) -> Result<Form, Refused> {
-        let kind = asked.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let Some(boundary) = kind.and_then(multipart::boundary) else {
+    async fn read(
+        &self,
+        path: &str,
+        original: &OriginalRequest,
+        meter: &BodyMeter,
+        body: Body,
+    ) -> Result<Form, Refused> {
+        let content_type =
+            original.headers.get(header::CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok());
+        let Some(boundary) = content_type.and_then(multipart::boundary) else {
             return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
         };
         let mut body = body.into_data_stream();
         let mut parts = Multipart::new(&mut body, boundary);
         let too_many = || refuse("there are too many fields, or they are too long".to_owned());
-        let bad = |error: MultipartError| match error {
+        let form_error = |error: MultipartError| match error {
             MultipartError::TooMany | MultipartError::TooLong => too_many(),
             MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => refuse(error.to_string()),
         };
         let mut form = Form::default();
-        while let Some(part) = parts.next_part().await.map_err(bad)? {
+        while let Some(part) = parts.next_part().await.map_err(form_error)? {
             if matches!(part.name.as_str(), "audio" | "video") {
                 if form.uploaded.is_some() {
                     return Err(refuse("the body has more than one file".to_owned()));
                 }
                 parts.mark_file();
                 meter.set_audio(true);
-                form.uploaded = Some(self.upload(path, asked, &part.filename, &mut parts).await?);
+                form.uploaded = Some(self.upload(path, original, &part.filename, &mut parts).await?);
                 meter.set_audio(false);
                 continue;
             }
@@ -179,7 +186,7 @@ impl V1Call {
                 return Err(too_many());
             }
             let mut text = Vec::new();
-            while let Some(chunk) = parts.chunk().await.map_err(bad)? {
+            while let Some(chunk) = parts.chunk().await.map_err(form_error)? {
                 text.extend_from_slice(&chunk);
                 if text.len() > FIELD {
                     return Err(refuse(format!("{} must be a string of at most {FIELD} bytes", part.name)));
@@ -193,7 +200,7 @@ impl V1Call {
     async fn upload<S>(
         &self,
         path: &str,
-        asked: &Asked,
+        original: &OriginalRequest,
         filename: &str,
         parts: &mut Multipart<S>,
     ) -> Result<Uploaded, Refused>
@@ -216,29 +223,34 @@ impl V1Call {
             }
             drop(sender);
         };
-        let (kind, body) = form_of(filename, receiver);
+        let (content_type, body) = upload_form(filename, receiver);
         let (answered, ()) =
-            tokio::join!(self.step(path, Method::POST, upload::PATH, asked, Some(kind), body), feeding);
-        parsed(&answered?)
+            tokio::join!(self.step(path, Method::POST, upload::PATH, original, Some(content_type), body), feeding);
+        parse_json(&answered?)
     }
 
     /// Waits for the result. Also returns the permits that are held until a long response is sent.
-    async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
+    async fn wait(
+        &self,
+        path: &str,
+        original: &OriginalRequest,
+        id: &str,
+    ) -> Result<(ResultBody, Option<Long>), Refused> {
         const PAUSES: Growth = Growth::doubling(Duration::from_millis(50), Duration::from_secs(1));
-        let mut earlier = 0;
+        let mut polls = 0;
         loop {
             let target = format!("{}/{id}", record::PATH);
-            let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
-            let (body, long) = self.bounded(path, asked, id, &parts, body).await?;
+            let (parts, body) = self.send(Method::GET, &target, original, None, Body::empty()).await?.into_parts();
+            let (body, long) = self.read_record_body(path, original, id, &parts, body).await?;
             let body = succeeded(path, &parts, body)?;
-            let record: Record<ResultBody> = parsed(&body)?;
+            let record: Record<ResultBody> = parse_json(&body)?;
             drop(body);
             match record.status {
                 Status::Done => return Ok((record.result.unwrap_or_default(), long)),
                 Status::Error => return Err(failed(&record)),
-                _ => self.clock.sleep(PAUSES.wait(earlier)).await,
+                _ => self.clock.sleep(PAUSES.wait(polls)).await,
             }
-            earlier += 1;
+            polls += 1;
         }
     }
 
@@ -248,20 +260,20 @@ impl V1Call {
         path: &str,
         method: Method,
         target: &str,
-        asked: &Asked,
-        kind: Option<HeaderValue>,
+        original: &OriginalRequest,
+        content_type: Option<HeaderValue>,
         body: Body,
     ) -> Result<Bytes, Refused> {
-        let (parts, body) = self.ask(method, target, asked, kind, body).await?.into_parts();
+        let (parts, body) = self.send(method, target, original, content_type, body).await?.into_parts();
         let body = to_bytes(body, SHORT as usize).await.map_err(|error| fault(&error.to_string()))?;
         succeeded(path, &parts, body)
     }
 
     /// Reads the body of a record. A long one waits for its permits first.
-    async fn bounded(
+    async fn read_record_body(
         &self,
         path: &str,
-        asked: &Asked,
+        original: &OriginalRequest,
         id: &str,
         parts: &Parts,
         body: Body,
@@ -269,32 +281,32 @@ impl V1Call {
         let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
         if length > ANSWER {
-            let words = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
+            let message = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
             tracing::info!(%path, id, length, "a first-version answer is too large");
-            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &words));
+            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &message));
         }
-        let long = if length > SHORT { Some(self.long.begin(asked.caller.0).await) } else { None };
+        let long = if length > SHORT { Some(self.long.begin(original.caller.0).await) } else { None };
         let bytes = to_bytes(body, ANSWER as usize).await.map_err(|error| fault(&error.to_string()))?;
         Ok((bytes, long))
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         target: &str,
-        asked: &Asked,
-        kind: Option<HeaderValue>,
+        original: &OriginalRequest,
+        content_type: Option<HeaderValue>,
         body: Body,
     ) -> Result<Response, Refused> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
-        *request.headers_mut() = asked.headers.clone();
-        request.extensions_mut().insert(asked.caller);
+        *request.headers_mut() = original.headers.clone();
+        request.extensions_mut().insert(original.caller);
         for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
             request.headers_mut().remove(name);
         }
-        request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        request.headers_mut().extend(content_type.map(|content_type| (header::CONTENT_TYPE, content_type)));
         Ok(self.second.clone().answer_authenticated(request).await)
     }
 }
@@ -307,8 +319,8 @@ fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
     refused["path"] = json!(path);
     let mut response = (parts.status, Json(refused)).into_response();
-    let again = parts.headers.get(header::RETRY_AFTER).cloned();
-    response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
+    let retry_after = parts.headers.get(header::RETRY_AFTER).cloned();
+    response.headers_mut().extend(retry_after.map(|after| (header::RETRY_AFTER, after)));
     Err(Box::new(response))
 }
 
@@ -324,7 +336,7 @@ fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
 }
 
 /// Returns a form with one file, as it is sent to the upload endpoint.
-fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
+fn upload_form(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
     let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
     let name: String = filename.chars().filter(|c| !c.is_control()).collect();
     let name = name.replace('\\', "/").replace('"', "%22");
@@ -333,9 +345,9 @@ fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (Header
     let tail = format!("\r\n--{boundary}--\r\n");
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
     let pieces = stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces)));
-    let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
-    let kind = kind.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
-    (kind, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
+    let content_type = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
+    let content_type = content_type.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
+    (content_type, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
 }
 
 /// Returns the create's body and the format of the response. Parameters that the second version does not have are
@@ -369,18 +381,18 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     Ok((body.to_string(), format))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+fn parse_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| fault(&error.to_string()))
 }
 
 fn failed(record: &Record<ResultBody>) -> Refused {
     let code = record.error_code.and_then(|code| StatusCode::from_u16(code).ok());
-    let words = record.reason().unwrap_or("the transcription failed");
-    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), words)
+    let message = record.reason().unwrap_or("the transcription failed");
+    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
 }
 
-fn refuse(words: String) -> Refused {
-    error(StatusCode::BAD_REQUEST, &words)
+fn refuse(message: String) -> Refused {
+    error(StatusCode::BAD_REQUEST, &message)
 }
 
 fn fault(words: &str) -> Refused {
@@ -388,6 +400,6 @@ fn fault(words: &str) -> Refused {
     error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
-fn error(status: StatusCode, words: &str) -> Refused {
-    Box::new(crate::server::http::error::ServiceError::new(status, words).into_response())
+fn error(status: StatusCode, message: &str) -> Refused {
+    Box::new(crate::server::http::error::ServiceError::new(status, message).into_response())
 }

@@ -25,23 +25,23 @@ pub const MAX_BODY: usize = 1 << 20;
 /// `languages`, a callback has no address, or the create requests something that must not silently be left out.
 pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::check_limits(&value);
-    if !too_much.is_empty() {
-        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
+    let limit_errors = parameter_limits::check_limits(&value);
+    if !limit_errors.is_empty() {
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(limit_errors)));
     }
     // Most creates have no metadata, and their bodies need not be parsed a second time.
-    let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
+    let metadata = if value.get(METADATA).is_some() { raw_metadata(body)? } else { None };
     let reading = Params::read_owned(value, Side::Server).map_err(|wrong| {
         ServiceError::invalid_fields(parameter_limits::truncate_errors(wrong.iter().map(ToString::to_string).collect()))
     })?;
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "a request has unknown parameters; the service ignores them");
     }
-    let wrong = beyond(&reading.params, languages);
+    let wrong = unsupported_features(&reading.params, languages);
     if !wrong.is_empty() {
         return Err(ServiceError::invalid_fields(wrong));
     }
-    let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
+    let audio = parse_audio_url(reading.params.audio_url.as_deref().unwrap_or_default());
     let callback = policy::callback_target(&reading.params);
     let params = reading.params.into_stored().map_err(not_json)?;
     Ok(CreateOrder { owner, audio, metadata, params, callback })
@@ -57,18 +57,18 @@ fn not_json(error: serde_json::Error) -> ServiceError {
 /// 400 if it is not JSON, or `audio_url` is not an http or https URL.
 pub fn parse_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::check_limits(&value);
-    if !too_much.is_empty() {
-        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
+    let limit_errors = parameter_limits::check_limits(&value);
+    if !limit_errors.is_empty() {
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(limit_errors)));
     }
     let only = serde_json::json!({ "audio_url": value.get("audio_url") });
     let reading = Params::read(&only, Side::Server)
         .map_err(|wrong| ServiceError::invalid_fields(wrong.iter().map(ToString::to_string).collect()))?;
-    Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
+    Ok(parse_audio_url(reading.params.audio_url.as_deref().unwrap_or_default()))
 }
 
 /// Returns what the interface allows and this build does not support, where doing the rest would mislead.
-fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
+fn unsupported_features(params: &Params, languages: &[&str]) -> Vec<String> {
     let mut wrong = unsupported::refusal_reasons(params, languages);
     if params.callback == Some(true) && policy::callback_target(params).is_none() {
         wrong.push("callback_config.url must be given when callback is true".to_owned());
@@ -78,7 +78,7 @@ fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
 
 /// Returns the audio at a checked `audio_url`: an upload of this service, whatever host and port stand before it, since
 /// the service may have restarted on another port; or an address elsewhere.
-fn audio(url: &str) -> CreateAudio {
+fn parse_audio_url(url: &str) -> CreateAudio {
     let id = match address::unambiguous_path(url) {
         Some(path) => upload_at(path),
         None => reqwest::Url::parse(url).ok().and_then(|url| upload_at(url.path())),
@@ -92,7 +92,7 @@ fn upload_at(path: &str) -> Option<Uuid> {
 
 /// Returns `custom_metadata` as written in the body, so that it can be returned unchanged: numbers too large for a
 /// float, the order of keys.
-fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
+fn raw_metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
     #[derive(Deserialize)]
     struct Body {
         custom_metadata: Option<Box<RawValue>>,
@@ -132,7 +132,7 @@ mod tests {
             (false, "http://a.example/talk.wav".to_owned()),
         ] {
             let expected = if known { CreateAudio::Upload(id) } else { CreateAudio::Elsewhere(url.clone()) };
-            assert_eq!(audio(&url), expected, "{url}");
+            assert_eq!(parse_audio_url(&url), expected, "{url}");
         }
     }
 }

@@ -31,8 +31,8 @@ impl<S> WriteTimeout<S> {
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         stalled.as_mut().poll(cx).map(|()| {
-            let words = format!("the peer took no byte for {} s", limit.as_secs_f64());
-            Err(io::Error::new(io::ErrorKind::TimedOut, words))
+            let message = format!("the peer took no byte for {} s", limit.as_secs_f64());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
     }
 }

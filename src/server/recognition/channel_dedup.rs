@@ -18,10 +18,10 @@ pub struct Parting {
 
 /// Channels are equal if the power of their difference is at most this part of the louder one's: 40 dB below it. Codecs
 /// that were given the same sound twice stay well below that; two microphones in one room do not.
-const SAME: f64 = 1e-4;
+const SAME_RATIO: f64 = 1e-4;
 
 /// Channels are also equal if the power of their difference is at most this: the dithering of silence.
-const NOTHING: f64 = 64.0;
+const SILENCE_POWER: f64 = 64.0;
 
 impl ChannelGroups {
     /// Starts with one group: all channels are equal until they are found to differ.
@@ -73,7 +73,7 @@ fn equal(one: &[i16], other: &[i16]) -> bool {
     let power = |samples: &mut dyn Iterator<Item = f64>| samples.map(|s| s * s).sum::<f64>() / one.len().max(1) as f64;
     let difference = power(&mut one.iter().zip(other).map(|(a, b)| f64::from(*a) - f64::from(*b)));
     let loudest = power(&mut one.iter().map(|s| f64::from(*s))).max(power(&mut other.iter().map(|s| f64::from(*s))));
-    difference <= (loudest * SAME).max(NOTHING)
+    difference <= (loudest * SAME_RATIO).max(SILENCE_POWER)
 }
 
 #[cfg(test)]

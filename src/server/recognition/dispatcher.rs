@@ -20,7 +20,7 @@ pub const SLICE: Duration = Duration::from_secs(30);
 /// The most transcriptions in progress, including paused ones: each holds a decoder of its media file and what was
 /// recognised so far. At this number, or at the number of places if that is larger, nothing new starts before one of
 /// them ends.
-const MOST_BEGUN: usize = 48;
+const MAX_IN_PROGRESS: usize = 48;
 
 /// Distributes the places among the transcriptions.
 pub struct Recognition {
@@ -32,13 +32,13 @@ pub struct Recognition {
 }
 
 #[derive(Default)]
-struct Begun {
+struct InProgress {
     all: BTreeMap<Timestamp, (Hash, TurnSignal)>,
     paused: BTreeSet<Timestamp>,
     tasks: HashMap<Id, Timestamp>,
 }
 
-impl Begun {
+impl InProgress {
     fn paused_of(&self, owner: &Hash) -> Option<Timestamp> {
         self.paused.iter().find(|created| self.all.get(created).is_some_and(|(of, _)| of == owner)).copied()
     }
@@ -74,23 +74,23 @@ impl Recognition {
     /// the next start.
     pub async fn run(self) {
         let mut shares = FairShare::new(self.places, Some(self.slice));
-        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        let (mut in_progress, mut tasks) = (InProgress::default(), JoinSet::new());
         loop {
             // Waiting starts before the check, so that no notification in between is missed.
-            let bell = self.worker.store.bell.notified();
-            let rested = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
-            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
-            let wait = wait.into_iter().chain(rested).min();
+            let notified = self.worker.store.bell.notified();
+            let deferred_wait = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
+            let wait = self.share_out(&mut shares, &mut in_progress, &mut tasks);
+            let wait = wait.into_iter().chain(deferred_wait).min();
             tokio::select! {
-                () = bell => {}
+                () = notified => {}
                 Some(ended) = tasks.join_next_with_id() => {
-                    let (task, unable) = ended.unwrap_or_else(|error| (error.id(), None));
-                    if let Some(created) = begun.end(task) {
+                    let (task, deferred) = ended.unwrap_or_else(|error| (error.id(), None));
+                    if let Some(created) = in_progress.end(task) {
                         shares.end(created);
                     }
                     // Only now: if the transcription started again while this task is known, it would lose its new
                     // place with it.
-                    if let Some(taken) = unable {
+                    if let Some(taken) = deferred {
                         self.worker.store.defer(&taken, QueueKind::ToBeHeard, AGAIN);
                     }
                 }
@@ -103,29 +103,29 @@ impl Recognition {
     fn share_out(
         &self,
         shares: &mut FairShare<Timestamp>,
-        begun: &mut Begun,
+        in_progress: &mut InProgress,
         tasks: &mut JoinSet<Option<TakenTranscription>>,
     ) -> Option<Duration> {
         let worker = &self.worker;
         loop {
             let now = worker.clock.uptime();
-            let mut waiting = begun.paused_owners();
-            if begun.all.len() < MOST_BEGUN.max(self.places) {
+            let mut waiting = in_progress.paused_owners();
+            if in_progress.all.len() < MAX_IN_PROGRESS.max(self.places) {
                 waiting.extend(worker.store.waiting_owners(QueueKind::ToBeHeard));
             }
             match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
-                    if let Some(created) = begun.paused_of(&owner) {
-                        begun.resume(created);
+                    if let Some(created) = in_progress.paused_of(&owner) {
+                        in_progress.resume(created);
                         shares.start(created, owner, now);
                     } else if let Some(taken) = worker.store.take_for_recognition_of(&owner) {
                         shares.start(taken.created, taken.owner, now);
-                        self.begin(taken, begun, tasks);
+                        self.begin(taken, in_progress, tasks);
                     }
                 }
                 ShareDecision::Yield(created) => {
                     shares.end(created);
-                    begun.pause(created);
+                    in_progress.pause(created);
                 }
                 ShareDecision::In(wait) => return Some(wait),
                 ShareDecision::Nothing => return None,
@@ -133,11 +133,16 @@ impl Recognition {
         }
     }
 
-    fn begin(&self, taken: TakenTranscription, begun: &mut Begun, tasks: &mut JoinSet<Option<TakenTranscription>>) {
+    fn begin(
+        &self,
+        taken: TakenTranscription,
+        in_progress: &mut InProgress,
+        tasks: &mut JoinSet<Option<TakenTranscription>>,
+    ) {
         let (created, owner, turn) = (taken.created, taken.owner, TurnSignal::default());
         let (worker, own) = (Arc::clone(&self.worker), turn.clone());
         let task = tasks.spawn(async move { worker.process(taken, own).await });
-        begun.tasks.insert(task.id(), created);
-        begun.all.insert(created, (owner, turn));
+        in_progress.tasks.insert(task.id(), created);
+        in_progress.all.insert(created, (owner, turn));
     }
 }

@@ -98,10 +98,10 @@ impl Recogniser for PocketSphinx {
             // A decoder cannot forget the words that it has learnt.
             *decoder = start()?;
         }
-        if (decoder.knows(lesson) || decoder.study(lesson))
-            && let Some(heard) = decoder.decode(samples)
+        if (decoder.knows(lesson) || decoder.learn_words(lesson))
+            && let Some(words) = decoder.decode(samples)
         {
-            return Ok(heard);
+            return Ok(words);
         }
         decoder.discard();
         Err(RecogniserError::Recognition { seconds: samples.len() as f64 / 16_000.0 })
@@ -124,7 +124,13 @@ const FRAME_RATE: f64 = 100.0;
 
 /// Converts a word of the library; returns `None` for `<sil>`, `[NOISE]` and `++UM++`, which are no words. `(2)` after
 /// a word names a pronunciation. Both frames are inclusive.
-fn heard(word: &str, first: c_int, last: c_int, probability: f64, lesson: &LearntVocabulary) -> Option<RecognisedWord> {
+fn convert_word(
+    word: &str,
+    first: c_int,
+    last: c_int,
+    probability: f64,
+    lesson: &LearntVocabulary,
+) -> Option<RecognisedWord> {
     if word.starts_with(['<', '[', '+']) {
         return None;
     }
@@ -242,7 +248,7 @@ unsafe impl Send for Decoder {}
 impl Decoder {
     /// Starts a decoder, which takes about a second.
     fn start(api: &Arc<Api>, model: &Path) -> Result<Self, RecogniserError> {
-        let _one = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = || RecogniserError::Start { model: model.to_owned() };
         let arguments = model::arguments(model).ok_or_else(failed)?;
         let handle = init(api, &arguments).ok_or_else(failed)?;
@@ -255,21 +261,21 @@ impl Decoder {
 
     /// Adds the words to the dictionary and to the language model, there with the probability of an average word.
     /// Returns whether all of them were accepted; if not, the decoder must not be used any more.
-    fn study(&mut self, lesson: &Arc<LearntVocabulary>) -> bool {
-        let ways = lesson.words.iter().enumerate().flat_map(|(number, word)| {
-            word.sounds.iter().enumerate().map(move |(way, sounds)| match way {
+    fn learn_words(&mut self, lesson: &Arc<LearntVocabulary>) -> bool {
+        let pronunciations = lesson.words.iter().enumerate().flat_map(|(number, word)| {
+            word.sounds.iter().enumerate().map(move |(variant, sounds)| match variant {
                 0 => (format!("{LEARNT}{number}"), sounds),
-                _ => (format!("{LEARNT}{number}({})", way + 1), sounds),
+                _ => (format!("{LEARNT}{number}({})", variant + 1), sounds),
             })
         });
-        let mut ways = ways.peekable();
-        let mut taken = true;
-        while let Some((name, sounds)) = ways.next() {
+        let mut pronunciations = pronunciations.peekable();
+        let mut all_accepted = true;
+        while let Some((name, sounds)) = pronunciations.next() {
             // The search is rebuilt once, with the last word.
-            taken = taken && self.add(&name, sounds, ways.peek().is_none());
+            all_accepted = all_accepted && self.add(&name, sounds, pronunciations.peek().is_none());
         }
         self.lesson = Arc::clone(lesson);
-        taken
+        all_accepted
     }
 
     fn add(&mut self, name: &str, sounds: &str, is_last: bool) -> bool {
@@ -315,7 +321,7 @@ impl Decoder {
             let logarithm = (api.seg_prob)(segment, none, none, none);
             let probability = (api.logmath_exp)((api.logmath)(self.handle.as_ptr()), logarithm);
             let word = NonNull::new((api.seg_word)(segment).cast_mut())?;
-            heard(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability, &self.lesson)
+            convert_word(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability, &self.lesson)
         }
     }
 }
@@ -347,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_pronunciation_is_not_part_of_the_word() {
-        let word = heard("leisure(2)", 224, 270, 1.0003, &LearntVocabulary::default()).unwrap();
+        let word = convert_word("leisure(2)", 224, 270, 1.0003, &LearntVocabulary::default()).unwrap();
         let expected = ("leisure", 2.24, 2.71, 1.0);
         assert_eq!((word.word.as_str(), word.start, word.end, word.confidence), expected);
     }
@@ -355,7 +361,7 @@ mod tests {
     #[test]
     fn what_is_no_word_is_left_out() {
         for mark in ["<s>", "</s>", "<sil>", "[NOISE]", "[SPEECH]", "++UM++"] {
-            assert_eq!(heard(mark, 0, 9, 1.0, &LearntVocabulary::default()), None);
+            assert_eq!(convert_word(mark, 0, 9, 1.0, &LearntVocabulary::default()), None);
         }
     }
 }

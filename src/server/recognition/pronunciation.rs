@@ -5,7 +5,7 @@ use crate::server::recognition::recogniser::{LearntVocabulary, LearntWord, Term}
 use std::collections::{HashMap, HashSet};
 
 /// The most pronunciations of a term that are kept.
-const WAYS: usize = 6;
+const MAX_PRONUNCIATIONS: usize = 6;
 
 /// Longest term, in words: the recogniser treats a term as one word.
 const LONGEST: usize = 8;
@@ -17,7 +17,7 @@ pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     let known = look_up(dictionary, &wanted);
     let mut lesson = LearntVocabulary::default();
     for term in terms {
-        match ways(term, &known) {
+        match pronunciations(term, &known) {
             sounds if sounds.is_empty() => lesson.unknown.push(term.value.clone()),
             sounds => lesson.words.push(LearntWord { value: term.value.trim().to_owned(), sounds }),
         }
@@ -49,37 +49,42 @@ fn look_up(dictionary: &str, wanted: &HashSet<String>) -> HashMap<String, Vec<St
 }
 
 /// Returns the pronunciations of a term; none if they cannot be found.
-fn ways(term: &Term, known: &HashMap<String, Vec<String>>) -> Vec<String> {
-    let mut ways: Vec<String> = Vec::new();
+fn pronunciations(term: &Term, known: &HashMap<String, Vec<String>>) -> Vec<String> {
+    let mut pronunciations: Vec<String> = Vec::new();
     for text in spellings(term) {
-        let found = if letter_to_sound::are_symbols(&text) { vec![joined(&text)] } else { said(&text, known) };
-        for way in found {
-            if ways.len() < WAYS && !ways.contains(&way) {
-                ways.push(way);
+        let found = if letter_to_sound::are_symbols(&text) { vec![joined(&text)] } else { combine(&text, known) };
+        for pronunciation in found {
+            if pronunciations.len() < MAX_PRONUNCIATIONS && !pronunciations.contains(&pronunciation) {
+                pronunciations.push(pronunciation);
             }
         }
     }
-    ways
+    pronunciations
 }
 
 fn joined(symbols: &str) -> String {
     symbols.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Combines all pronunciations of all words, up to [`WAYS`].
-fn said(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
+/// Combines all pronunciations of all words, up to [`MAX_PRONUNCIATIONS`].
+fn combine(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
     let words = words(text);
     if words.is_empty() || words.len() > LONGEST {
         return Vec::new();
     }
-    let mut ways = vec![String::new()];
+    let mut pronunciations = vec![String::new()];
     for word in words {
-        let of_word = known.get(&word).cloned().or_else(|| letter_to_sound::pronounce(&word).map(|way| vec![way]));
+        let of_word = known
+            .get(&word)
+            .cloned()
+            .or_else(|| letter_to_sound::pronounce(&word).map(|pronunciation| vec![pronunciation]));
         let Some(of_word) = of_word else { return Vec::new() };
-        let longer = ways.iter().flat_map(|way| of_word.iter().map(move |next| format!("{way} {next}")));
-        ways = longer.take(WAYS).collect();
+        let longer = pronunciations
+            .iter()
+            .flat_map(|pronunciation| of_word.iter().map(move |next| format!("{pronunciation} {next}")));
+        pronunciations = longer.take(MAX_PRONUNCIATIONS).collect();
     }
-    ways.into_iter().map(|way| way.trim().to_owned()).collect()
+    pronunciations.into_iter().map(|pronunciation| pronunciation.trim().to_owned()).collect()
 }
 
 #[cfg(test)]

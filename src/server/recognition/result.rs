@@ -56,10 +56,10 @@ pub struct WrittenResult {
 
 impl WrittenResult {
     /// Makes the result of the recognised speech.
-    pub fn from_speech(params: Params, hearing: RecognisedSpeech, facts: ResultFacts) -> Self {
-        let RecognisedSpeech { mut transcript, channels, unknown } = hearing;
+    pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
+        let RecognisedSpeech { mut transcript, channels, unknown } = speech;
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
-        if let Some(recognition) = doubts(&mut transcript, &params) {
+        if let Some(recognition) = recognition_envelope(&mut transcript, &params) {
             enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
         }
         let mut fail = |name: &str, error| {
@@ -67,13 +67,13 @@ impl WrittenResult {
             enrichments.other.insert(name.to_owned(), json!(envelope));
         };
         if let Err(grown) = respell(&mut transcript, &params) {
-            fail("custom_spelling", not_respelt(&grown));
+            fail("custom_spelling", spelling_error(&grown));
         }
         if params.punctuation_enhanced == Some(true) {
             text_formatting::punctuate(&mut transcript);
         }
         if !unknown.is_empty() {
-            fail("custom_vocabulary", unlearnt(&unknown));
+            fail("custom_vocabulary", vocabulary_error(&unknown));
         }
         Self { params, transcript, channels, facts, enrichments }
     }
@@ -86,7 +86,8 @@ impl WrittenResult {
         let (params, transcript) = (&self.params, &self.transcript);
         let config = params.subtitles_config.clone().unwrap_or_default();
         let complies = config.style == Some(SubtitleStyle::Compliance);
-        let cues = if params.subtitles == Some(true) { shown(transcript, &config, complies) } else { Vec::new() };
+        let cues =
+            if params.subtitles == Some(true) { subtitle_cues(transcript, &config, complies) } else { Vec::new() };
         let (srt, vtt) = (|| as_srt(&cues, complies), || vtt(&cues, None));
         let one = |format: &SubtitleFormat| match format {
             SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &srt },
@@ -145,7 +146,7 @@ fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
     formats
 }
 
-fn shown(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
+fn subtitle_cues(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
     let mut cues = lay_out(transcript, &Layout::of(config));
     if complies {
         cues.iter_mut().for_each(without_markup);
@@ -170,12 +171,12 @@ fn without_markup(cue: &mut Cue) {
 /// Sentences are texts in either shape: the public service's own clients expect texts, and turn an object into the text
 /// of its source.
 fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
-    let (begun, utterances) = (clock.uptime(), transcript.utterances.as_slice());
-    Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
+    let (started, utterances) = (clock.uptime(), transcript.utterances.as_slice());
+    Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, started))
 }
 
-fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
-    rounded(clock.uptime().since(begun).as_secs_f64())
+fn seconds(clock: &dyn Clock, started: Uptime) -> f64 {
+    rounded(clock.uptime().since(started).as_secs_f64())
 }
 
 /// Returns the translations. A text in the requested language is its own translation; any other language has none here,
@@ -186,7 +187,7 @@ fn translation<'a>(
     original: &TranscriptionOut<'a>,
     clock: &dyn Clock,
 ) -> Envelope<Vec<TranslatedOut<'a>>> {
-    let begun = clock.uptime();
+    let started = clock.uptime();
     let targets = params.target_languages();
     let is_spoken = |target: &str| unsupported::is_own_language(target, &transcript.languages);
     let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
@@ -196,7 +197,7 @@ fn translation<'a>(
     let results: Vec<TranslatedOut<'a>> =
         targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
-        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, begun));
+        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, started));
     }
     let results = Some(results).filter(|results| !results.is_empty());
     Envelope { results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
@@ -234,7 +235,7 @@ const IN_WORDS: usize = 5;
 
 /// Returns the speech that was not understood; `None` if all of it was. Its language is not known then, and is removed
 /// unless the client has named the language.
-fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
+fn recognition_envelope(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
     // A few words are uncertain evidence, but a language that is to be detected is not named without them.
     let is_detected = params.detect_language == Some(true) || params.code_switching();
     let doubtful = confidence::find_doubtful(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
@@ -247,12 +248,12 @@ fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<D
         all.filter(|(_, is_doubtful)| **is_doubtful).for_each(|(utterance, _)| utterance.language.clear());
         transcript.languages.retain(|language| transcript.utterances.iter().any(|one| one.language == *language));
     }
-    let error = not_understood(&stretches);
+    let error = low_confidence_error(&stretches);
     let results = Some(stretches.into_iter().take(LISTED).collect());
     Some(Envelope { is_empty: false, results, ..Envelope::failed(error) })
 }
 
-fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
+fn low_confidence_error(stretches: &[Doubtful]) -> EnvelopeError {
     let time = |seconds: f64| {
         let whole = seconds.max(0.0) as u64;
         format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
@@ -275,7 +276,7 @@ fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
     }
 }
 
-fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
+fn spelling_error(Grown { bytes, most }: &Grown) -> EnvelopeError {
     EnvelopeError {
         status_code: 422,
         exception: "ResultTooLarge".to_owned(),
@@ -289,7 +290,7 @@ fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
 /// The most words of a vocabulary that an error names.
 const NAMED: usize = 20;
 
-fn unlearnt(unknown: &[String]) -> EnvelopeError {
+fn vocabulary_error(unknown: &[String]) -> EnvelopeError {
     let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

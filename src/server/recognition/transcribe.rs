@@ -92,21 +92,21 @@ pub struct RecognisedSpeech {
 pub async fn transcribe(
     path: &Path,
     recogniser: Arc<dyn Recogniser>,
-    wishes: TranscribeOptions,
+    options: TranscribeOptions,
 ) -> Result<RecognisedSpeech, TranscribeError> {
     let decoder = Decoder::open(path, INACTIVITY).await?;
-    if length::is_longer(path, decoder.media().duration, wishes.longest) {
-        return Err(TranscribeError::TooLong(wishes.longest));
+    if length::is_longer(path, decoder.media().duration, options.longest) {
+        return Err(TranscribeError::TooLong(options.longest));
     }
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let (heard, turn) = (wishes.vocabulary.clone(), wishes.turn.clone());
-    let listening = blocking::spawn(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
-    let cut = cut(decoder, &wishes, sender).await;
+    let (vocabulary, turn) = (options.vocabulary.clone(), options.turn.clone());
+    let recognising = blocking::spawn(move || recognise_segments(receiver, &*recogniser, &vocabulary, &turn, &dropped));
+    let cut = cut(decoder, &options, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // If the recogniser failed, nothing received the segments: its error says more.
-    let (transcript, unknown) = listening.await.map_err(|_| TranscribeError::Stopped)??;
+    let (transcript, unknown) = recognising.await.map_err(|_| TranscribeError::Stopped)??;
     let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
     Ok(RecognisedSpeech { transcript, channels, unknown })
 }
@@ -119,45 +119,45 @@ const PAUSE: f64 = 0.6;
 
 /// What the decoding sends to the recognition.
 enum Work {
-    Hear(usize, Segment),
+    Recognise(usize, Segment),
     /// Up to here two channels were equal: the words so far belong to both.
-    Part(Parting),
+    Split(Parting),
 }
 
 /// Decodes the file and sends its segments. Returns the number of distinct channels.
 async fn cut(
     mut decoder: Decoder,
-    wishes: &TranscribeOptions,
+    options: &TranscribeOptions,
     sender: mpsc::Sender<Work>,
 ) -> Result<usize, TranscribeError> {
     let count = decoder.channels();
     let mut channels =
-        if wishes.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
+        if options.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
-    let mut left = wishes.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
+    let mut left = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
     while let Some(planes) = decoder.next().await? {
         let length = planes.first().map_or(0, Vec::len) as u64;
-        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(wishes.longest))?;
+        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(options.longest))?;
         // Hours of silence are decoded without a wait: this lets other tasks run in between.
         tokio::task::yield_now().await;
-        wishes.turn.wait().await;
+        options.turn.wait().await;
         for parting in channels.update(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
-            send(Work::Part(parting)).await?;
+            send(Work::Split(parting)).await?;
         }
         for (channel, segmenter) in &mut segmenters {
             for segment in segmenter.push(&planes[*channel]) {
-                send(Work::Hear(*channel, segment)).await?;
+                send(Work::Recognise(*channel, segment)).await?;
             }
         }
     }
     let distinct = segmenters.len();
     for (channel, segmenter) in segmenters {
         if let Some(segment) = segmenter.finish() {
-            send(Work::Hear(channel, segment)).await?;
+            send(Work::Recognise(channel, segment)).await?;
         }
     }
     Ok(distinct)
@@ -165,30 +165,30 @@ async fn cut(
 
 /// What was recognised on one channel so far.
 #[derive(Default, Clone)]
-struct Spoken {
+struct ChannelSpeech {
     utterances: Vec<Utterance>,
     /// Words since the last pause.
     open: Vec<RecognisedWord>,
 }
 
-impl Spoken {
+impl ChannelSpeech {
     fn add(&mut self, heard: Vec<RecognisedWord>, channel: usize, language: &str) {
         for word in heard {
             if self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
-                self.pause(channel, language);
+                self.end_utterance(channel, language);
             }
             self.open.push(word);
         }
     }
 
-    fn pause(&mut self, channel: usize, language: &str) {
+    fn end_utterance(&mut self, channel: usize, language: &str) {
         let channel = u32::try_from(channel).unwrap_or(u32::MAX);
         let words = std::mem::take(&mut self.open);
         self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
     }
 
     /// Returns a copy for another channel.
-    fn parted(&self, channel: usize) -> Self {
+    fn copy_for(&self, channel: usize) -> Self {
         let mut parted = self.clone();
         let channel = u32::try_from(channel).unwrap_or(u32::MAX);
         parted.utterances.iter_mut().for_each(|utterance| utterance.channel = channel);
@@ -197,7 +197,7 @@ impl Spoken {
 
     fn size(&self) -> Size {
         let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
-        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::and)
+        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::add_word)
     }
 }
 
@@ -209,7 +209,7 @@ struct Size {
 }
 
 impl Size {
-    fn and(self, bytes: usize) -> Self {
+    fn add_word(self, bytes: usize) -> Self {
         Self { words: self.words + 1, bytes: self.bytes.saturating_add(bytes) }
     }
 
@@ -221,7 +221,7 @@ impl Size {
 }
 
 /// Recognises segments until the work ends or the transcription is dropped. Runs on a thread that may block.
-fn listen(
+fn recognise_segments(
     mut work: mpsc::Receiver<Work>,
     recogniser: &dyn Recogniser,
     vocabulary: &[Term],
@@ -230,20 +230,20 @@ fn listen(
 ) -> Result<(Transcript, Vec<String>), TranscribeError> {
     let language = recogniser.languages().first().copied().unwrap_or_default();
     let lesson = Arc::new(recogniser.learn(vocabulary)?);
-    let (mut spoken, mut size) = (BTreeMap::<usize, Spoken>::new(), Size::default());
+    let (mut spoken, mut size) = (BTreeMap::<usize, ChannelSpeech>::new(), Size::default());
     while let Some(work) = work.blocking_recv() {
         turn.wait_blocking(dropped);
         if dropped.is_cancelled() {
             break;
         }
         match work {
-            Work::Hear(channel, segment) => {
-                let heard = hear(recogniser, &segment, &lesson)?;
-                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::and))?;
+            Work::Recognise(channel, segment) => {
+                let heard = recognise(recogniser, &segment, &lesson)?;
+                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::add_word))?;
                 spoken.entry(channel).or_default().add(heard, channel, language);
             }
-            Work::Part(Parting { from, to }) => {
-                let so_far = spoken.get(&from).map(|from| from.parted(to)).unwrap_or_default();
+            Work::Split(Parting { from, to }) => {
+                let so_far = spoken.get(&from).map(|from| from.copy_for(to)).unwrap_or_default();
                 size.grow(so_far.size())?;
                 spoken.insert(to, so_far);
             }
@@ -253,7 +253,7 @@ fn listen(
 }
 
 /// Returns the segment's words, with times in seconds from the recording's start.
-fn hear(
+fn recognise(
     recogniser: &dyn Recogniser,
     segment: &Segment,
     lesson: &Arc<LearntVocabulary>,
@@ -264,10 +264,10 @@ fn hear(
 }
 
 /// Joins all channels in order of time.
-fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
+fn transcript(spoken: BTreeMap<usize, ChannelSpeech>, language: &str) -> Transcript {
     let mut utterances: Vec<Utterance> = Vec::new();
     for (channel, mut spoken) in spoken {
-        spoken.pause(channel, language);
+        spoken.end_utterance(channel, language);
         utterances.append(&mut spoken.utterances);
     }
     utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     fn transcript<const N: usize>(channels: [(usize, Vec<RecognisedWord>); N]) -> Transcript {
-        let mut spoken = BTreeMap::<usize, Spoken>::new();
+        let mut spoken = BTreeMap::<usize, ChannelSpeech>::new();
         for (channel, heard) in channels {
             spoken.entry(channel).or_default().add(heard, channel, "en");
         }

@@ -90,28 +90,28 @@ impl Worker {
         };
         let media = self.store.upload_store.media_path(taken.upload);
         let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
-        let wishes = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
-        let hearing = catch_panic(async move { transcribe::transcribe(&media, recogniser, wishes).await });
-        match hearing.await {
-            Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
+        let options = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
+        let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
+        match speech.await {
+            Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(internal_failure())),
         }
     }
 
     /// Writes the result, and repeats that until the disk accepts it, so that no recognised speech is lost.
-    async fn write_up(
+    async fn write_result(
         &self,
         taken: &TakenTranscription,
         head: RecordMeta,
         params: Params,
-        hearing: RecognisedSpeech,
+        speech: RecognisedSpeech,
     ) -> Outcome {
         let (at, shapes) = (self.store.end_time(taken), self.shapes);
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
         let facts = ResultFacts { audio_duration, created: head.created, ended: at, shapes };
         let made =
-            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, hearing, facts)))).await;
+            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, speech, facts)))).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
         let dropped = CancellationToken::new();
         let _guard = dropped.clone().drop_guard();
@@ -167,7 +167,7 @@ fn write(
 ) -> io::Result<bool> {
     let mut is_over = false;
     let written = store.write_result(id, |to| {
-        let to = Wanted { to, dropped };
+        let to = CancellableWriter { to, dropped };
         let mut to = Bounded { to, left: LARGEST, is_over: false };
         let written = made.write(&mut to, clock);
         is_over = to.is_over;
@@ -177,12 +177,12 @@ fn write(
 }
 
 /// A writer that fails once `dropped` is cancelled.
-struct Wanted<'a> {
+struct CancellableWriter<'a> {
     to: &'a mut dyn Write,
     dropped: &'a CancellationToken,
 }
 
-impl Write for Wanted<'_> {
+impl Write for CancellableWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.dropped.is_cancelled() {
             return Err(io::Error::other("the service is being stopped"));

@@ -49,7 +49,7 @@ pub async fn get_page(
     };
     let seen = blocking(move || View::build(&own, owner)).await.map_err(IntoResponse::into_response)?;
     let view = seen.map_err(|error| ServiceError::from_disk(&error).into_response())?;
-    Ok((heads(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
+    Ok((security_headers(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
 }
 
 /// Decides what the request may see. A wrong key is refused even where none is needed.
@@ -80,7 +80,7 @@ fn challenge(refusal: ServiceError) -> Response {
 }
 
 /// Returns headers that forbid scripts, content from elsewhere, caching and framing.
-fn heads() -> [(HeaderName, HeaderValue); 6] {
+fn security_headers() -> [(HeaderName, HeaderValue); 6] {
     let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -137,7 +137,9 @@ fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> 
     let failure = head.ended.and_then(|ended| ended.failure);
     Row {
         id: id.to_string(),
-        name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
+        name: without_bidi_marks(
+            &head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default(),
+        ),
         length: head.file.audio_duration.map(length),
         when: format!("{verb} {} ago", span(now.duration_since(at))),
         at: timestamps::format(at),
@@ -201,9 +203,10 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// Replaces characters that change the writing direction: they can make `exe.wav` look like `vaw.exe`.
-fn in_order(name: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    name.chars().map(|c| if turns(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+fn without_bidi_marks(name: &str) -> String {
+    let is_bidi_mark =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().map(|c| if is_bidi_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Returns the address that audio is fetched from, without parts that may be secret: name, password, query.
@@ -226,7 +229,7 @@ mod tests {
             [0.0, 0.2, 61.0, 3723.0, f64::NAN, -1.0].map(length),
             ["0:00", "0:01", "1:01", "1:02:03", "0:00", "0:00"]
         );
-        assert_eq!(in_order("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
+        assert_eq!(without_bidi_marks("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
         assert_eq!(plain_source("https://u:p@h.example:8/a/b.wav?token=x#y"), "h.example/a/b.wav");
     }
 }

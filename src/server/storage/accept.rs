@@ -48,40 +48,36 @@ pub enum Acceptance {
 }
 
 /// The audio of a create.
-struct Made {
+struct HeldAudio {
     upload: Uuid,
     source: Option<String>,
 }
 
 impl TranscriptionStore {
     /// Accepts a create; it is durable when [`Acceptance::Accepted`] is returned. Once begun it is completed, whether
-    /// somebody waits for the result or not; `until_then` is held until it is complete.
+    /// somebody waits for the result or not; `guard` is held until it is complete.
     ///
     /// # Errors
     /// Errors of the file system; then nothing was accepted.
-    pub async fn accept<G: Send + 'static>(
-        self: &Arc<Self>,
-        request: CreateOrder,
-        until_then: G,
-    ) -> io::Result<Acceptance> {
+    pub async fn accept<G: Send + 'static>(self: &Arc<Self>, request: CreateOrder, guard: G) -> io::Result<Acceptance> {
         let (id, owner) = (Uuid::new_v4(), request.owner);
-        let Some(made) = self.made_from(id, &request) else { return Ok(Acceptance::NoUpload) };
-        let (upload, waits) = (made.upload, made.waits());
-        let most = self.rules.running.saturating_add(self.rules.queue);
-        let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
+        let Some(audio) = self.hold_audio(id, &request) else { return Ok(Acceptance::NoUpload) };
+        let (upload, queue) = (audio.upload, audio.queue());
+        let limit = self.rules.running.saturating_add(self.rules.queue);
+        let Some(created) = self.index().reserve(owner, limit, self.clock.now()) else {
             self.upload_store.release_unused(upload);
-            return Ok(Acceptance::Full(most));
+            return Ok(Acceptance::Full(limit));
         };
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
         let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
-        let place = Place { store: Arc::clone(self), created, waits, entry: Some(entry) };
+        let reservation = Reservation { store: Arc::clone(self), created, queue, entry: Some(entry) };
         crash_points::point(Point::Accepting);
-        let line = LogLine::acceptance(id, &head(request, made, created))?;
-        let (told, answer) = oneshot::channel();
+        let line = LogLine::acceptance(id, &record_meta(request, audio, created))?;
+        let (reply, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
             // The receiver may be gone.
-            drop(told.send(written.map(|()| place.take())));
-            drop(until_then);
+            drop(reply.send(written.map(|()| reservation.commit())));
+            drop(guard);
         };
         self.committer.enqueue(&line, Box::new(accept));
         answer.await.unwrap_or_else(|_| Err(group_commit::stopped_error()))?;
@@ -89,38 +85,38 @@ impl TranscriptionStore {
     }
 
     /// Holds the upload of a request; returns `None` if there is no such upload.
-    fn made_from(&self, id: Uuid, request: &CreateOrder) -> Option<Made> {
+    fn hold_audio(&self, id: Uuid, request: &CreateOrder) -> Option<HeldAudio> {
         match &request.audio {
             CreateAudio::Upload(upload) => {
                 let is_there = self.upload_store.hold(*upload, &request.owner);
-                is_there.then_some(Made { upload: *upload, source: None })
+                is_there.then_some(HeldAudio { upload: *upload, source: None })
             }
             // Fetched audio gets the transcription's id, so that it is found again after a crash.
-            CreateAudio::Elsewhere(url) => Some(Made { upload: id, source: Some(url.clone()) }),
+            CreateAudio::Elsewhere(url) => Some(HeldAudio { upload: id, source: Some(url.clone()) }),
         }
     }
 }
 
-/// What was reserved for a create. When dropped before [`take`](Place::take), it gives all of it back.
-struct Place {
+/// What was reserved for a create. When dropped before [`commit`](Reservation::commit), it gives all of it back.
+struct Reservation {
     store: Arc<TranscriptionStore>,
     created: Timestamp,
-    waits: QueueKind,
+    queue: QueueKind,
     entry: Option<IndexEntry>,
 }
 
-impl Place {
+impl Reservation {
     /// Adds the create to the index, because its record is durable.
-    fn take(mut self) {
+    fn commit(mut self) {
         crash_points::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
-            self.store.index().accept(self.created, entry, self.waits);
-            self.store.notify_workers(self.waits);
+            self.store.index().accept(self.created, entry, self.queue);
+            self.store.notify_workers(self.queue);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
             self.store.upload_store.release_unused(entry.upload);
@@ -129,15 +125,15 @@ impl Drop for Place {
     }
 }
 
-impl Made {
-    fn waits(&self) -> QueueKind {
+impl HeldAudio {
+    fn queue(&self) -> QueueKind {
         if self.source.is_some() { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard }
     }
 }
 
-fn head(request: CreateOrder, made: Made, created: Timestamp) -> RecordMeta<Box<RawValue>> {
+fn record_meta(request: CreateOrder, audio: HeldAudio, created: Timestamp) -> RecordMeta<Box<RawValue>> {
     let CreateOrder { owner, params, metadata, callback, .. } = request;
-    let Made { upload, source } = made;
+    let HeldAudio { upload, source } = audio;
     // Until the transcription ends, the upload store knows the audio's properties.
     let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
     let upload = upload.to_string();

@@ -19,9 +19,9 @@ pub struct TranscriptionIndex {
     entries: BTreeMap<Timestamp, IndexEntry>,
     by_id: HashMap<Uuid, Timestamp>,
     /// Transcriptions whose audio has to be fetched first.
-    fetching: FairQueue,
+    fetch_queue: FairQueue,
     /// Transcriptions that wait for recognition.
-    hearing: FairQueue,
+    recognition_queue: FairQueue,
     owners: HashMap<Hash, Load>,
     /// The ended transcriptions by end time and creation time.
     ended: BTreeSet<(Timestamp, Timestamp)>,
@@ -32,13 +32,13 @@ pub struct TranscriptionIndex {
     /// Transcriptions that were in progress when the service was killed, and wait to be started again.
     suspects: BTreeMap<Timestamp, Suspect>,
     /// Transcriptions that were tried without success, and are not tried again before their time.
-    resting: BTreeMap<Timestamp, Resting>,
+    deferred: BTreeMap<Timestamp, Deferred>,
     /// Transcriptions in progress: their audio is fetched, or they are recognised.
     busy: HashSet<Timestamp>,
     /// The suspect that is in progress.
-    alone: Option<Timestamp>,
+    current_suspect: Option<Timestamp>,
     /// Whether suspects may be started that the next kill would set aside.
-    tries_last: bool,
+    allows_last_attempts: bool,
     /// Transcriptions that were set aside.
     set_aside: BTreeSet<Timestamp>,
 }
@@ -47,14 +47,14 @@ pub struct TranscriptionIndex {
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     kills: u32,
-    waits: QueueKind,
+    queue: QueueKind,
 }
 
 /// A transcription that this machine could not process, and that is deferred.
 #[derive(Debug, Clone, Copy)]
-struct Resting {
+struct Deferred {
     owner: Hash,
-    waits: QueueKind,
+    queue: QueueKind,
     until: Uptime,
 }
 
@@ -64,17 +64,17 @@ pub const MOST_RESTING: usize = 8;
 
 /// Where a transcription waited before it was taken out.
 #[derive(Debug, Clone, Copy)]
-pub struct QueuePlace(Stood);
+pub struct QueuePlace(WaitingPlace);
 
 #[derive(Debug, Clone, Copy)]
-enum Stood {
-    InLine(QueueKind),
-    Suspected(Suspect),
-    Resting(Resting),
+enum WaitingPlace {
+    Queued(QueueKind),
+    Suspect(Suspect),
+    Deferred(Deferred),
 }
 
 /// What may be started now.
-enum Turn {
+enum NextStart {
     /// Whatever is next in the queue.
     Anything,
     Only(Timestamp),
@@ -151,8 +151,8 @@ impl TranscriptionIndex {
     }
 
     /// Adds the transcription that a place was reserved for.
-    pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, waits: QueueKind) {
-        self.line(waits).push(entry.owner, created);
+    pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, queue: QueueKind) {
+        self.queue_mut(queue).push(entry.owner, created);
         self.by_id.insert(entry.id, created);
         self.entries.insert(created, entry);
     }
@@ -162,7 +162,7 @@ impl TranscriptionIndex {
         &mut self,
         created: Timestamp,
         entry: IndexEntry,
-        waits: QueueKind,
+        queue: QueueKind,
         calls: &[DeliveryState],
         kills: u32,
     ) {
@@ -175,8 +175,8 @@ impl TranscriptionIndex {
             None => {
                 self.load(entry.owner).open += 1;
                 match kills {
-                    0 => self.line(waits).push(entry.owner, created),
-                    _ => drop(self.suspects.insert(created, Suspect { kills, waits })),
+                    0 => self.queue_mut(queue).push(entry.owner, created),
+                    _ => drop(self.suspects.insert(created, Suspect { kills, queue })),
                 }
             }
         }
@@ -187,16 +187,16 @@ impl TranscriptionIndex {
 
     /// Returns the owners with work in this queue that may be started; for recognition, only owners with fewer than
     /// `running` in progress.
-    pub fn waiting_owners(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
-        let runs = |owner: &Hash| waits == QueueKind::ToBeFetched || self.may_run(owner, running);
-        let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
-        match self.turn() {
-            Turn::Anything => self.line_of(waits).owners().filter(|owner| may(owner)).copied().collect(),
-            Turn::Only(suspect) => {
-                let waits = self.suspects.get(&suspect).is_some_and(|suspect| suspect.waits == waits);
-                self.entries.get(&suspect).filter(|_| waits).map(|entry| entry.owner).into_iter().collect()
+    pub fn waiting_owners(&self, queue: QueueKind, running: usize) -> BTreeSet<Hash> {
+        let runs = |owner: &Hash| queue == QueueKind::ToBeFetched || self.may_run(owner, running);
+        let may = |owner: &Hash| runs(owner) && self.count_deferred(owner, queue) < MOST_RESTING;
+        match self.next_start() {
+            NextStart::Anything => self.queue_of(queue).owners().filter(|owner| may(owner)).copied().collect(),
+            NextStart::Only(suspect) => {
+                let is_queued_here = self.suspects.get(&suspect).is_some_and(|suspect| suspect.queue == queue);
+                self.entries.get(&suspect).filter(|_| is_queued_here).map(|entry| entry.owner).into_iter().collect()
             }
-            Turn::Nothing => BTreeSet::new(),
+            NextStart::Nothing => BTreeSet::new(),
         }
     }
 
@@ -204,36 +204,36 @@ impl TranscriptionIndex {
         self.owners.get(owner).is_none_or(|load| load.running < running)
     }
 
-    fn count_resting(&self, owner: &Hash, waits: QueueKind) -> usize {
-        self.resting.values().filter(|resting| resting.owner == *owner && resting.waits == waits).count()
+    fn count_deferred(&self, owner: &Hash, queue: QueueKind) -> usize {
+        self.deferred.values().filter(|deferred| deferred.owner == *owner && deferred.queue == queue).count()
     }
 
     /// Takes out a transcription that waits, because it is about to end. Returns where it waited; `None` if it is in
     /// progress.
     pub fn remove_waiting(&mut self, created: Timestamp) -> Option<QueuePlace> {
         let owner = self.entries.get(&created).map(|entry| entry.owner)?;
-        let mut in_line = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
-        let stood = in_line.find(|waits| self.line(*waits).remove(&owner, created)).map(Stood::InLine);
-        let stood = stood.or_else(|| self.suspects.remove(&created).map(Stood::Suspected));
-        stood.or_else(|| self.resting.remove(&created).map(Stood::Resting)).map(QueuePlace)
+        let mut queues = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
+        let place = queues.find(|queue| self.queue_mut(*queue).remove(&owner, created)).map(WaitingPlace::Queued);
+        let place = place.or_else(|| self.suspects.remove(&created).map(WaitingPlace::Suspect));
+        place.or_else(|| self.deferred.remove(&created).map(WaitingPlace::Deferred)).map(QueuePlace)
     }
 
     /// Puts back a transcription that was taken out and did not end.
     pub fn restore_waiting(&mut self, created: Timestamp, place: QueuePlace) {
         let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
         match place.0 {
-            Stood::InLine(waits) => self.line(waits).push(owner, created),
-            Stood::Suspected(suspect) => drop(self.suspects.insert(created, suspect)),
-            Stood::Resting(resting) => drop(self.resting.insert(created, resting)),
+            WaitingPlace::Queued(queue) => self.queue_mut(queue).push(owner, created),
+            WaitingPlace::Suspect(suspect) => drop(self.suspects.insert(created, suspect)),
+            WaitingPlace::Deferred(deferred) => drop(self.deferred.insert(created, deferred)),
         }
     }
 
     /// Takes the next transcription whose audio is to be fetched; only of owner `of`, if one is given.
     pub fn pop_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
-        let created = match self.turn() {
-            Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
-            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
-            Turn::Nothing => return None,
+        let created = match self.next_start() {
+            NextStart::Anything => self.fetch_queue.pop(|owner| of.is_none_or(|of| of == owner))?,
+            NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
+            NextStart::Nothing => return None,
         };
         self.busy.insert(created);
         self.entries.get(&created).map(|entry| (created, entry))
@@ -245,10 +245,10 @@ impl TranscriptionIndex {
         let owners = &self.owners;
         let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
         let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
-        let created = match self.turn() {
-            Turn::Anything => self.hearing.pop(may)?,
-            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,
-            Turn::Nothing => return None,
+        let created = match self.next_start() {
+            NextStart::Anything => self.recognition_queue.pop(may)?,
+            NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,
+            NextStart::Nothing => return None,
         };
         self.busy.insert(created);
         let entry = self.entries.get_mut(&created)?;
@@ -259,36 +259,36 @@ impl TranscriptionIndex {
 
     /// Suspects go first, and each of them alone: if the service is killed again, the cause is known. Suspects that
     /// another kill would set aside wait for a while first, so that repeated kills for other reasons set nothing aside.
-    fn turn(&self) -> Turn {
-        if self.alone.is_some() {
-            return Turn::Nothing;
+    fn next_start(&self) -> NextStart {
+        if self.current_suspect.is_some() {
+            return NextStart::Nothing;
         }
-        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.tries_last);
+        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.allows_last_attempts);
         let next = self.suspects.iter().filter(|(_, suspect)| may(suspect));
         match next.min_by_key(|(created, suspect)| (suspect.kills, **created)) {
-            None => Turn::Anything,
-            Some((created, _)) if self.busy.is_empty() => Turn::Only(*created),
-            Some(_) => Turn::Nothing,
+            None => NextStart::Anything,
+            Some((created, _)) if self.busy.is_empty() => NextStart::Only(*created),
+            Some(_) => NextStart::Nothing,
         }
     }
 
-    fn take_suspect(&mut self, created: Timestamp, waits: QueueKind) -> Option<Timestamp> {
-        self.suspects.get(&created).filter(|suspect| suspect.waits == waits)?;
+    fn take_suspect(&mut self, created: Timestamp, queue: QueueKind) -> Option<Timestamp> {
+        self.suspects.get(&created).filter(|suspect| suspect.queue == queue)?;
         self.suspects.remove(&created);
-        self.alone = Some(created);
+        self.current_suspect = Some(created);
         Some(created)
     }
 
     /// Allows, from now on, starting suspects that are set aside if the service is killed once more.
     pub fn allow_last_attempts(&mut self) {
-        self.tries_last = true;
+        self.allows_last_attempts = true;
     }
 
-    fn leave(&mut self, created: Timestamp) {
+    fn finish_work(&mut self, created: Timestamp) {
         self.busy.remove(&created);
         self.suspects.remove(&created);
-        if self.alone == Some(created) {
-            self.alone = None;
+        if self.current_suspect == Some(created) {
+            self.current_suspect = None;
         }
     }
 
@@ -300,53 +300,53 @@ impl TranscriptionIndex {
 
     /// Puts back a transcription that was in progress, into this queue. It caused no kill, so it is no longer a
     /// suspect.
-    pub fn requeue(&mut self, created: Timestamp, waits: QueueKind) {
-        if let Some(owner) = self.give_up(created) {
-            self.line(waits).push(owner, created);
+    pub fn requeue(&mut self, created: Timestamp, queue: QueueKind) {
+        if let Some(owner) = self.stop_work(created) {
+            self.queue_mut(queue).push(owner, created);
         }
     }
 
     /// As [`TranscriptionIndex::requeue`], for a transcription that this machine could not process: it is not tried
     /// again before `until`.
-    pub fn defer(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
-        if let Some(owner) = self.give_up(created) {
-            self.resting.insert(created, Resting { owner, waits, until });
+    pub fn defer(&mut self, created: Timestamp, queue: QueueKind, until: Uptime) {
+        if let Some(owner) = self.stop_work(created) {
+            self.deferred.insert(created, Deferred { owner, queue, until });
         }
     }
 
     /// Puts deferred transcriptions that are due back into the queue. Returns when the next one is due.
-    pub fn requeue_deferred(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
-        let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
-        let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
-        for (created, resting) in due {
-            self.line(waits).push_retry(resting.owner, created);
+    pub fn requeue_deferred(&mut self, queue: QueueKind, now: Uptime) -> Option<Uptime> {
+        let is_due = |_: &Timestamp, deferred: &mut Deferred| deferred.queue == queue && deferred.until <= now;
+        let due: Vec<_> = self.deferred.extract_if(.., is_due).collect();
+        for (created, deferred) in due {
+            self.queue_mut(queue).push_retry(deferred.owner, created);
         }
-        self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
+        self.deferred.values().filter(|deferred| deferred.queue == queue).map(|deferred| deferred.until).min()
     }
 
     /// Ends the progress of a transcription that has not ended; returns its owner.
-    fn give_up(&mut self, created: Timestamp) -> Option<Hash> {
-        self.leave(created);
+    fn stop_work(&mut self, created: Timestamp) -> Option<Hash> {
+        self.finish_work(created);
         let entry = self.entries.get_mut(&created)?;
-        let (owner, ran) = (entry.owner, entry.status == Status::Processing);
+        let (owner, was_running) = (entry.owner, entry.status == Status::Processing);
         entry.status = Status::Queued;
-        self.load(owner).running -= usize::from(ran);
+        self.load(owner).running -= usize::from(was_running);
         Some(owner)
     }
 
     pub fn end(&mut self, created: Timestamp, head: &RecordMeta, bytes: u64) {
-        self.leave(created);
+        self.finish_work(created);
         if head.set_aside {
             self.set_aside.insert(created);
         }
         let (Some(entry), Some(ended)) = (self.entries.get_mut(&created), &head.ended) else { return };
-        let ran = entry.status == Status::Processing;
+        let was_running = entry.status == Status::Processing;
         entry.status = if ended.failure.is_some() { Status::Error } else { Status::Done };
         (entry.ended, entry.bytes, entry.set_aside) = (Some(ended.at), bytes, head.set_aside);
         let owner = entry.owner;
         let load = self.load(owner);
         load.open -= 1;
-        load.running -= usize::from(ran);
+        load.running -= usize::from(was_running);
         self.ended.insert((ended.at, created));
         self.add_calls(created, &head.calls);
     }
@@ -382,7 +382,7 @@ impl TranscriptionIndex {
     /// Returns a list's transcriptions, newest first; the interface does not specify the order.
     pub fn list<'a>(&'a self, owner: &'a Hash, query: &'a ListQuery) -> impl Iterator<Item = (Timestamp, Uuid)> + 'a {
         (self.entries.iter().rev())
-            .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
+            .filter(|(created, entry)| entry.owner == *owner && entry_matches(query, **created, entry))
             .map(|(created, entry)| (*created, entry.id))
     }
 
@@ -441,22 +441,22 @@ impl TranscriptionIndex {
         self.owners.entry(owner).or_default()
     }
 
-    fn line_of(&self, waits: QueueKind) -> &FairQueue {
-        match waits {
-            QueueKind::ToBeFetched => &self.fetching,
-            QueueKind::ToBeHeard => &self.hearing,
+    fn queue_of(&self, queue: QueueKind) -> &FairQueue {
+        match queue {
+            QueueKind::ToBeFetched => &self.fetch_queue,
+            QueueKind::ToBeHeard => &self.recognition_queue,
         }
     }
 
-    fn line(&mut self, waits: QueueKind) -> &mut FairQueue {
-        match waits {
-            QueueKind::ToBeFetched => &mut self.fetching,
-            QueueKind::ToBeHeard => &mut self.hearing,
+    fn queue_mut(&mut self, queue: QueueKind) -> &mut FairQueue {
+        match queue {
+            QueueKind::ToBeFetched => &mut self.fetch_queue,
+            QueueKind::ToBeHeard => &mut self.recognition_queue,
         }
     }
 }
 
-fn holds(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
+fn entry_matches(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
     if query.custom_metadata.is_empty() {
         return query.matches(created, &entry.status, None);
     }

@@ -74,7 +74,7 @@ pub fn delivery_id(id: Uuid, number: usize) -> Uuid {
 pub struct Starts {
     folder: PathBuf,
     boot: String,
-    known: Mutex<HashMap<Uuid, Kills>>,
+    counts: Mutex<HashMap<Uuid, Kills>>,
 }
 
 impl Starts {
@@ -85,10 +85,10 @@ impl Starts {
     pub fn open(root: &Path) -> io::Result<Self> {
         let folder = root.join(FOLDER);
         files::make_folder(&folder)?;
-        let starts = Self { folder, boot: boot(), known: Mutex::default() };
+        let starts = Self { folder, boot: boot(), counts: Mutex::default() };
         for id in files::record_ids(&starts.folder)? {
-            match starts.count(id)? {
-                Some(kills) => drop(starts.known().insert(id, kills)),
+            match starts.update_marker(id)? {
+                Some(kills) => drop(starts.counts().insert(id, kills)),
                 None => files::remove(&starts.path(id))?,
             }
         }
@@ -96,7 +96,7 @@ impl Starts {
     }
 
     /// Updates a marker for this start; returns `None` if no kill counts against the work.
-    fn count(&self, id: Uuid) -> io::Result<Option<Kills>> {
+    fn update_marker(&self, id: Uuid) -> io::Result<Option<Kills>> {
         // An unreadable marker was being written when the power failed.
         let marker = fs::read(self.path(id)).ok().and_then(|bytes| serde_json::from_slice::<Marker>(&bytes).ok());
         let Some(marker) = marker else { return Ok(None) };
@@ -110,7 +110,7 @@ impl Starts {
 
     /// Returns the work during which the service was killed, by id.
     pub fn kill_counts(&self) -> HashMap<Uuid, Kills> {
-        self.known().clone()
+        self.counts().clone()
     }
 
     /// Records that work on a transcription begins. Blocks on the disk.
@@ -118,14 +118,14 @@ impl Starts {
     /// # Errors
     /// Errors of the file system: the work must then not begin.
     pub fn start_work(self: &Arc<Self>, id: Uuid, work: TranscriptionWork) -> io::Result<Underway> {
-        let count = self.known().get(&id).map_or(0, |kills| kills.count);
+        let count = self.counts().get(&id).map_or(0, |kills| kills.count);
         self.write(id, count, work, Some(self.boot.clone()))?;
-        Ok(Underway { starts: Arc::clone(self), id, work, survived: false })
+        Ok(Underway { starts: Arc::clone(self), id, work, is_complete: false })
     }
 
     /// Forgets the kills, because the work was completed or is not needed any more.
     pub fn clear(&self, id: Uuid) {
-        self.known().remove(&id);
+        self.counts().remove(&id);
         if let Err(error) = files::remove(&self.path(id)) {
             tracing::warn!(%id, %error, "cannot remove the note that work is in progress; if the service is killed, the next start counts it");
         }
@@ -140,8 +140,8 @@ impl Starts {
         self.folder.join(format!("{id}.json"))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Uuid, Kills>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, HashMap<Uuid, Kills>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -150,20 +150,20 @@ pub struct Underway {
     starts: Arc<Starts>,
     id: Uuid,
     work: TranscriptionWork,
-    survived: bool,
+    is_complete: bool,
 }
 
 impl Underway {
     /// Records that the work was completed without a kill.
     pub fn complete(mut self) {
-        self.survived = true;
+        self.is_complete = true;
     }
 }
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        let count = self.starts.known().get(&self.id).map_or(0, |kills| kills.count);
-        if self.survived || count == 0 {
+        let count = self.starts.counts().get(&self.id).map_or(0, |kills| kills.count);
+        if self.is_complete || count == 0 {
             return self.starts.clear(self.id);
         }
         if let Err(error) = self.starts.write(self.id, count, self.work, None) {

@@ -30,7 +30,7 @@ pub struct LiveRecords {
     /// The upload store that counts their bytes towards the disk quota.
     upload_store: Option<Arc<UploadStore>>,
     /// Maps the owner in a record to its present owner.
-    whose: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
+    present_owner: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -117,8 +117,8 @@ impl LiveRecords {
         if let Some(_lock) = files::lock(&folder.join(LOCK))? {
             files::remove_leftovers(&folder)?;
         }
-        let whose = Box::new(Owners::open(root)?.mapping());
-        let records = Self { folder, upload_store, whose, state: Mutex::default() };
+        let present_owner = Box::new(Owners::open(root)?.mapping());
+        let records = Self { folder, upload_store, present_owner, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
     }
@@ -200,8 +200,8 @@ impl LiveRecords {
     pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> io::Result<Vec<(Timestamp, LivePosition)>> {
         self.refresh()?;
         let state = self.state();
-        let hits = state.entries.iter().rev().filter(|((created, _, whose), entry)| {
-            whose == owner && query.matches(*created, &entry.status, entry.metadata.as_ref())
+        let hits = state.entries.iter().rev().filter(|((created, _, present_owner), entry)| {
+            present_owner == owner && query.matches(*created, &entry.status, entry.metadata.as_ref())
         });
         Ok(hits.map(|((created, ..), entry)| (*created, entry.place)).take(most).collect())
     }
@@ -243,7 +243,7 @@ impl LiveRecords {
             let number = state.read + 1;
             match File::open(self.path(number)) {
                 Ok(file) => {
-                    for (owner, bytes) in state.add(number, BufReader::new(file), &self.whose)? {
+                    for (owner, bytes) in state.add(number, BufReader::new(file), &self.present_owner)? {
                         self.upload_store.iter().for_each(|upload_store| upload_store.add_records(&owner, bytes));
                     }
                 }
@@ -265,15 +265,20 @@ impl LiveRecords {
 
 impl State {
     /// Adds the records of a file. Returns its bytes by owner; those of damaged lines belong to [`NOBODY`].
-    fn add(&mut self, file: u32, lines: impl BufRead, whose: &impl Fn(Hash) -> Hash) -> io::Result<HashMap<Hash, u64>> {
+    fn add(
+        &mut self,
+        file: u32,
+        lines: impl BufRead,
+        present_owner: &impl Fn(Hash) -> Hash,
+    ) -> io::Result<HashMap<Hash, u64>> {
         let (mut offset, mut bytes) = (0, HashMap::new());
         for line in lines.split(b'\n') {
             let line = line?;
             let place = LivePosition { file, offset, length: line.len() };
             offset += line.len() as u64 + 1;
-            match written(&line)? {
+            match parse_line(&line)? {
                 Some((owner, live)) => {
-                    let owner = whose(owner);
+                    let owner = present_owner(owner);
                     *bytes.entry(owner).or_default() += place.length as u64 + 1;
                     self.insert(live, owner, place);
                 }
@@ -302,7 +307,7 @@ impl State {
 }
 
 /// Parses a line of a file; returns `None` if it is damaged.
-fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
+fn parse_line(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
@@ -321,10 +326,10 @@ fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
 const LONGEST_LINE: usize = 256 << 20;
 
 /// Returns the lines of a file without their line breaks; a line that is too long is an error.
-fn lines_of(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+fn lines_of(mut reader: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     std::iter::from_fn(move || {
         let mut line = Vec::new();
-        match from.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line) {
+        match reader.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line) {
             Ok(0) => None,
             Ok(_) if line.len() > LONGEST_LINE => {
                 Some(Err(io::Error::other(format!("a line is longer than {LONGEST_LINE} bytes"))))

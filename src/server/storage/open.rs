@@ -91,14 +91,14 @@ pub fn open(
         rules.first_owner = assigned.first;
     }
     let rules = &*rules;
-    let of = owners.mapping();
-    let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
+    let present_owner = owners.mapping();
+    let owner_of = |owner| if owner == NOBODY { rules.first_owner } else { present_owner(owner) };
     let upload_store =
-        UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &whose);
+        UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &owner_of);
     let upload_store = upload_store.map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
-    let index = rebuild(root, &upload_store, &whose, &ledger, &starts, failed)?;
+    let index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
     let committer = GroupCommit::start(&ledger).map_err(failed)?;
     committer.request_compaction();
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
@@ -106,8 +106,8 @@ pub fn open(
 
 /// Waits up to two seconds for the lock, because a process that is shutting down completes its writes.
 fn lock(path: &Path) -> io::Result<Option<fs::File>> {
-    const LOOKS: u32 = 40;
-    for _ in 1..LOOKS {
+    const ATTEMPTS: u32 = 40;
+    for _ in 1..ATTEMPTS {
         if let Some(lock) = files::lock(path)? {
             return Ok(Some(lock));
         }
@@ -141,14 +141,14 @@ fn check_version(path: &Path, version: u32) -> Result<(), StoreOpenError> {
 fn rebuild(
     root: &Path,
     upload_store: &UploadStore,
-    whose: &impl Fn(Hash) -> Hash,
+    owner_of: &impl Fn(Hash) -> Hash,
     ledger: &TranscriptionLog,
     starts: &Starts,
     failed: impl Fn(io::Error) -> StoreOpenError,
 ) -> Result<TranscriptionIndex, StoreOpenError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
     // A result is written before the end of its transcription: a result without an ended transcription is incomplete.
-    let mut strays: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
+    let mut orphaned_results: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
     let mut index = TranscriptionIndex::default();
     let kills = starts.kill_counts();
     let kills = |id| kills.get(&id).map_or(0, |kills| kills.count);
@@ -163,7 +163,7 @@ fn rebuild(
                     "cannot read the record of a transcription; the service keeps the file, and serves the \
                      transcription when a later start can read it"
                 );
-                strays.remove(&id);
+                orphaned_results.remove(&id);
                 continue;
             }
         };
@@ -174,32 +174,32 @@ fn rebuild(
         match serde_json::from_slice::<RecordMeta>(&bytes) {
             Ok(head) => {
                 let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
-                strays.remove(&id);
+                orphaned_results.remove(&id);
                 // A record with its own file is newer there than in the log.
                 ledger.mark_settled(id);
-                restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
+                restore(&mut index, id, head, (size, kills(id)), upload_store, owner_of);
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "the service renamed a damaged record of a transcription");
                 fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
                 // A person may repair it, so its result stays.
-                strays.remove(&id);
+                orphaned_results.remove(&id);
             }
         }
     }
     for id in ledger.needed_ids() {
         // Opening the log checked that each record can be read, and by this release.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
-        restore(&mut index, id, head, (0, kills(id)), upload_store, whose);
+        restore(&mut index, id, head, (0, kills(id)), upload_store, owner_of);
     }
     // Transcriptions that have ended or were removed need no count.
     let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
-    let over = starts
+    let finished = starts
         .kill_counts()
         .into_iter()
         .filter(|(id, kills)| kills.work != TranscriptionWork::Delivery && !is_open(id));
-    over.for_each(|(id, _)| starts.clear(id));
-    for id in strays {
+    finished.for_each(|(id, _)| starts.clear(id));
+    for id in orphaned_results {
         files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
     }
     Ok(index)
@@ -211,7 +211,7 @@ fn restore(
     head: RecordMeta,
     (size, kills): (u64, u32),
     upload_store: &UploadStore,
-    whose: &impl Fn(Hash) -> Hash,
+    owner_of: &impl Fn(Hash) -> Hash,
 ) {
     let status = match &head.ended {
         None => Status::Queued,
@@ -222,7 +222,7 @@ fn restore(
     let last_use = head.ended.as_ref().map_or(head.created, |ended| ended.at);
     let has_audio = upload_store.register_use(upload, head.ended.is_none() || head.set_aside, last_use);
     let waits = if head.source.is_some() && !has_audio { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard };
-    let owner = whose(head.owner);
+    let owner = owner_of(head.owner);
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
     let bytes = if ended.is_some() { size } else { 0 };
     upload_store.add_records(&owner, bytes);

@@ -145,9 +145,9 @@ impl Stored {
         for name in &present {
             if !stored.names.contains_key(*name) {
                 let own: Vec<Hash> = named.iter().filter(|(of, _)| of == name).map(|(_, key)| *key).collect();
-                let (known, others) = match stored.inherited(&own, &configured) {
+                let (known, others) = match stored.merge_unused_names(&own, &configured) {
                     Some(inherited) => inherited,
-                    None => (stored.begun(name, &own), Vec::new()),
+                    None => (stored.new_name(name, &own), Vec::new()),
                 };
                 stored.names.insert((*name).to_owned(), known);
                 merged.extend(others.into_iter().map(|old| (old, (*name).to_owned())));
@@ -177,14 +177,14 @@ impl Stored {
 
     /// Merges the names that are no longer configured and had one of these keys. The first of them was renamed; the
     /// keys of the others go to it as well. Also returns the names of the others.
-    fn inherited(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
-        let had = |(name, known): &(&String, &Known)| {
+    fn merge_unused_names(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
+        let is_unused = |(name, known): &(&String, &Known)| {
             !configured.contains(name.as_str()) && known.keys.iter().any(|key| keys.contains(key))
         };
         // In the order of the keys, so that the result does not depend on the names.
-        let place = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
+        let position_of = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
         let mut names: Vec<(Option<usize>, String)> =
-            self.names.iter().filter(had).map(|(name, known)| (place(known), name.clone())).collect();
+            self.names.iter().filter(is_unused).map(|(name, known)| (position_of(known), name.clone())).collect();
         names.sort();
         let mut names = names.into_iter().map(|(_, name)| name);
         let mut known = self.names.remove(&names.next()?)?;
@@ -199,16 +199,16 @@ impl Stored {
         Some((known, others))
     }
 
-    fn begun(&self, name: &str, keys: &[Hash]) -> Known {
+    fn new_name(&self, name: &str, keys: &[Hash]) -> Known {
         // Records of a key that another name has had stay with that name.
         match keys.iter().find(|key| !self.is_taken(**key)) {
             Some(key) => Known { owner: *key, keys: vec![*key] },
-            None => Known { owner: of_name(name), keys: Vec::new() },
+            None => Known { owner: owner_for_name(name), keys: Vec::new() },
         }
     }
 }
 
-fn of_name(name: &str) -> Hash {
+fn owner_for_name(name: &str) -> Hash {
     Hash(blake3::derive_key("scribed 2026-11-22 owner by the name of a key", name.as_bytes()))
 }
 

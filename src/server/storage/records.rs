@@ -94,12 +94,12 @@ impl TranscriptionStore {
     /// Errors of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
         let Some((status, _)) = self.status_and_upload(id, owner) else { return Ok(None) };
-        match self.standing(id, status) {
+        match self.current_state(id, status) {
             // The transcription was deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.status_and_upload(id, owner).is_none() => {
                 Ok(None)
             }
-            standing => standing.map(Some),
+            state => state.map(Some),
         }
     }
 
@@ -108,7 +108,7 @@ impl TranscriptionStore {
         self.index().get_owned(id, owner).map(|entry| (entry.status.clone(), entry.upload))
     }
 
-    fn standing(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
+    fn current_state(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
         let mut head = self.record_meta(id)?;
         // The transcription may be ending just now. The index decides, as it does for deletions: it changes after the
         // end is written.

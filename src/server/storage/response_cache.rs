@@ -27,8 +27,8 @@ impl ResponseCache {
     /// Returns the body of a record for this status.
     pub fn get(&self, id: Uuid, status: &Status) -> Option<Bytes> {
         let state = self.state();
-        let (at, body) = state.bodies.get(&id)?;
-        (at == status).then(|| body.clone())
+        let (cached_status, body) = state.bodies.get(&id)?;
+        (cached_status == status).then(|| body.clone())
     }
 
     pub fn insert(&self, id: Uuid, status: Status, body: Bytes) {
@@ -43,8 +43,8 @@ impl ResponseCache {
         }
         while state.bytes > LIMIT {
             let Some(oldest) = state.order.pop_front() else { return };
-            let gone = state.bodies.remove(&oldest);
-            state.bytes -= gone.map_or(0, |(_, body)| body.len());
+            let removed = state.bodies.remove(&oldest);
+            state.bytes -= removed.map_or(0, |(_, body)| body.len());
         }
     }
 

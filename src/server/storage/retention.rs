@@ -24,7 +24,7 @@ pub enum DeleteResult {
 }
 
 /// Ended transcriptions of at least this age may be removed to free space.
-const MAY_GO: Duration = Duration::from_secs(24 * 3600);
+const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 impl TranscriptionStore {
     /// Deletes an ended transcription of this owner with everything that is stored of it; durable when it returns.
@@ -73,9 +73,9 @@ impl TranscriptionStore {
     }
 
     /// Removes the record before the result: the next start removes a result without a record. If the next start would
-    /// still find the create in the log, a deletion is written there first. With `by_order` the audio is removed too,
+    /// still find the create in the log, a deletion is written there first. With `by_request` the audio is removed too,
     /// unless another transcription uses it; otherwise it stays for as long as `uploads` says.
-    fn remove(&self, id: Uuid, by_order: bool) -> io::Result<()> {
+    fn remove(&self, id: Uuid, by_request: bool) -> io::Result<()> {
         let _settling = self.settle_lock();
         if self.ledger.contains(id) {
             self.committer.write_and_wait(&LogLine::deletion(id))?;
@@ -83,12 +83,12 @@ impl TranscriptionStore {
         }
         files::remove(&self.head_path(id))?;
         durable_file::sync(&self.root.join("transcriptions"))?;
-        let gone = self.index().remove(id);
-        if let Some(entry) = &gone {
+        let removed_entry = self.index().remove(id);
+        if let Some(entry) = &removed_entry {
             self.upload_store.subtract_records(&entry.owner, entry.bytes);
         }
-        if let Some(entry) = gone {
-            self.upload_store.forget(entry.upload, entry.set_aside, by_order);
+        if let Some(entry) = removed_entry {
+            self.upload_store.forget(entry.upload, entry.set_aside, by_request);
         }
         files::remove(&self.result_path(id))
     }
@@ -123,7 +123,7 @@ impl TranscriptionStore {
         if !self.upload_store.is_nearly_full() {
             return;
         }
-        let before = self.clock.now().saturating_sub(MAY_GO);
+        let before = self.clock.now().saturating_sub(MIN_AGE);
         let may = |owner: &Hash| self.upload_store.must_free_space(owner);
         let removed = self.remove_ended_before(before, || self.upload_store.is_nearly_full(), may);
         tracing::warn!(
@@ -132,9 +132,14 @@ impl TranscriptionStore {
         );
     }
 
-    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
+    fn remove_ended_before(
+        &self,
+        moment: Timestamp,
+        should_continue: impl Fn() -> bool,
+        may: impl Fn(&Hash) -> bool,
+    ) -> usize {
         let mut removed = 0;
-        while more() {
+        while should_continue() {
             let oldest = self.index().oldest_ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id, false) {

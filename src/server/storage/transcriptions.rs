@@ -346,8 +346,8 @@ impl TranscriptionStore {
         if self.ledger.mark_settled(taken.id) {
             self.committer.request_compaction();
         }
-        let kept = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
-        let result = if is_done { kept() } else { 0 };
+        let result_bytes = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
+        let result = if is_done { result_bytes() } else { 0 };
         let bytes = written + result;
         self.upload_store.add_records(&taken.owner, bytes);
         let mut index = self.index();

@@ -62,10 +62,10 @@ pub struct Dispatcher {
 /// Due deliveries, by the owner of their transcription.
 type Waiting = BTreeMap<Hash, VecDeque<Due>>;
 
-fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
-    let due = line.get_mut(&owner)?.pop_front();
-    if line.get(&owner).is_some_and(VecDeque::is_empty) {
-        line.remove(&owner);
+fn pop(queue: &mut Waiting, owner: Hash) -> Option<Due> {
+    let due = queue.get_mut(&owner)?.pop_front();
+    if queue.get(&owner).is_some_and(VecDeque::is_empty) {
+        queue.remove(&owner);
     }
     due
 }
@@ -102,25 +102,25 @@ impl Dispatcher {
         let own = Arc::clone(&self);
         elsewhere(move || own.pending_deliveries.load(&own.store)).await;
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
-        let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
+        let (mut queue, mut calls, mut in_progress) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
-            let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
+            let wait = self.share_out(&mut shares, &mut queue, &mut in_progress, &mut calls);
             tokio::select! {
                 () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 due = self.next() => {
                     self.pending_deliveries.add(due);
                     let owner = self.store.index().get(due.id).map(|entry| entry.owner);
                     match owner {
-                        Some(owner) => line.entry(owner).or_default().push_back(due),
+                        Some(owner) => queue.entry(owner).or_default().push_back(due),
                         None => self.pending_deliveries.remove(due),
                     }
                 }
                 Some(ended) = calls.join_next() => {
                     let Ok((due, owner, is_over)) = ended else { return };
-                    begun.remove(&due);
+                    in_progress.remove(&due);
                     shares.end(due);
                     if !is_over {
-                        line.entry(owner).or_default().push_back(due);
+                        queue.entry(owner).or_default().push_back(due);
                     }
                 }
             }
@@ -131,24 +131,24 @@ impl Dispatcher {
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Due>,
-        line: &mut Waiting,
-        begun: &mut BTreeMap<Due, CancellationToken>,
+        queue: &mut Waiting,
+        in_progress: &mut BTreeMap<Due, CancellationToken>,
         calls: &mut JoinSet<(Due, Hash, bool)>,
     ) -> Option<Duration> {
         loop {
-            let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
+            let (now, waiting) = (self.clock.uptime(), queue.keys().copied().collect());
             match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
-                    let Some(due) = pop(line, owner) else { continue };
+                    let Some(due) = pop(queue, owner) else { continue };
                     let given_up = CancellationToken::new();
                     shares.start(due, owner, now);
-                    begun.insert(due, given_up.clone());
+                    in_progress.insert(due, given_up.clone());
                     let own = Arc::clone(self);
                     calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
                 }
                 // The place becomes free when the delivery is back in the queue.
                 ShareDecision::Yield(due) => {
-                    begun.get(&due).into_iter().for_each(CancellationToken::cancel);
+                    in_progress.get(&due).into_iter().for_each(CancellationToken::cancel);
                     return None;
                 }
                 ShareDecision::In(wait) => return Some(wait),
@@ -160,7 +160,7 @@ impl Dispatcher {
     /// Returns `true` if the attempt is over, `false` if it gave up its place.
     async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
         let own = Arc::clone(self);
-        let done = catch_panic(async move { own.see_to(due, &given_up).await }).await;
+        let done = catch_panic(async move { own.deliver(due, &given_up).await }).await;
         if done.is_err() {
             self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
         }
@@ -169,12 +169,12 @@ impl Dispatcher {
 
     async fn next(&self) -> Due {
         loop {
-            let bell = self.store.calling.notified();
+            let notified = self.store.calling.notified();
             match self.store.next_delivery(self.clock.now()) {
                 NextCall::Due(due) => return due,
-                NextCall::None => bell.await,
+                NextCall::None => notified.await,
                 NextCall::In(wait) => tokio::select! {
-                    () = bell => {}
+                    () = notified => {}
                     () = self.clock.sleep(wait) => {}
                 },
             }
@@ -182,21 +182,21 @@ impl Dispatcher {
     }
 
     /// Returns `true` if the attempt is over, `false` if it gave up its place.
-    async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
+    async fn deliver(&self, due: Due, given_up: &CancellationToken) -> bool {
         let store = Arc::clone(&self.store);
-        let begun = elsewhere(move || {
+        let prepared = elsewhere(move || {
             let underway = store.begin_delivery(due)?;
-            Ok::<_, io::Error>(store.delivery(due)?.map(|letter| (underway, letter)))
+            Ok::<_, io::Error>(store.delivery(due)?.map(|delivery| (underway, delivery)))
         });
-        let (underway, heard) = match begun.await {
+        let (underway, result) = match prepared.await {
             Ok(None) => {
                 self.pending_deliveries.remove(due);
                 return true;
             }
-            Ok(Some((underway, letter))) => {
+            Ok(Some((underway, delivery))) => {
                 crash_points::point(Point::Telling);
                 tokio::select! {
-                    heard = self.call(due, letter) => (underway, heard),
+                    result = self.call(due, delivery) => (underway, result),
                     () = given_up.cancelled() => return false,
                 }
             }
@@ -206,13 +206,13 @@ impl Dispatcher {
                 return true;
             }
         };
-        let (store, told) = (Arc::clone(&self.store), heard.is_ok());
-        let settled = elsewhere(move || store.record_attempt(due, told)).await;
+        let (store, is_delivered) = (Arc::clone(&self.store), result.is_ok());
+        let recorded = elsewhere(move || store.record_attempt(due, is_delivered)).await;
         underway.complete();
-        if matches!(settled, Ok(false)) {
+        if matches!(recorded, Ok(false)) {
             self.pending_deliveries.remove(due);
         }
-        match (settled, heard) {
+        match (recorded, result) {
             (Err(error), _) => {
                 tracing::error!(id = %due.id, %error, "cannot save the outcome of a webhook call; the service repeats the call");
                 self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
@@ -238,8 +238,8 @@ impl Dispatcher {
         forbidden.to_string()
     }
 
-    async fn call(&self, due: Due, letter: Delivery) -> Result<(), String> {
-        let (url, method, secret) = match &letter.to {
+    async fn call(&self, due: Due, delivery: Delivery) -> Result<(), String> {
+        let (url, method, secret) = match &delivery.to {
             Callee::Callback { url, method } => {
                 let url = Url::parse(url).map_err(|error| error.to_string())?;
                 let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
@@ -255,13 +255,13 @@ impl Dispatcher {
         ssrf_guard::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "calling the receiver of a transcription");
         let seconds = self.clock.now().0.div_euclid(1000);
-        let length = letter.body.total_bytes();
+        let length = delivery.body.total_bytes();
         let whole = WHOLE + Duration::from_secs(length / SLOWEST);
         let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
-        request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
-        let request = match (letter.body.into_bytes(), secret) {
+        request = request.header("webhook-id", &delivery.name).header("webhook-timestamp", seconds);
+        let request = match (delivery.body.into_bytes(), secret) {
             (Ok(body), Some(secret)) => {
-                request = request.header("webhook-signature", signature::sign(secret, &letter.name, seconds, &body));
+                request = request.header("webhook-signature", signature::sign(secret, &delivery.name, seconds, &body));
                 request.body(body)
             }
             (Ok(body), None) => request.body(body),

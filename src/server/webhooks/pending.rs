@@ -15,8 +15,8 @@ pub struct PendingDeliveries(Mutex<HashSet<(Uuid, usize)>>);
 impl PendingDeliveries {
     /// Adds the deliveries that the store has from before the start, and leaves them there. Blocks on the disk.
     pub fn load(&self, store: &TranscriptionStore) {
-        let far = Timestamp(i64::MAX);
-        let waiting = std::iter::from_fn(|| match store.next_delivery(far) {
+        let far_future = Timestamp(i64::MAX);
+        let waiting = std::iter::from_fn(|| match store.next_delivery(far_future) {
             NextCall::Due(due) => Some(due),
             NextCall::In(_) | NextCall::None => None,
         });
@@ -31,23 +31,23 @@ impl PendingDeliveries {
 
     /// Adds a delivery that is to be made.
     pub fn add(&self, due: Due) {
-        self.all().insert((due.id, due.number));
+        self.deliveries().insert((due.id, due.number));
     }
 
     /// Removes a delivery that was received or given up.
     pub fn remove(&self, due: Due) {
-        self.all().remove(&(due.id, due.number));
+        self.deliveries().remove(&(due.id, due.number));
     }
 
     /// Returns their number. Deliveries of deleted transcriptions are dropped.
     pub fn count(&self, store: &TranscriptionStore) -> usize {
-        let mut all = self.all();
+        let mut deliveries = self.deliveries();
         let index = store.index();
-        all.retain(|(id, _)| index.get(*id).is_some());
-        all.len()
+        deliveries.retain(|(id, _)| index.get(*id).is_some());
+        deliveries.len()
     }
 
-    fn all(&self) -> MutexGuard<'_, HashSet<(Uuid, usize)>> {
+    fn deliveries(&self) -> MutexGuard<'_, HashSet<(Uuid, usize)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

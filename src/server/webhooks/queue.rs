@@ -73,23 +73,23 @@ impl TranscriptionStore {
     ///
     /// # Errors
     /// Errors of the file system: the delivery is then repeated.
-    pub fn record_attempt(&self, due: Due, heard: bool) -> io::Result<bool> {
+    pub fn record_attempt(&self, due: Due, is_delivered: bool) -> io::Result<bool> {
         let _settling = self.settle_lock();
         if self.index().get(due.id).is_none() {
             return Ok(false);
         }
         let mut head = self.record_meta(due.id)?;
         let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
-        *call = match heard {
+        *call = match is_delivered {
             true => DeliveryState { due: None, ..call.clone() },
             false => policy::after_failure(call, &self.rules.patience, self.clock.now()),
         };
-        let again = call.due;
+        let next_due = call.due;
         self.write_head(due.id, &head)?;
-        if let Some(again) = again {
-            self.postpone_delivery(due, again);
+        if let Some(next_due) = next_due {
+            self.postpone_delivery(due, next_due);
         }
-        Ok(again.is_some())
+        Ok(next_due.is_some())
     }
 
     /// Makes a delivery due at another time, without counting an attempt.

@@ -39,7 +39,7 @@ pub fn encode(json: &[u8]) -> Vec<u8> {
 pub fn encode_with<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
     let mut bytes = Vec::with_capacity(USUAL);
     bytes.resize(HEAD, b' ');
-    let said = write(&mut bytes);
+    let result = write(&mut bytes);
     let (head, json) = bytes.split_at_mut(HEAD);
     head[..CHECKSUM].copy_from_slice(&checksum(json));
     let mut rest = json.len();
@@ -48,7 +48,7 @@ pub fn encode_with<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
         rest /= 10;
     }
     bytes.push(BLANK);
-    (bytes, said)
+    (bytes, result)
 }
 
 /// Returns the JSON of the record at the start of the bytes; `None` if the record is not whole.
@@ -68,7 +68,7 @@ pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let blank = blanks(rest);
+        let blank = leading_blanks(rest);
         if blank > 0 {
             at += blank;
             continue;
@@ -79,7 +79,7 @@ pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
             at = end;
             continue;
         }
-        let end = at + memchr::memchr(BLANK, rest).map_or_else(|| written(rest), |line| line + 1);
+        let end = at + memchr::memchr(BLANK, rest).map_or_else(|| written_length(rest), |line| line + 1);
         match pieces.last_mut() {
             Some(Frame::Damaged(range)) if range.end == at => range.end = end,
             _ => pieces.push(Frame::Damaged(at..end)),
@@ -90,7 +90,7 @@ pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
 }
 
 /// Counts the blanks and zeros at the start.
-fn blanks(bytes: &[u8]) -> usize {
+fn leading_blanks(bytes: &[u8]) -> usize {
     const ZEROS: [u8; 4096] = [0; 4096];
     // Most of a new volume is zeros.
     let zeros = bytes.chunks(ZEROS.len()).take_while(|chunk| **chunk == ZEROS[..]).count() * ZEROS.len();
@@ -99,7 +99,7 @@ fn blanks(bytes: &[u8]) -> usize {
 }
 
 /// Returns the length without the zeros at the end.
-fn written(bytes: &[u8]) -> usize {
+fn written_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 

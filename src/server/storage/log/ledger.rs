@@ -27,7 +27,7 @@ pub struct TranscriptionLog {
     pub(crate) folder: PathBuf,
     /// The size in bytes at which another volume is begun.
     pub(crate) limit: u64,
-    book: Mutex<SegmentIndex>,
+    index: Mutex<SegmentIndex>,
     end: Mutex<End>,
 }
 
@@ -42,15 +42,15 @@ pub(crate) struct End {
 }
 
 impl TranscriptionLog {
-    /// Creates a log whose volumes have the content that `book` lists. `last` is the newest volume and the end of its
+    /// Creates a log whose volumes have the content that `index` lists. `last` is the newest volume and the end of its
     /// content; without it the first volume is begun.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn new(folder: PathBuf, limit: u64, book: SegmentIndex, last: Option<(u64, u64)>) -> io::Result<Self> {
+    pub fn new(folder: PathBuf, limit: u64, index: SegmentIndex, last: Option<(u64, u64)>) -> io::Result<Self> {
         let (volume, at) = last.unwrap_or((0, limit));
         let end = End { volume, at, refused: Vec::new(), prepared: false };
-        let ledger = Self { folder, limit, book: Mutex::new(book), end: Mutex::new(end) };
+        let ledger = Self { folder, limit, index: Mutex::new(index), end: Mutex::new(end) };
         ledger.begin_volume(&mut ledger.end())?;
         Ok(ledger)
     }
@@ -61,26 +61,26 @@ impl TranscriptionLog {
     /// Errors of the file system, and `InvalidData` if the record is damaged.
     pub fn read(&self, id: Uuid) -> io::Result<Option<RecordMeta>> {
         let Some((place, file)) = self.find(id)? else { return Ok(None) };
-        let sealed = self.read_at(place, &file)?;
-        let json = framing::decode(&sealed).unwrap_or_default();
+        let encoded = self.read_at(place, &file)?;
+        let json = framing::decode(&encoded).unwrap_or_default();
         Ok(serde_json::from_slice::<LogRecord<RecordMeta>>(json)?.head)
     }
 
     /// Finds and opens a record's volume. The file is opened while the index is locked: a volume leaves the index
     /// before it is removed.
     fn find(&self, id: Uuid) -> io::Result<Option<(RecordLocation, File)>> {
-        let book = self.segment_index();
-        let Some(place) = book.find(id) else { return Ok(None) };
+        let index = self.segment_index();
+        let Some(place) = index.find(id) else { return Ok(None) };
         Ok(Some((place, File::open(self.path(place.volume))?)))
     }
 
     fn read_at(&self, place: RecordLocation, file: &File) -> io::Result<Vec<u8>> {
-        let sealed = bytes_at(place, file)?;
-        if framing::decode(&sealed).is_none() {
+        let encoded = bytes_at(place, file)?;
+        if framing::decode(&encoded).is_none() {
             let words = format!("{} is damaged at byte {}", self.path(place.volume).display(), place.at);
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
-        Ok(sealed)
+        Ok(encoded)
     }
 
     /// Copies a damaged record to a file beside its volume, for a person to look at, and returns the path of the file.
@@ -120,7 +120,7 @@ impl TranscriptionLog {
             return Ok(());
         }
         if !end.prepared {
-            self.name(self.make()?, end.volume + 1)?;
+            self.rename_volume(self.create_volume()?, end.volume + 1)?;
         }
         (end.volume, end.at, end.prepared) = (end.volume + 1, 0, false);
         self.segment_index().set_volume_bytes(end.volume, 0);
@@ -129,13 +129,13 @@ impl TranscriptionLog {
 
     /// Creates a volume of zeros without a name: a sync after a write that does not change the length has less to
     /// write.
-    fn make(&self) -> io::Result<FinishedFile> {
+    fn create_volume(&self) -> io::Result<FinishedFile> {
         let staged = files::temporary(&self.folder)?;
         staged.file().write_all_at(&vec![0; usize::try_from(self.limit).map_err(io::Error::other)?], 0)?;
         staged.finish(Durability::Synced)
     }
 
-    fn name(&self, file: FinishedFile, volume: u64) -> io::Result<()> {
+    fn rename_volume(&self, file: FinishedFile, volume: u64) -> io::Result<()> {
         let renamed = file.rename(&self.path(volume))?;
         crash_points::point(Point::VolumeBegun);
         renamed.sync()
@@ -152,11 +152,11 @@ impl TranscriptionLog {
         if !self.needs_next_volume() {
             return Ok(());
         }
-        let file = self.make()?;
+        let file = self.create_volume()?;
         let mut end = self.end();
         // Another thread may have created the volume meanwhile: what was written to it must not be lost.
         if !end.prepared {
-            self.name(file, end.volume + 1)?;
+            self.rename_volume(file, end.volume + 1)?;
             end.prepared = true;
         }
         Ok(())
@@ -178,7 +178,7 @@ impl TranscriptionLog {
     }
 
     pub(crate) fn segment_index(&self) -> MutexGuard<'_, SegmentIndex> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn end(&self) -> MutexGuard<'_, End> {
@@ -213,7 +213,7 @@ pub struct LogLine {
     id: Uuid,
     /// Whether the line records a deletion; else it records an accepted create.
     gone: bool,
-    sealed: Vec<u8>,
+    encoded: Vec<u8>,
 }
 
 impl LogLine {
@@ -223,20 +223,20 @@ impl LogLine {
     /// The record cannot be serialized, which does not happen.
     pub fn acceptance(id: Uuid, head: &RecordMeta<Box<RawValue>>) -> serde_json::Result<Self> {
         let written = LogRecord { v: 1, id: id.to_string(), head: Some(head), gone: false };
-        let (sealed, said) = framing::encode_with(|bytes| serde_json::to_writer(bytes, &written));
-        said.map(|()| Self { id, gone: false, sealed })
+        let (encoded, result) = framing::encode_with(|bytes| serde_json::to_writer(bytes, &written));
+        result.map(|()| Self { id, gone: false, encoded })
     }
 
     /// Creates the line of a deleted transcription.
     pub fn deletion(id: Uuid) -> Self {
         let json = format!("{{\"v\":1,\"id\":\"{id}\",\"gone\":true}}");
-        Self { id, gone: true, sealed: framing::encode(json.as_bytes()) }
+        Self { id, gone: true, encoded: framing::encode(json.as_bytes()) }
     }
 
     /// Creates the line of an accepted create from any JSON.
     #[cfg(test)]
     pub fn raw(id: Uuid, json: &str) -> Self {
-        Self { id, gone: false, sealed: framing::encode(json.as_bytes()) }
+        Self { id, gone: false, encoded: framing::encode(json.as_bytes()) }
     }
 }
 
@@ -251,7 +251,7 @@ pub struct LogBatch {
 impl LogBatch {
     /// Appends a line.
     pub fn push(&mut self, line: &LogLine) {
-        self.bytes.extend_from_slice(&line.sealed);
+        self.bytes.extend_from_slice(&line.encoded);
         self.lines.push((line.id, line.gone, self.bytes.len() as u64));
     }
 
@@ -268,12 +268,12 @@ impl LogBatch {
     }
 
     /// Adds the lines to the index, when they have been written at the place `all`.
-    pub(crate) fn index_lines(&self, book: &mut SegmentIndex, all: RecordLocation) {
+    pub(crate) fn index_lines(&self, index: &mut SegmentIndex, all: RecordLocation) {
         let mut at = all.at;
         for (id, gone, end) in &self.lines {
             let place = RecordLocation { at, len: all.at + end - at, ..all };
             at = all.at + end;
-            if *gone { book.mark_deleted(*id) } else { book.insert(*id, place) }
+            if *gone { index.mark_deleted(*id) } else { index.insert(*id, place) }
         }
     }
 }

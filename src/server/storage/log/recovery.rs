@@ -27,7 +27,7 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenEr
     let failed = |error| StoreOpenError::Io { path: folder.clone(), error };
     files::make_folder(&folder).map_err(failed)?;
     files::remove_leftovers(&folder).map_err(failed)?;
-    let (mut book, mut last, mut gone) = (SegmentIndex::default(), None, HashSet::new());
+    let (mut index, mut last, mut gone) = (SegmentIndex::default(), None, HashSet::new());
     for volume in volumes(&folder).map_err(failed)? {
         let path = ledger::volume_path(&folder, volume);
         let bytes = fs::read(&path).map_err(failed)?;
@@ -36,13 +36,13 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenEr
             return Err(StoreOpenError::Newer { path, version });
         }
         fix(&path, &bytes, &lines).map_err(failed)?;
-        note(&mut book, volume, &lines.sound);
+        add_to_index(&mut index, volume, &lines.sound);
         let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
-        book.set_volume_bytes(volume, end);
+        index.set_volume_bytes(volume, end);
         last = Some((volume, end));
     }
     let own = folder.clone();
-    TranscriptionLog::new(own, limit, book, last).map_err(failed)
+    TranscriptionLog::new(own, limit, index, last).map_err(failed)
 }
 
 /// The lines of a volume.
@@ -68,13 +68,13 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
             continue;
         };
         let json = framing::decode(&bytes[range.clone()]).unwrap_or_default();
-        match understood(json) {
+        match parse_record(json) {
             Some((id, false)) if gone.contains(&id) => lines.copies.push(range),
-            Some((id, goes)) => {
-                gone.extend(goes.then_some(id));
-                lines.sound.push((range, id, goes));
+            Some((id, is_deletion)) => {
+                gone.extend(is_deletion.then_some(id));
+                lines.sound.push((range, id, is_deletion));
             }
-            None => match newer(json) {
+            None => match newer_version(json) {
                 Some(version) => lines.newer = Some(version),
                 None => lines.damaged.push(range),
             },
@@ -84,7 +84,7 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
 }
 
 /// Parses a line with its whole record. Returns its id, and whether it is a deletion.
-fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
+fn parse_record(json: &[u8]) -> Option<(Uuid, bool)> {
     let line: LogRecord<RecordMeta> = serde_json::from_slice(json).ok()?;
     if line.v != 1 || line.head.is_some_and(|head| head.v != 1) {
         return None;
@@ -93,18 +93,18 @@ fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
 }
 
 /// Returns the version of a line, or of the record in it, if it is a newer one.
-fn newer(json: &[u8]) -> Option<u32> {
+fn newer_version(json: &[u8]) -> Option<u32> {
     let line = serde_json::from_slice::<Version>(json).ok().map(|line| line.v);
     let head = || Some(serde_json::from_slice::<LogRecord<Version>>(json).ok()?.head?.v);
     line.filter(|version| *version != 1).or_else(|| head().filter(|version| *version != 1))
 }
 
-fn note(book: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
+fn add_to_index(index: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
     for (range, id, gone) in lines {
         if *gone {
-            book.mark_deleted(*id);
+            index.mark_deleted(*id);
         } else {
-            book.insert(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
+            index.insert(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
         }
     }
 }

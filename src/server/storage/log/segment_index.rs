@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// All records of the log.
 #[derive(Debug, Default)]
 pub struct SegmentIndex {
-    records: HashMap<Uuid, Kept>,
+    records: HashMap<Uuid, RecordEntry>,
     volumes: BTreeMap<u64, Volume>,
 }
 
@@ -25,7 +25,7 @@ pub struct RecordLocation {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RecordEntry {
     place: RecordLocation,
     usage: Usage,
 }
@@ -38,7 +38,7 @@ enum Usage {
     /// Not needed: the transcription has a file of its own.
     Settled,
     /// Not needed: a line in the log deletes the transcription.
-    Struck,
+    Deleted,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl SegmentIndex {
     /// Records the place of a record, which replaces its earlier place. A deleted record stays deleted.
     pub fn insert(&mut self, id: Uuid, place: RecordLocation) {
         let (usage, before) = match self.records.entry(id) {
-            Entry::Vacant(entry) => (entry.insert(Kept { place, usage: Usage::Needed }).usage, None),
+            Entry::Vacant(entry) => (entry.insert(RecordEntry { place, usage: Usage::Needed }).usage, None),
             Entry::Occupied(mut entry) => {
                 let kept = entry.get_mut();
                 (kept.usage, Some(std::mem::replace(&mut kept.place, place)))
@@ -92,28 +92,28 @@ impl SegmentIndex {
         volume.ids.push(id);
         if usage == Usage::Needed {
             volume.needed += place.len;
-            before.map(|before| self.give_back(before));
+            before.map(|before| self.subtract_needed(before));
         }
     }
 
     /// Records that a transcription has a file of its own. Returns whether a volume may now be removed.
     pub fn mark_settled(&mut self, id: Uuid) -> bool {
-        self.free(id, Usage::Settled)
+        self.release(id, Usage::Settled)
     }
 
     /// Records that a transcription was deleted.
     pub fn mark_deleted(&mut self, id: Uuid) {
-        self.free(id, Usage::Struck);
+        self.release(id, Usage::Deleted);
     }
 
-    fn free(&mut self, id: Uuid, usage: Usage) -> bool {
-        let Some(kept) = self.records.get_mut(&id).filter(|kept| kept.usage != Usage::Struck) else { return false };
+    fn release(&mut self, id: Uuid, usage: Usage) -> bool {
+        let Some(kept) = self.records.get_mut(&id).filter(|kept| kept.usage != Usage::Deleted) else { return false };
         let (place, before) = (kept.place, std::mem::replace(&mut kept.usage, usage));
-        before == Usage::Needed && self.give_back(place) && self.volumes.len() > 1
+        before == Usage::Needed && self.subtract_needed(place) && self.volumes.len() > 1
     }
 
     /// Subtracts a record that is no longer needed there. Returns whether it was the volume's last needed one.
-    fn give_back(&mut self, place: RecordLocation) -> bool {
+    fn subtract_needed(&mut self, place: RecordLocation) -> bool {
         let Some(volume) = self.volumes.get_mut(&place.volume) else { return false };
         volume.needed -= place.len;
         volume.needed == 0
@@ -126,7 +126,7 @@ impl SegmentIndex {
 
     /// Whether the next start would find a record, needed or not.
     pub fn contains(&self, id: Uuid) -> bool {
-        self.records.get(&id).is_some_and(|kept| kept.usage != Usage::Struck)
+        self.records.get(&id).is_some_and(|kept| kept.usage != Usage::Deleted)
     }
 
     /// Returns the ids of the needed records, in no order.
@@ -177,72 +177,72 @@ mod tests {
     const LEN: u64 = 10;
 
     /// Returns an index of volumes with this many records each, numbered from 1.
-    fn book(volumes: &[u128]) -> SegmentIndex {
-        let (mut book, mut id) = (SegmentIndex::default(), 0);
+    fn index(volumes: &[u128]) -> SegmentIndex {
+        let (mut index, mut id) = (SegmentIndex::default(), 0);
         for (number, count) in (1..).zip(volumes) {
             for n in 0..u64::try_from(*count).unwrap() {
-                book.insert(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
+                index.insert(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
                 id += 1;
             }
-            book.set_volume_bytes(number, u64::try_from(*count).unwrap() * LEN);
+            index.set_volume_bytes(number, u64::try_from(*count).unwrap() * LEN);
         }
-        book
+        index
     }
 
     #[test]
     fn the_oldest_goes_when_nothing_in_it_is_needed_and_the_newest_stays() {
-        let mut book = book(&[2, 1, 1]);
+        let mut index = index(&[2, 1, 1]);
         let [a, b, c, d] = [0, 1, 2, 3].map(Uuid::from_u128);
-        assert!(!book.mark_settled(a) && book.mark_settled(c), "one is needed in the first, none in the second");
-        assert_eq!(book.next_compaction(1_000), None, "only the oldest goes");
-        assert!(book.mark_settled(b));
-        assert!(book.contains(b) && book.find(b).is_none());
-        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(1)));
-        book.remove_volume(1);
-        assert!(!book.contains(b), "nothing of it would be found");
-        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(2)));
-        book.remove_volume(2);
-        book.mark_settled(d);
-        assert_eq!(book.next_compaction(0), None);
-        assert_eq!(book.needed_ids(), [] as [Uuid; 0]);
+        assert!(!index.mark_settled(a) && index.mark_settled(c), "one is needed in the first, none in the second");
+        assert_eq!(index.next_compaction(1_000), None, "only the oldest goes");
+        assert!(index.mark_settled(b));
+        assert!(index.contains(b) && index.find(b).is_none());
+        assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(1)));
+        index.remove_volume(1);
+        assert!(!index.contains(b), "nothing of it would be found");
+        assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(2)));
+        index.remove_volume(2);
+        index.mark_settled(d);
+        assert_eq!(index.next_compaction(0), None);
+        assert_eq!(index.needed_ids(), [] as [Uuid; 0]);
     }
 
     #[test]
     fn what_is_needed_moves_on_when_most_around_it_is_not() {
-        let mut book = book(&[4, 4, 1]);
+        let mut index = index(&[4, 4, 1]);
         for id in 1..8 {
-            book.mark_settled(Uuid::from_u128(id));
+            index.mark_settled(Uuid::from_u128(id));
         }
         let oldest = Uuid::from_u128(0);
-        assert_eq!(book.next_compaction(70), None, "90 bytes lie there, 20 are needed");
-        assert_eq!(book.next_compaction(49), Some(Tidying::Renew(1)));
-        assert_eq!(book.needed_in(1), [(oldest, RecordLocation { volume: 1, at: 0, len: LEN })]);
+        assert_eq!(index.next_compaction(70), None, "90 bytes lie there, 20 are needed");
+        assert_eq!(index.next_compaction(49), Some(Tidying::Renew(1)));
+        assert_eq!(index.needed_in(1), [(oldest, RecordLocation { volume: 1, at: 0, len: LEN })]);
         let moved = RecordLocation { volume: 3, at: LEN, len: LEN };
-        book.insert(oldest, moved);
-        assert_eq!((book.needed_in(1), book.find(oldest)), (Vec::new(), Some(moved)));
+        index.insert(oldest, moved);
+        assert_eq!((index.needed_in(1), index.find(oldest)), (Vec::new(), Some(moved)));
         for number in [1, 2] {
-            assert_eq!(book.next_compaction(49), Some(Tidying::Remove(number)));
-            book.remove_volume(number);
+            assert_eq!(index.next_compaction(49), Some(Tidying::Remove(number)));
+            index.remove_volume(number);
         }
-        assert_eq!((book.find(oldest), book.next_compaction(0)), (Some(moved), None));
+        assert_eq!((index.find(oldest), index.next_compaction(0)), (Some(moved), None));
     }
 
     #[test]
     fn a_volume_that_is_written_to_stays() {
-        let mut book = book(&[0, 0]);
-        book.begin_writing(1);
-        assert_eq!(book.next_compaction(0), None);
-        book.end_writing(1);
-        assert_eq!(book.next_compaction(0), Some(Tidying::Remove(1)));
+        let mut index = index(&[0, 0]);
+        index.begin_writing(1);
+        assert_eq!(index.next_compaction(0), None);
+        index.end_writing(1);
+        assert_eq!(index.next_compaction(0), Some(Tidying::Remove(1)));
     }
 
     #[test]
     fn what_is_struck_stays_so() {
-        let mut book = book(&[1, 1]);
+        let mut index = index(&[1, 1]);
         let id = Uuid::from_u128(0);
-        book.mark_deleted(id);
-        assert!(!book.contains(id));
-        book.insert(id, RecordLocation { volume: 2, at: LEN, len: LEN });
-        assert!(!book.contains(id) && !book.mark_settled(id) && book.find(id).is_none());
+        index.mark_deleted(id);
+        assert!(!index.contains(id));
+        index.insert(id, RecordLocation { volume: 2, at: LEN, len: LEN });
+        assert!(!index.contains(id) && !index.mark_settled(id) && index.find(id).is_none());
     }
 }

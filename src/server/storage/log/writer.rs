@@ -33,22 +33,22 @@ impl LogWriter {
     /// # Errors
     /// Errors of the file system; then none of its lines is in the log.
     pub fn write(&mut self, batch: &LogBatch) -> io::Result<()> {
-        self.append(batch.bytes(), |book, all| batch.index_lines(book, all))
+        self.append(batch.bytes(), |index, all| batch.index_lines(index, all))
     }
 
-    /// Writes and syncs bytes, and then calls `tell` to add them to the index. Other writers may append and sync at the
-    /// same time.
-    fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
+    /// Writes and syncs bytes, and then calls `add_to_index` with their place. Other writers may append and sync at
+    /// the same time.
+    fn append(&mut self, bytes: &[u8], add_to_index: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
         let ledger = Arc::clone(&self.ledger);
-        let (place, written) = self.put_down(bytes)?;
+        let (place, written) = self.write_unsynced(bytes)?;
         crash_points::point(Point::LedgerWritten);
         let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
-        let mut book = ledger.segment_index();
+        let mut index = ledger.segment_index();
         if synced.is_ok() {
-            tell(&mut book, place);
+            add_to_index(&mut index, place);
         }
-        book.end_writing(place.volume);
-        drop(book);
+        index.end_writing(place.volume);
+        drop(index);
         synced.inspect_err(|_| {
             let mut end = ledger.end();
             end.refused.push(place);
@@ -59,7 +59,7 @@ impl LogWriter {
 
     /// Writes bytes without a sync. Returns their place and the result of the write: after an error some of them may be
     /// there.
-    fn put_down(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
+    fn write_unsynced(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
         let ledger = Arc::clone(&self.ledger);
         let mut end = ledger.end();
         ledger.redact_refused(&mut end)?;
@@ -67,9 +67,9 @@ impl LogWriter {
         let place = RecordLocation { volume: end.volume, at: end.at, len: bytes.len() as u64 };
         let written = self.file(place.volume)?.write_all_at(bytes, place.at);
         end.at += place.len;
-        let mut book = ledger.segment_index();
-        book.set_volume_bytes(place.volume, end.at);
-        book.begin_writing(place.volume);
+        let mut index = ledger.segment_index();
+        index.set_volume_bytes(place.volume, end.at);
+        index.begin_writing(place.volume);
         Ok((place, written))
     }
 
@@ -91,16 +91,16 @@ impl LogWriter {
     /// Errors of the file system; the call may be repeated.
     pub fn compact(&mut self) -> io::Result<()> {
         // On a full disk, removing is what frees space; and neither step needs the other.
-        let (cleared, prepared) = (self.clear(), self.ledger.prepare_next_volume());
+        let (cleared, prepared) = (self.remove_unneeded(), self.ledger.prepare_next_volume());
         cleared.and(prepared)
     }
 
-    fn clear(&mut self) -> io::Result<()> {
+    fn remove_unneeded(&mut self) -> io::Result<()> {
         loop {
             let next = self.ledger.segment_index().next_compaction(self.ledger.limit * SLACK);
             match next {
                 Some(Tidying::Remove(volume)) => self.remove(volume)?,
-                Some(Tidying::Renew(volume)) => self.renew(volume)?,
+                Some(Tidying::Renew(volume)) => self.copy_needed(volume)?,
                 None => return Ok(()),
             }
         }
@@ -119,7 +119,7 @@ impl LogWriter {
     }
 
     /// Copies the needed records of a volume to the newest one.
-    fn renew(&mut self, volume: u64) -> io::Result<()> {
+    fn copy_needed(&mut self, volume: u64) -> io::Result<()> {
         let needed = self.ledger.segment_index().needed_in(volume);
         self.copy(volume, needed)
     }
@@ -134,22 +134,22 @@ impl LogWriter {
             bytes.pop();
             bytes.push(BLANK);
         }
-        let mut gone = Vec::new();
-        self.append(&bytes, |book, all| {
+        let mut deleted_copies = Vec::new();
+        self.append(&bytes, |index, all| {
             crash_points::point(Point::VolumeRenewed);
             let mut at = all.at;
             for (id, RecordLocation { len, .. }) in needed {
                 let place = RecordLocation { at, len, ..all };
-                book.insert(id, place);
+                index.insert(id, place);
                 at += len;
                 // The record was deleted while it was copied. The deletion stands before the copy and may be removed
                 // before it, so the copy is overwritten. After a kill at this point, the next start does that (see
                 // `recovery`).
-                gone.extend((!book.contains(id)).then_some(place));
+                deleted_copies.extend((!index.contains(id)).then_some(place));
             }
         })?;
         let mut end = self.ledger.end();
-        end.refused.extend(gone);
+        end.refused.extend(deleted_copies);
         self.ledger.redact_refused(&mut end)
     }
 }

@@ -125,7 +125,7 @@ impl UploadStore {
                 state.add(owner, more);
                 return Ok(());
             };
-            let oldest = self.to_give_way(&state, owner, own + size + more);
+            let oldest = self.next_to_remove(&state, owner, own + size + more);
             drop(state);
             match oldest {
                 Some(oldest) => self.remove(oldest),
@@ -136,16 +136,16 @@ impl UploadStore {
 
     /// Returns the idle upload to remove so that `owner` can have `held` bytes. An owner within its share keeps its own
     /// uploads while another key holds more than its share.
-    fn to_give_way(&self, state: &Index, owner: &Hash, held: u64) -> Option<Uuid> {
+    fn next_to_remove(&self, state: &Index, owner: &Hash, held: u64) -> Option<Uuid> {
         let (now, share) = (self.clock.now(), self.share_per_key());
         let is_over = |other: &Hash| held <= share && other != owner && state.bytes_of(other) > share;
         let of_others = state.oldest_idle(now, is_over);
-        of_others.or_else(|| state.oldest_idle(now, |other| self.gives_way(state, other, owner, held)))
+        of_others.or_else(|| state.oldest_idle(now, |other| self.may_remove_for(state, other, owner, held)))
     }
 
     /// Whether idle uploads of `of` may be removed so that `owner` can have `held` bytes: its own may, and those of a
     /// key that holds more than its share. Others' may only if no other key does and `owner` stays within its share.
-    fn gives_way(&self, state: &Index, of: &Hash, owner: &Hash, held: u64) -> bool {
+    fn may_remove_for(&self, state: &Index, of: &Hash, owner: &Hash, held: u64) -> bool {
         let share = self.share_per_key();
         let nobody_over = || state.owners.iter().all(|(other, bytes)| other == owner || *bytes <= share);
         of == owner || state.bytes_of(of) > share || (held <= share && nobody_over())
@@ -167,7 +167,7 @@ impl UploadStore {
             ids.filter_map(|id| state.uploads.get(id)).map(|kept| kept.size).sum()
         };
         let own_idle = idle(owner);
-        let gives_way = |of: &&Hash| *of != owner && self.gives_way(&state, of, owner, own + announced - own_idle);
+        let gives_way = |of: &&Hash| *of != owner && self.may_remove_for(&state, of, owner, own + announced - own_idle);
         let others_idle: u64 = state.idle.keys().filter(gives_way).map(idle).sum();
         self.check(announced, own - own_idle, all.saturating_sub(own_idle + others_idle))
     }
@@ -182,9 +182,9 @@ impl UploadStore {
     /// Checks an upload against the limits. The last tenth of the disk is for keys within their share, so that others
     /// can send something, whatever one key sends.
     fn check(&self, upload: u64, own_others: u64, all_others: u64) -> Result<(), UploadStoreError> {
-        let UploadLimits { upload: one, disk } = self.limits;
-        if upload > one.min(disk) {
-            return Err(UploadStoreError::TooLarge { limit: one.min(disk) });
+        let UploadLimits { upload: per_upload, disk } = self.limits;
+        if upload > per_upload.min(disk) {
+            return Err(UploadStoreError::TooLarge { limit: per_upload.min(disk) });
         }
         let (all, own, share) =
             (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_per_key());

@@ -33,16 +33,16 @@ pub struct UploadStore {
     keeping: UploadRetention,
     clock: Arc<dyn Clock>,
     sharing: Mutex<UploadRules>,
-    looks: Mutex<HashMap<Hash, Arc<Semaphore>>>,
+    probe_permits: Mutex<HashMap<Hash, Arc<Semaphore>>>,
     state: Mutex<Index>,
 }
 
 /// How many uploads of one key are probed by ffprobe at once: fewer than of all keys (`media/sandbox.rs`).
-const LOOKS: usize = 3;
+const MAX_PROBES: usize = 3;
 
 /// How much newer than its label an upload's last use may be before the label is updated: a restart forgets the
 /// difference.
-const NOTED: Duration = Duration::from_secs(300);
+const LABEL_LAG: Duration = Duration::from_secs(300);
 
 impl UploadStore {
     /// Opens the folder and removes incomplete files. `whose` maps the owner in a label to its present owner.
@@ -71,9 +71,9 @@ impl UploadStore {
                 Err(error) => return Err(error),
             }
         }
-        remove_strangers(&folder, &state.uploads)?;
-        let (sharing, looks) = (Mutex::default(), Mutex::default());
-        Ok(Self { folder, limits, keeping, clock, sharing, looks, state: Mutex::new(state) })
+        remove_orphans(&folder, &state.uploads)?;
+        let (sharing, probe_permits) = (Mutex::default(), Mutex::default());
+        Ok(Self { folder, limits, keeping, clock, sharing, probe_permits, state: Mutex::new(state) })
     }
 
     /// Returns the longest recording that is accepted.
@@ -83,12 +83,12 @@ impl UploadStore {
 
     /// Waits for the permit to probe an upload of this key, so that slow files delay only the same key's others.
     pub(crate) async fn acquire_probe_permit(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
-        self.looks_of(owner).acquire_owned().await.ok()
+        self.permits_of(owner).acquire_owned().await.ok()
     }
 
-    fn looks_of(&self, owner: &Hash) -> Arc<Semaphore> {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(looks.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(LOOKS))))
+    fn permits_of(&self, owner: &Hash) -> Arc<Semaphore> {
+        let mut probe_permits = self.probe_permits.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(probe_permits.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(MAX_PROBES))))
     }
 
     /// Begins an upload of `announced` bytes, or 0 if the length is not known.
@@ -138,14 +138,14 @@ impl UploadStore {
     /// Records that a transcription that held the upload has ended.
     pub fn release(&self, id: Uuid) {
         let now = self.clock.now();
-        let over = self.state().change(id, |kept| {
+        let is_expired = self.state().change(id, |kept| {
             kept.open = kept.open.saturating_sub(1);
             kept.ended += 1;
             kept.named = true;
             kept.used = kept.used.max(now);
             self.is_expired(kept, now)
         });
-        if over == Some(true) {
+        if is_expired == Some(true) {
             self.remove(id);
         }
     }
@@ -158,7 +158,7 @@ impl UploadStore {
     /// Records that an ended transcription of the upload is removed. `held` says that it still held the upload. With
     /// `all` the audio is removed too, unless another transcription uses it.
     pub fn forget(&self, id: Uuid, held: bool, all: bool) {
-        let gone = self.state().change(id, |kept| {
+        let should_remove = self.state().change(id, |kept| {
             if held {
                 kept.open = kept.open.saturating_sub(1);
             } else {
@@ -167,10 +167,10 @@ impl UploadStore {
             kept.named = true;
             (all || held) && kept.open + kept.ended == 0
         });
-        match gone {
+        match should_remove {
             Some(true) => _ = self.remove(id),
             // Until now the transcription recorded the upload's last use.
-            Some(false) => self.note(id, Duration::ZERO),
+            Some(false) => self.update_label(id, Duration::ZERO),
             None => {}
         }
     }
@@ -179,11 +179,11 @@ impl UploadStore {
     pub fn mark_used(&self, id: Uuid) {
         let now = self.clock.now();
         self.state().change(id, |kept| kept.used = kept.used.max(now));
-        self.note(id, NOTED);
+        self.update_label(id, LABEL_LAG);
     }
 
     /// Writes an upload's last use into its label, if the label is behind by more than `behind`.
-    fn note(&self, id: Uuid, behind: Duration) {
+    fn update_label(&self, id: Uuid, behind: Duration) {
         let label = self.state().change(id, |kept| {
             let due = kept.open == 0 && kept.used.duration_since(kept.noted) > behind;
             due.then(|| {
@@ -206,13 +206,13 @@ impl UploadStore {
     /// Registers, at the start, that a transcription uses the upload, and when it used it last. Returns whether the
     /// upload exists.
     pub fn register_use(&self, id: Uuid, open: bool, used: Timestamp) -> bool {
-        let told = self.state().change(id, |kept| {
+        let registered = self.state().change(id, |kept| {
             kept.open += usize::from(open);
             kept.ended += usize::from(!open);
             kept.named = true;
             kept.used = kept.used.max(used);
         });
-        told.is_some()
+        registered.is_some()
     }
 
     /// Returns the properties and the size in bytes of an upload of this owner.
@@ -278,7 +278,7 @@ impl UploadStore {
 }
 
 /// Removes files without a label and labels without a file: traces of interrupted removals and uploads.
-fn remove_strangers(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
+fn remove_orphans(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
     let known: HashSet<String> = known.keys().flat_map(|id| [id.to_string(), format!("{id}.json")]).collect();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

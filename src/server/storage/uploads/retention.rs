@@ -39,9 +39,9 @@ impl UploadStore {
     /// Removes expired uploads that no unfinished transcription holds.
     pub fn remove_expired(&self) {
         let now = self.clock.now();
-        let over = |(_, kept): &(&Uuid, &Kept)| self.is_expired(kept, now);
-        let gone: Vec<Uuid> = self.state().uploads.iter().filter(over).map(|(id, _)| *id).collect();
-        gone.into_iter().for_each(|id| _ = self.remove(id));
+        let is_expired_entry = |(_, kept): &(&Uuid, &Kept)| self.is_expired(kept, now);
+        let expired: Vec<Uuid> = self.state().uploads.iter().filter(is_expired_entry).map(|(id, _)| *id).collect();
+        expired.into_iter().for_each(|id| _ = self.remove(id));
     }
 
     pub(super) fn is_expired(&self, kept: &Kept, now: Timestamp) -> bool {
@@ -55,13 +55,13 @@ impl UploadStore {
     /// lose uploads.
     pub fn free_space(&self) -> usize {
         let mut removed = 0;
-        while let Some(oldest) = self.to_make_room() {
+        while let Some(oldest) = self.next_to_free() {
             removed += usize::from(self.remove(oldest));
         }
         removed
     }
 
-    fn to_make_room(&self) -> Option<Uuid> {
+    fn next_to_free(&self) -> Option<Uuid> {
         let (state, share) = (self.state(), self.share_per_key());
         if state.total_bytes() <= self.limits.disk / 10 * 8 {
             return None;
