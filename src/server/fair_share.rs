@@ -1,23 +1,23 @@
-//! How the places of one kind of work (recognition, fetching, deliveries) are shared by the keys that have some. Pure.
+//! Shares the places of one kind of work (recognition, fetching, deliveries) among the keys that have work. Pure.
 //!
-//! A free place goes to the key that holds the fewest; keys that hold as many take turns. While one key waits and
-//! another holds at least two places more, the other gives one up, at once or where the work would have to be begun
-//! again as soon as it has lasted for a while. Where there are more keys than places,
-//! places are held for a slice of time each. With one key nothing of this happens.
+//! A free place goes to the key that holds the fewest; keys that hold equally many take turns. While one key waits and
+//! another key holds at least two places more, the other key gives up a place: at once, or after a minimum time where
+//! the work has to start again from the beginning. Where there are more keys than places, each place is held for a
+//! slice of time. With a single key none of this happens.
 
 use crate::clock::Uptime;
 use crate::domain::names::Hash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Who holds the places.
+/// The places of one kind of work, and which key holds each.
 #[derive(Debug)]
 pub struct FairShare<J> {
     places: usize,
     slice: Option<Duration>,
-    patience: Duration,
+    min_hold: Duration,
     held: BTreeMap<J, Held>,
-    /// Who was given a place last.
+    /// The key that was given a place last.
     last: Option<Hash>,
 }
 
@@ -27,65 +27,68 @@ struct Held {
     since: Uptime,
 }
 
-/// What is to be done for those who wait.
+/// The next step for the keys that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShareDecision<J> {
-    /// A place is given to this key.
+    /// Give this key a place.
     Start(Hash),
-    /// This piece of work gives up its place.
+    /// Take the place from this piece of work.
     Yield(J),
-    /// Nothing before so long has gone by.
+    /// Nothing changes before this time has passed.
     In(Duration),
-    /// Nothing until somebody comes or goes.
+    /// Nothing changes until work arrives or ends.
     Nothing,
 }
 
 impl<J: Copy + Ord> FairShare<J> {
-    /// So many places, at least one. `slice`: how long a place is held while a key holds none and waits; without it
-    /// whoever holds a single place keeps it to the end of its work.
+    /// Creates `places` places, at least one. `slice` is how long work keeps its place while another key holds none and
+    /// waits; without a slice, a key's only place is kept until its work ends.
     pub fn new(places: usize, slice: Option<Duration>) -> Self {
-        // Without any length it would be given to and fro at one moment.
+        // A slice of length zero would pass a place back and forth at one moment.
         let slice = slice.map(|slice| slice.max(Duration::from_millis(1)));
-        Self { places: places.max(1), slice, patience: Duration::ZERO, held: BTreeMap::new(), last: None }
+        Self { places: places.max(1), slice, min_hold: Duration::ZERO, held: BTreeMap::new(), last: None }
     }
 
-    /// For work that is begun again where it gives up its place: it is let be for so long, so that only what is slow
-    /// is begun again.
+    /// For work that starts again from the beginning after it gave up its place: it keeps its place for at least
+    /// `min_hold`, so that only slow work is repeated.
     #[must_use]
-    pub fn with_min_hold(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_min_hold(self, min_hold: Duration) -> Self {
+        Self { min_hold, ..self }
     }
 
-    /// What is next, when these keys wait for a place.
+    /// Returns the next step for the keys in `waiting`.
     pub fn decide(&self, waiting: &BTreeSet<Hash>, now: Uptime) -> ShareDecision<J> {
-        let Some(owner) = self.first(waiting) else { return ShareDecision::Nothing };
+        let Some(owner) = self.next_owner(waiting) else { return ShareDecision::Nothing };
         if self.held.len() < self.places {
             return ShareDecision::Start(owner);
         }
-        let own = self.count(&owner);
-        let over = |held: &&Held| self.count(&held.owner) >= own + 2;
-        let most = self.held.values().filter(over).map(|held| self.count(&held.owner)).max();
-        if let Some(most) = most {
-            let of_most = self.held.iter().filter(|(_, held)| self.count(&held.owner) == most);
-            let left = |held: &Held| self.patience.saturating_sub(now.since(held.since));
-            let slow = of_most.clone().filter(|(_, held)| left(held).is_zero());
-            // The newest has the least to lose.
-            return match slow.max_by_key(|(_, held)| held.since) {
+        let own_count = self.count(&owner);
+        let is_over = |held: &&Held| self.count(&held.owner) >= own_count + 2;
+        let largest_count = self.held.values().filter(is_over).map(|held| self.count(&held.owner)).max();
+        if let Some(largest_count) = largest_count {
+            let largest_holders = self.held.iter().filter(|(_, held)| self.count(&held.owner) == largest_count);
+            let remaining = |held: &Held| self.min_hold.saturating_sub(now.since(held.since));
+            let yieldable = largest_holders.clone().filter(|(_, held)| remaining(held).is_zero());
+            // The newest work loses the least progress.
+            return match yieldable.max_by_key(|(_, held)| held.since) {
                 Some((job, _)) => ShareDecision::Yield(*job),
-                None => of_most.map(|(_, held)| left(held)).min().map_or(ShareDecision::Nothing, ShareDecision::In),
+                None => largest_holders
+                    .map(|(_, held)| remaining(held))
+                    .min()
+                    .map_or(ShareDecision::Nothing, ShareDecision::In),
             };
         }
         match (self.slice, self.held.iter().min_by_key(|(_, held)| held.since)) {
-            (Some(slice), Some((job, held))) if own == 0 => {
-                let left = slice.saturating_sub(now.since(held.since));
-                if left.is_zero() { ShareDecision::Yield(*job) } else { ShareDecision::In(left) }
+            (Some(slice), Some((job, held))) if own_count == 0 => {
+                let remaining = slice.saturating_sub(now.since(held.since));
+                if remaining.is_zero() { ShareDecision::Yield(*job) } else { ShareDecision::In(remaining) }
             }
             _ => ShareDecision::Nothing,
         }
     }
 
-    /// The key that holds the fewest places, of several the next one in turn.
-    fn first(&self, waiting: &BTreeSet<Hash>) -> Option<Hash> {
+    /// Returns the waiting key that holds the fewest places; among equals, the next one in turn.
+    fn next_owner(&self, waiting: &BTreeSet<Hash>) -> Option<Hash> {
         let in_turn = |owner: &Hash| self.last.is_some_and(|last| *owner <= last);
         waiting.iter().min_by_key(|owner| (self.count(owner), in_turn(owner), **owner)).copied()
     }
@@ -94,31 +97,31 @@ impl<J: Copy + Ord> FairShare<J> {
         self.held.values().filter(|held| held.owner == *owner).count()
     }
 
-    /// A place was given to this piece of work of this key.
+    /// Records that `job` of this key has a place.
     pub fn start(&mut self, job: J, owner: Hash, now: Uptime) {
         self.held.insert(job, Held { owner, since: now });
         self.last = Some(owner);
     }
 
-    /// A piece of work has ended, or has given up its place.
+    /// Records that a piece of work has ended or has given up its place.
     pub fn end(&mut self, job: J) {
         self.held.remove(&job);
     }
 }
 
-/// How long a fetch or a call is let be: what is quick ends by itself, and is not begun twice.
+/// How long a fetch or a delivery keeps its place at least: quick work ends by itself and is not repeated.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many bytes of a disk one of so many keys may hold when it is nearly full.
+/// Returns how many bytes of a nearly full disk one key may hold, when `keys` keys share `limit` bytes.
 pub fn disk_share(limit: u64, keys: usize) -> u64 {
     limit / (keys.max(1) as u64)
 }
 
-/// The places for short and cheap work: as many as there are keys, so that each has one, within bounds.
+/// Returns the number of places for short and cheap work: one for each key, at least `least`, and not more than 64.
 pub fn place_count(least: usize, keys: usize) -> usize {
-    /// Connections and open files are few.
-    const MOST: usize = 64;
-    keys.clamp(least, MOST.max(least))
+    /// Connections and open files are limited.
+    const MAX_PLACES: usize = 64;
+    keys.clamp(least, MAX_PLACES.max(least))
 }
 
 #[cfg(test)]
@@ -206,8 +209,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was held before: when all have work, no key holds more than its share in the end, and none
-        /// holds nothing where there are places for all.
+        /// Whatever was held before: when all keys have work, in the end no key holds more than its share, and every
+        /// key holds its share where there are places for all.
         #[test]
         fn shares_come_about(places in 1..9_usize, keys in 1..9_u8, before in 0..9_u8) {
             let owners: Vec<Hash> = (0..keys).map(|key| Hash([key; 32])).collect();

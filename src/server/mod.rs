@@ -1,7 +1,8 @@
-//! The embedded transcription service. It knows nothing of the queue and could run alone.
+//! The embedded transcription service. It does not use the queue and could run alone.
 //!
-//! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/` turns it
-//! into text, `webhooks/` tells others of an end, `status_page/` shows it to people. Start reading at `service.rs`.
+//! `http/` answers requests, `storage/` keeps transcriptions and uploads, `fetch/` downloads audio, `recognition/`
+//! turns audio into text, `webhooks/` reports the end of transcriptions, `status_page/` shows the service's state.
+//! Start reading at `service.rs`.
 
 mod fair_share;
 pub mod fetch;

@@ -1,4 +1,4 @@
-//! The transcription service as one thing that is started and shut down.
+//! Starts the transcription service, changes its keys, and shuts it down.
 
 use crate::blocking::{elsewhere, spawn};
 use crate::clock::Clock;
@@ -52,115 +52,116 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How the service is set up.
+/// The settings of the service.
 #[derive(Debug, Clone)]
 pub struct ServiceOptions {
-    /// Where it listens; port 0: any that is free.
+    /// The address to listen on; port 0 means any free port.
     pub listen: SocketAddr,
-    /// The data directory, made if it is not there. One process at a time.
+    /// The data directory, created if it does not exist. One process at a time can use it.
     pub data: PathBuf,
-    /// The certificate that it shows; absent, it speaks plain HTTP.
+    /// The service's certificate; without one it speaks plain HTTP.
     pub tls: Option<PairFiles>,
-    /// Whose certificates are trusted beside those that the machine trusts: of who is called, and of where audio is
-    /// fetched from.
+    /// Certificate authorities that are trusted in addition to the machine's own: for callbacks and the webhook, and
+    /// for servers that audio is fetched from.
     pub authorities: Authorities,
-    /// Who is let in; at least one. Each sees only its own records; those from before records had
-    /// owners are the first one's.
+    /// The accepted keys, at least one. Each key sees only its own records; records from before records had owners
+    /// belong to the first key.
     pub keys: Vec<ApiKey>,
-    /// Every name that is configured, also one whose key is not accepted: its records are nobody else's.
+    /// Every configured name, also of keys that are not accepted: its records belong to nobody else.
     pub names: BTreeSet<String>,
-    /// The headers a key may come in, such as `x-service-key`; at least one.
+    /// The headers that may carry a key, such as `x-service-key`; at least one.
     pub key_headers: Vec<String>,
-    /// Bytes of one upload.
+    /// Largest upload, in bytes.
     pub upload_limit: u64,
-    /// Bytes of all uploads that are kept, and of the records with their results.
+    /// Bytes of disk for all kept uploads and for the records with their results.
     pub disk: u64,
-    /// Transcriptions of one key that are heard at once, at least 1.
+    /// How many transcriptions of one key run at once, at least 1.
     pub running: usize,
-    /// Transcriptions of one key that may wait beside them; a create past it is answered with 429.
+    /// How many more transcriptions of one key may wait; a create beyond that is answered with 429.
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
     /// How long an upload is kept after its last use.
     pub uploads: UploadRetention,
-    /// Where audio may be fetched from, and who may be called.
+    /// Which addresses audio may be fetched from, and which may be called.
     pub reach: AddressPolicy,
-    /// Who is called about every end, beside the callback that a create names.
+    /// The webhook that is called at every end, in addition to the callback that a create names.
     pub webhook: Option<ServiceWebhook>,
-    /// How often and how soon calls are tried again.
+    /// How often and how soon deliveries are repeated.
     pub patience: DeliveryRetries,
-    /// Transcriptions at once, at least 1: as many as the recogniser has decoders.
+    /// How many transcriptions run at once, at least 1: as many as the recogniser has decoders.
     pub workers: usize,
-    /// Whose shapes results have where the interface and the public service differ.
+    /// Which shape results have where the interface and the public service differ.
     pub shapes: Shapes,
-    /// The longest recording that is taken.
+    /// The longest recording that is accepted.
     pub length_limit: Duration,
-    /// How long a transcription holds its place while another key has none; usually [`SLICE`](crate::server::recognition::dispatcher::SLICE).
+    /// How long a transcription keeps its place while another key has none; usually
+    /// [`SLICE`](crate::server::recognition::dispatcher::SLICE).
     pub slice: Duration,
-    /// How many connections there may be, and how long they may wait.
+    /// Limits of the number of connections and of their waits.
     pub manners: ListenerLimits,
-    /// Requests of one key that may be in progress at once.
+    /// How many requests of one key may be in progress at once.
     pub requests: usize,
-    /// How long requests' bodies may take.
+    /// How long request bodies may take.
     pub bodies: BodyLimits,
-    /// Origins whose pages may ask, as browsers write them.
+    /// Origins whose pages may use the service, as browsers write them.
     pub cors: Vec<String>,
-    /// What the addresses that are given out begin with; absent: what each request says.
+    /// What the addresses that the service gives out begin with; if absent, each request decides.
     pub public_url: Option<Url>,
-    /// Whose `Forwarded` and `X-Forwarded-…` say how the client asked.
+    /// The proxies whose `Forwarded` and `X-Forwarded-…` headers are believed.
     pub trusted_proxies: Vec<Network>,
-    /// The clock by which the page shows moments.
+    /// The time zone of the status page.
     pub shown: Zone,
 }
 
-/// Requests of one key at once: 64 connections are left to others.
+/// Requests of one key at once: of the 512 connections, 64 are left to other keys.
 pub const REQUESTS: usize = 448;
 
-/// Why the service does not start.
+/// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no key, or an empty one.
+    /// No key is given, or one is empty.
     #[error("the transcription service needs a key that is not empty")]
     NoKey,
-    /// A header cannot have this name, or none is named.
+    /// No header for the key is named, or a header cannot have this name.
     #[error("`{name}` is not a valid name for the header with the key")]
     BadHeader { name: String },
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreOpenError),
-    /// Its own webhook could never be called.
+    /// The service is not allowed to call the webhook's address.
     #[error("the service must not call the webhook's address: {0}; set `fetch_private = true` in [serve] to allow it")]
     Webhook(Forbidden),
-    /// Nothing can be fetched and nobody called.
+    /// No HTTP client can be created, so that the service could not fetch or deliver anything.
     #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     /// The certificate cannot be used.
     #[error("cannot use `tls` of [serve]: {0}")]
     Tls(#[from] PairError),
-    /// The address cannot be listened on.
+    /// The service cannot listen on the address.
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
 }
 
-/// Starts the service. It runs until it is shut down, or dropped.
+/// Starts the service. It runs until it is shut down or dropped.
 ///
 /// # Errors
-/// See [`StartError`]. A recogniser that is missing is none: then creates are answered with 503
-/// and the mend, and all else works.
+/// See [`StartError`]. A missing recogniser is not an error: the service then answers creates with 503 and the fix, and
+/// everything else works.
 pub async fn start(
     options: ServiceOptions,
     recogniser: Arc<LazyRecogniser>,
     clock: Arc<dyn Clock>,
 ) -> Result<RunningService, StartError> {
-    check(&options)?;
+    check_options(&options)?;
     let tls = open_tls(&options, &*clock)?;
-    let (store, live, assigned) = open(&options, &clock).await?;
+    let (store, live, assigned) = open_stores(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&store.upload_store))?);
     let pending_deliveries = Arc::default();
-    let mut tasks = begin(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
+    let mut tasks = spawn_tasks(&options, (&store, &live), &fetcher, &recogniser, &clock, &pending_deliveries)?;
     let (origin, lock) = (store.id(), Arc::downgrade(&store.held));
     if let Some(tls) = &tls {
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
@@ -213,8 +214,8 @@ fn open_tls(options: &ServiceOptions, clock: &dyn Clock) -> Result<Option<Arc<Li
     options.tls.as_ref().map(open).transpose()
 }
 
-/// Everything that uses the store beside the endpoints.
-fn begin(
+/// Starts the background tasks that use the store.
+fn spawn_tasks(
     options: &ServiceOptions,
     (store, live): (&Arc<TranscriptionStore>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
@@ -230,11 +231,12 @@ fn begin(
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_store, own_clock) = own();
     let fetching = Arc::new(FetchWorker { store: own_store, fetcher: Arc::clone(fetcher), clock: own_clock });
-    tasks.spawn(fetching.run(fair_share::place_count(worker::AT_ONCE, clients(&options.keys))));
+    tasks.spawn(fetching.run(fair_share::place_count(worker::AT_ONCE, client_count(&options.keys))));
     let (own_store, own_clock) = own();
-    let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
-    let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_untold)?;
-    tasks.spawn(Arc::new(dispatcher).run(fair_share::place_count(dispatcher::AT_ONCE, clients(&options.keys))));
+    let (webhook, reach, own_pending) =
+        (options.webhook.clone(), options.reach.clone(), Arc::clone(pending_deliveries));
+    let dispatcher = Dispatcher::new(own_store, webhook, (reach, &options.authorities), own_clock, own_pending)?;
+    tasks.spawn(Arc::new(dispatcher).run(fair_share::place_count(dispatcher::AT_ONCE, client_count(&options.keys))));
     let (own_store, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
@@ -245,15 +247,15 @@ fn begin(
     Ok(tasks)
 }
 
-/// How long the service is up before it starts what would be set aside if it were killed once more: whoever
-/// kills it several times in a row, for whatever reason, condemns nothing.
+/// How long the service runs before it starts transcriptions that would be set aside if the process were killed once
+/// more. So repeated kills of the process, for whatever reason, do not set a transcription aside.
 const PROBATION: Duration = Duration::from_secs(20);
 
-/// Whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe.
-/// Reads files and runs programs.
+/// Checks whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe. Reads files and
+/// runs programs.
 ///
 /// # Errors
-/// What is missing, each with its mend.
+/// Everything that is missing, each with its fix.
 pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
     let mut missing: Vec<String> = recogniser.get_or_open().err().iter().map(ToString::to_string).collect();
     for program in ["ffmpeg", "ffprobe"] {
@@ -268,15 +270,14 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
-/// The service while it runs. Dropped, it stops at once; what was accepted is taken up at the next
-/// start.
+/// The running service. When dropped, it stops at once; accepted transcriptions continue at the next start.
 pub struct RunningService {
     pub address: SocketAddr,
-    /// `https` where it has a certificate, else `http`.
+    /// `https` if the service has a certificate, else `http`.
     pub scheme: &'static str,
-    /// Its store's id: who it is, wherever it listens.
+    /// The id of the service's store: it identifies the service, wherever it listens.
     pub origin: Uuid,
-    /// Gone when nobody uses the store any more: then its directory is free.
+    /// Dead when nothing uses the store any more: its directory is then free.
     lock: Weak<()>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
@@ -287,12 +288,12 @@ pub struct RunningService {
 }
 
 impl RunningService {
-    /// Accepts these keys from now on, and no others. `names`: all that are configured, also without a key. What was made with keys that are no longer accepted stays, and
-    /// goes on to its end.
+    /// Accepts exactly these keys from now on. `names` are all configured names, also of keys that are not accepted.
+    /// Transcriptions that were created with keys that are no longer accepted stay, and continue to their end.
     ///
     /// # Errors
-    /// Those of the file system: who owns what cannot be kept. Then keys that are accepted now and are not among these
-    /// are refused all the same.
+    /// Errors of the file system: the ownership of records cannot be stored. Keys that are accepted now and are not in
+    /// `keys` are then refused all the same.
     pub async fn accept_keys(&self, keys: Vec<ApiKey>, names: BTreeSet<String>) -> io::Result<()> {
         let Some(service) = self.service.upgrade() else { return Ok(()) };
         let changed = move || {
@@ -306,7 +307,7 @@ impl RunningService {
                 }
             };
             service.door.replace_keys(&keys, &assigned.owners);
-            store.upload_store.set_key_count(clients(&keys));
+            store.upload_store.set_key_count(client_count(&keys));
             for (old, new) in &assigned.merged {
                 tracing::warn!(
                     old,
@@ -330,28 +331,28 @@ impl RunningService {
         elsewhere(changed).await
     }
 
-    /// Looks at the files of its certificate now; `None` where it has none.
+    /// Checks the files of the service's certificate now; returns `None` if it has none.
     pub async fn check_certificate(&self) -> Option<CertificateCheck> {
         let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
         Some(elsewhere(move || tls.check_files(now, true)).await)
     }
 
-    /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
-    /// the data directory. Transcriptions in the middle are begun anew at the next start.
+    /// Accepts no more requests, waits a few seconds for requests in progress, and frees the data directory.
+    /// Interrupted transcriptions start again from the beginning at the next start.
     pub async fn shutdown(mut self) {
         self.closing.cancel();
         self.tasks.shutdown().await;
-        if tokio::time::timeout(CLOSING, &mut self.serving).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
             let _ = (&mut self.serving).await;
         }
-        // What is being written to the disk is not cut off.
+        // Writes to the disk that are in progress are not cut off.
         let free = async {
             while self.lock.strong_count() > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let _ = tokio::time::timeout(CLOSING, free).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, free).await;
     }
 }
 
@@ -361,37 +362,37 @@ impl Drop for RunningService {
     }
 }
 
-/// Long bodies of creates that are read at once.
+/// How many long bodies of creates are parsed at once.
 const LONG_BODIES: usize = 4;
 
-/// How long requests that are being served may take to end.
-const CLOSING: Duration = Duration::from_secs(5);
+/// How long requests in progress may take to end at a shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many share the service: those with a name, and the keys without one.
-fn clients(keys: &[ApiKey]) -> usize {
+/// Returns how many clients share the service: the names, and the keys without a name.
+fn client_count(keys: &[ApiKey]) -> usize {
     keys.iter().map(|key| (key.name(), key.name().is_none().then(|| key.owner()))).collect::<HashSet<_>>().len()
 }
 
-fn check(options: &ServiceOptions) -> Result<(), StartError> {
+fn check_options(options: &ServiceOptions) -> Result<(), StartError> {
     // An empty key would let in an empty header.
     if options.keys.is_empty() || options.keys.iter().any(|key| key.reveal().is_empty()) {
         return Err(StartError::NoKey);
     }
-    let bad = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
+    let is_invalid = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
     if let Some(webhook) = &options.webhook {
         ssrf_guard::check(&webhook.url, &options.reach).map_err(StartError::Webhook)?;
     }
-    match options.key_headers.iter().find(bad) {
+    match options.key_headers.iter().find(is_invalid) {
         Some(name) => Err(StartError::BadHeader { name: name.clone() }),
         None if options.key_headers.is_empty() => Err(StartError::BadHeader { name: String::new() }),
         None => Ok(()),
     }
 }
 
-/// Bytes of a volume of the store's ledger: some thousands of creates.
+/// Bytes of a volume of the store's log: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
-async fn open(
+async fn open_stores(
     options: &ServiceOptions,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Arc<TranscriptionStore>, Arc<LiveRecords>, Assigned), StoreOpenError> {
@@ -399,7 +400,7 @@ async fn open(
     let (keys, names) = (options.keys.clone(), options.names.clone());
     let rules = StoreRules {
         limits: UploadLimits { upload: options.upload_limit, disk: options.disk },
-        // That of the first key, of which there is one: it was checked.
+        // `open_with_keys` sets it to the owner of the records that are older than keys.
         first_owner: Hash([0; 32]),
         running: options.running.max(1),
         queue: options.queue,
@@ -409,7 +410,7 @@ async fn open(
         patience: options.patience,
         volume: VOLUME,
     };
-    let sharing = UploadRules { keys: clients(&options.keys), length_limit: options.length_limit };
+    let sharing = UploadRules { keys: client_count(&options.keys), length_limit: options.length_limit };
     let opened = elsewhere(move || {
         let (store, assigned) = TranscriptionStore::open_with_keys(&root, rules, (&keys, &names), clock)?;
         let store = Arc::new(store);
@@ -421,13 +422,13 @@ async fn open(
     opened.await
 }
 
-/// What has been kept long enough goes, also when nothing new comes.
+/// Removes expired records and uploads at regular times, also when no requests come.
 async fn sweep(store: Arc<TranscriptionStore>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>, every: Duration) {
     loop {
         clock.sleep(every).await;
         let (store, live) = (Arc::clone(&store), Arc::clone(&live));
         let _ = spawn(move || {
-            // What was imported meanwhile counts, also where nobody looks at a list.
+            // New imports count towards the disk quota, also while nobody reads a list.
             if let Err(error) = live.refresh() {
                 tracing::error!(%error, "cannot read imported live transcriptions; the service tries again later");
             }

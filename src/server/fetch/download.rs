@@ -1,4 +1,4 @@
-//! Audio that lies elsewhere, brought to the upload store.
+//! Fetches audio from other servers into the upload store.
 
 use crate::domain::names::Hash;
 use crate::server::fetch::ssrf_guard;
@@ -14,11 +14,10 @@ use reqwest::{Response, Url};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many redirects are followed.
+/// The most redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// How long a connection may take, how long the other side may send nothing, and how long all of it
-/// may take.
+/// How long connecting may take, how long the server may send nothing, and how long the whole download may take.
 const CONNECT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(30);
 const WHOLE: Duration = Duration::from_secs(1800);
@@ -30,10 +29,10 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// One that goes no further than `reach`.
+    /// Creates a fetcher that connects only to addresses that `reach` allows.
     ///
     /// # Errors
-    /// The HTTP library's, such as no CA certificates.
+    /// The HTTP library's.
     pub fn new(
         reach: AddressPolicy,
         authorities: &Authorities,
@@ -43,11 +42,11 @@ impl Fetcher {
         Ok(Self { reach, client, upload_store })
     }
 
-    /// Fetches what lies at `url` for this key, through redirects, each looked at anew.
+    /// Fetches the audio at `url` for this key. Redirects are followed, and each address is checked.
     ///
     /// # Errors
-    /// 403 for an address that may not be spoken to, 413 for what is too large, 4xx as the other
-    /// side answered, 502 and 504 where it could not be reached, and those of an upload.
+    /// 403 for an address that is not allowed, 413 for audio that is too large, 4xx as the server answered, 422 for too
+    /// many redirects and other schemes, 502 and 504 if the server cannot be reached, and those of an upload.
     pub async fn fetch(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let whole = tokio::time::timeout(WHOLE, self.fetch_slowly(url, owner)).await;
         whole.unwrap_or_else(|_| Err(refuse(504, format!("the audio did not come within {} s", WHOLE.as_secs()))))
@@ -56,22 +55,22 @@ impl Fetcher {
     async fn fetch_slowly(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let mut url = Url::parse(url).map_err(|_| refuse(400, "audio_url is no URL"))?;
         for _ in 0..=REDIRECTS {
-            let response = self.ask(&url).await?;
+            let response = self.request(&url).await?;
             match target(&url, &response)? {
                 Some(next) => url = next,
-                None => return self.take(&url, owner, response).await,
+                None => return self.receive(&url, owner, response).await,
             }
         }
         Err(refuse(422, format!("the audio's address leads through more than {REDIRECTS} redirects")))
     }
 
-    async fn ask(&self, url: &Url) -> Result<Response, ServiceError> {
+    async fn request(&self, url: &Url) -> Result<Response, ServiceError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse(422, "the audio's address leads to what is neither http nor https"));
         }
         ssrf_guard::check(url, &self.reach).map_err(|forbidden| refuse(403, forbidden.to_string()))?;
-        let asked = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "*/*").send();
-        let response = asked.await.map_err(|error| unreachable(&error))?;
+        let sent = self.client.get(url.clone()).header(reqwest::header::ACCEPT, "*/*").send();
+        let response = sent.await.map_err(|error| client_error(&error))?;
         let status = response.status();
         match status.as_u16() {
             200..=399 => Ok(response),
@@ -80,36 +79,36 @@ impl Fetcher {
         }
     }
 
-    async fn take(&self, url: &Url, owner: Hash, mut response: Response) -> Result<ReceivedUpload, ServiceError> {
+    async fn receive(&self, url: &Url, owner: Hash, mut response: Response) -> Result<ReceivedUpload, ServiceError> {
         let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let mut incoming =
             self.upload_store.begin(owner, announced.unwrap_or(0)).map_err(upload::upload_store_error)?;
-        pour(&mut response, &mut incoming).await?;
-        ReceivedUpload::probe(incoming, name_in(url), Some(shown(url))).await
+        copy_body(&mut response, &mut incoming).await?;
+        ReceivedUpload::probe(incoming, file_name(url), Some(without_secrets(url))).await
     }
 }
 
-async fn pour(response: &mut Response, incoming: &mut UploadWriter) -> Result<(), ServiceError> {
-    while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
+async fn copy_body(response: &mut Response, incoming: &mut UploadWriter) -> Result<(), ServiceError> {
+    while let Some(piece) = response.chunk().await.map_err(|error| client_error(&error))? {
         incoming.write(&piece).await.map_err(upload::upload_store_error)?;
     }
     Ok(())
 }
 
-/// Where an answer leads on to.
-fn target(from: &Url, response: &Response) -> Result<Option<Url>, ServiceError> {
+/// Returns the address that a redirect leads to; `None` for other responses.
+fn target(base: &Url, response: &Response) -> Result<Option<Url>, ServiceError> {
     if !response.status().is_redirection() {
         return Ok(None);
     }
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let next = location.and_then(|location| from.join(location).ok());
+    let next = location.and_then(|location| base.join(location).ok());
     next.map(Some).ok_or_else(|| refuse(502, "the audio's server answered a redirect that leads nowhere"))
 }
 
-/// Without what may be a secret: user, query and fragment.
-fn shown(url: &Url) -> String {
+/// Returns the address without what may be secret: user, query and fragment.
+fn without_secrets(url: &Url) -> String {
     let mut url = url.clone();
-    // A URL that has no host cannot have a user either.
+    // A URL without a host cannot have a user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -117,17 +116,18 @@ fn shown(url: &Url) -> String {
     url.into()
 }
 
-/// The last part of the path, as it was before it was percent-encoded.
-fn name_in(url: &Url) -> String {
+/// Returns the last part of the path, percent-decoded.
+fn file_name(url: &Url) -> String {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-    // A form's decoding is the one at hand; what means something in forms is hidden from it.
+    // The URL library decodes forms, so characters with a meaning in forms are escaped first.
     let form = url.join(&format!("?n={}", last.replace('&', "%26").replace('+', "%2B"))).ok();
     let decoded = form.and_then(|form| form.query_pairs().next().map(|(_, name)| name.into_owned()));
     decoded.unwrap_or_default()
 }
 
-/// The words hold no address: those are the caller's own, and may hold secrets.
-fn unreachable(error: &reqwest::Error) -> ServiceError {
+/// Converts an error of the HTTP client. The message contains no address, because addresses may hold secrets of the
+/// caller.
+fn client_error(error: &reqwest::Error) -> ServiceError {
     if ssrf_guard::is_forbidden(error) {
         return refuse(403, ssrf_guard::Forbidden.to_string());
     }
@@ -143,8 +143,8 @@ fn unreachable(error: &reqwest::Error) -> ServiceError {
     refuse(502, "the audio's server broke off in the middle")
 }
 
-fn refuse(code: u16, words: impl Into<String>) -> ServiceError {
-    ServiceError::new(StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY), words)
+fn refuse(code: u16, message: impl Into<String>) -> ServiceError {
+    ServiceError::new(StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY), message)
 }
 
 #[cfg(test)]
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn names_and_what_is_shown_of_an_address() {
         let url = |text: &str| Url::parse(text).unwrap();
-        assert_eq!(name_in(&url("https://x/a/%C3%89lan+1%20b.wav?sig=s#f")), "Élan+1 b.wav");
-        assert_eq!(name_in(&url("https://x/")), "");
-        assert_eq!(shown(&url("https://me:secret@x:8/a.wav?sig=s#f")), "https://x:8/a.wav");
+        assert_eq!(file_name(&url("https://x/a/%C3%89lan+1%20b.wav?sig=s#f")), "Élan+1 b.wav");
+        assert_eq!(file_name(&url("https://x/")), "");
+        assert_eq!(without_secrets(&url("https://me:secret@x:8/a.wav?sig=s#f")), "https://x:8/a.wav");
     }
 }

@@ -1,6 +1,5 @@
-//! Which addresses are looked up and spoken to when somebody else names them: audio that is fetched,
-//! and those who are called. Without this anybody with a key could have the service knock at doors
-//! inside the house.
+//! Decides which addresses the service may connect to where a client names them: audio that is fetched, and callbacks.
+//! Without it, anybody with a key could make the service send requests inside a private network.
 
 use crate::tls::trust::Authorities;
 use reqwest::Url;
@@ -11,12 +10,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which addresses may be spoken to.
+/// Which addresses the service may connect to.
 #[derive(Clone)]
 pub struct AddressPolicy(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl AddressPolicy {
-    /// The public internet and nothing else.
+    /// Allows the public internet and nothing else.
     pub fn public() -> Self {
         Self::from_predicate(is_public)
     }
@@ -25,7 +24,7 @@ impl AddressPolicy {
         Self::from_predicate(|_| true)
     }
 
-    /// Those for which it is true.
+    /// Allows the addresses for which `may` returns true.
     pub fn from_predicate(may: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(may))
     }
@@ -41,15 +40,15 @@ impl fmt::Debug for AddressPolicy {
     }
 }
 
-/// Why an address is not spoken to.
+/// Why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the address is inside a private network, and this service goes only to public ones")]
 pub struct Forbidden;
 
-/// Whether a request may go to this URL. A name is looked at when it is looked up.
+/// Checks whether a request may go to this URL. A name is checked when it is resolved.
 ///
 /// # Errors
-/// [`Forbidden`] where the host is an address that may not be spoken to.
+/// [`Forbidden`] if the host is an address that is not allowed, or if there is no host.
 pub fn check(url: &Url, reach: &AddressPolicy) -> Result<(), Forbidden> {
     let address = match url.host_str() {
         Some(host) => host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>(),
@@ -61,10 +60,10 @@ pub fn check(url: &Url, reach: &AddressPolicy) -> Result<(), Forbidden> {
     }
 }
 
-/// An HTTP client that connects to addresses within reach only: each name is looked up once for a
-/// connection, and what was checked is what is connected to. It follows no redirect and uses no
-/// proxy, which would look names up itself. Without CA certificates on this machine it reaches
-/// http addresses only, and those whose certificates `authorities` have signed.
+/// Creates an HTTP client that connects only to addresses that `reach` allows. Each name is resolved once for a
+/// connection, and the client connects to the addresses that were checked. It follows no redirect and uses no proxy,
+/// which would resolve names itself. Without CA certificates on this machine it reaches only http addresses, and https
+/// addresses whose certificates `authorities` have signed.
 ///
 /// # Errors
 /// The HTTP library's.
@@ -82,7 +81,7 @@ pub fn client(
 
 fn builder(reach: &AddressPolicy, connect: Duration, idle: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
-        .dns_resolver(Arc::new(Checking(reach.clone())))
+        .dns_resolver(Arc::new(CheckedResolver(reach.clone())))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .connect_timeout(connect)
@@ -90,23 +89,23 @@ fn builder(reach: &AddressPolicy, connect: Duration, idle: Duration) -> reqwest:
         .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
 }
 
-struct Checking(AddressPolicy);
+struct CheckedResolver(AddressPolicy);
 
-impl Resolve for Checking {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.0.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let within: Vec<SocketAddr> = found.filter(|address| reach.may(address.ip())).collect();
-            if within.is_empty() {
+            let resolved = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = resolved.filter(|address| reach.may(address.ip())).collect();
+            if allowed.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, Forbidden).into());
             }
-            Ok(Box::new(within.into_iter()) as Addrs)
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-/// Whether an error of the client goes back to [`Forbidden`].
+/// Whether an error of the client was caused by [`Forbidden`].
 pub fn is_forbidden(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
@@ -119,8 +118,8 @@ pub fn is_forbidden(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Whether an address is one of the public internet's (the registries of RFC 6890 and what stands in
-/// for an IPv4 address).
+/// Whether an address is on the public internet (the registries of RFC 6890; an address that embeds an IPv4 address
+/// counts as that).
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -134,7 +133,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (0 | 10 | 127 | 224.., ..) => true,
         (100, 64..=127, _) | (169, 254, _) | (172, 16..=31, _) | (192, 168, _) | (198, 18 | 19, _) => true,
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) => true,
-        // Where a large cloud answers its own machines.
+        // A large cloud uses this address for services to its own machines.
         (168, 63, 129) => d == 16,
         _ => false,
     };
@@ -144,12 +143,12 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        // What stands in for an IPv4 address: mapped, compatible (with :: and ::1), translated, 6to4.
+        // Addresses that embed an IPv4 address: mapped, compatible (with :: and ::1), translated, 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(v4(high, low)),
         [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
         // Tunnels, benchmarks, documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // The one block that is given out.
+        // The only block of global unicast addresses that is allocated.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,5 +1,5 @@
-//! Takes what waits for its audio, and has that fetched. Keys share the places: a fetch that gives up its place is
-//! broken off, and begun again when its key has a place.
+//! Fetches the audio of the transcriptions that wait for it. Keys share the places: a fetch that gives up its place is
+//! aborted, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
@@ -25,74 +25,75 @@ use std::time::Duration;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// How many fetch at once where there are fewer keys; else each key has a place.
+/// How many fetches run at once where there are fewer keys; otherwise each key has a place.
 pub const AT_ONCE: usize = 4;
 
-/// The waits before the second and the third attempt where the other side could not be reached.
+/// The waits before the second and the third attempt after a failure that may pass.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
-/// What it takes to have audio fetched.
+/// Fetches audio for the transcriptions of a store.
 pub struct FetchWorker {
-    /// Where the work comes from.
+    /// The store with the queue.
     pub store: Arc<TranscriptionStore>,
     pub fetcher: Arc<Fetcher>,
-    /// Paces what is tried again.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Fetches that are in progress.
+/// The fetches in progress.
 #[derive(Default)]
-struct Begun {
+struct InProgress {
     tasks: HashMap<Id, Timestamp>,
     given_up: HashMap<Timestamp, CancellationToken>,
 }
 
-/// What becomes of one whose fetch is over.
+/// What happens to a transcription whose fetch is over.
 enum After {
-    /// It has ended, or waits to be heard.
+    /// It has ended, or waits for recognition.
     Nothing,
     /// It waits for another place.
-    PutBack(TakenTranscription),
-    /// This machine cannot take it in now.
-    Rest(TakenTranscription),
+    Requeue(TakenTranscription),
+    /// It is tried again later: this machine cannot store the audio now.
+    Defer(TakenTranscription),
 }
 
 impl FetchWorker {
-    /// Works for ever, with so many places.
+    /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
-        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        let (mut in_progress, mut tasks) = (InProgress::default(), JoinSet::new());
         loop {
-            // Listening begins before looking, so that no ring in between is missed.
-            let bell = self.store.fetching.notified();
-            let rested = self.store.requeue_deferred(QueueKind::ToBeFetched);
-            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
-            let wait = wait.into_iter().chain(rested).min();
+            // Waiting starts before the check, so that no notification in between is missed.
+            let notified = self.store.fetching.notified();
+            let deferred_wait = self.store.requeue_deferred(QueueKind::ToBeFetched);
+            let wait = self.share_out(&mut shares, &mut in_progress, &mut tasks);
+            let wait = wait.into_iter().chain(deferred_wait).min();
             tokio::select! {
-                () = bell => {}
+                () = notified => {}
                 () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 Some(ended) = tasks.join_next_with_id() => {
                     let (task, after) = ended.unwrap_or_else(|error| (error.id(), After::Nothing));
-                    if let Some(created) = begun.tasks.remove(&task) {
-                        begun.given_up.remove(&created);
+                    if let Some(created) = in_progress.tasks.remove(&task) {
+                        in_progress.given_up.remove(&created);
                         shares.end(created);
                     }
-                    // Not before: begun again while this task is known, it would lose its place with it.
+                    // Only now: if the transcription started again while this task is known, it would lose its new
+                    // place with it.
                     match after {
                         After::Nothing => {}
-                        After::PutBack(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
-                        After::Rest(taken) => self.store.defer(&taken, QueueKind::ToBeFetched, AGAIN),
+                        After::Requeue(taken) => self.store.requeue(&taken, QueueKind::ToBeFetched),
+                        After::Defer(taken) => self.store.defer(&taken, QueueKind::ToBeFetched, AGAIN),
                     }
                 }
             }
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Timestamp>,
-        begun: &mut Begun,
+        in_progress: &mut InProgress,
         tasks: &mut JoinSet<After>,
     ) -> Option<Duration> {
         loop {
@@ -102,13 +103,13 @@ impl FetchWorker {
                     let Some(taken) = self.store.take_to_fetch_of(&owner) else { continue };
                     let (own, given_up, created) = (Arc::clone(self), CancellationToken::new(), taken.created);
                     shares.start(created, taken.owner, now);
-                    begun.given_up.insert(created, given_up.clone());
-                    let task = tasks.spawn(async move { own.see_to(taken, &given_up).await });
-                    begun.tasks.insert(task.id(), created);
+                    in_progress.given_up.insert(created, given_up.clone());
+                    let task = tasks.spawn(async move { own.process(taken, &given_up).await });
+                    in_progress.tasks.insert(task.id(), created);
                 }
-                // Its place is free when it has gone back to those that wait.
+                // The place becomes free when the transcription is back in the queue.
                 ShareDecision::Yield(created) => {
-                    begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
+                    in_progress.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
                     return None;
                 }
                 ShareDecision::In(wait) => return Some(wait),
@@ -117,13 +118,13 @@ impl FetchWorker {
         }
     }
 
-    async fn see_to(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
-        // Whoever is killed while it fetches this is counted at the next start.
+    async fn process(&self, taken: TakenTranscription, given_up: &CancellationToken) -> After {
+        // If the process is killed during the fetch, that is counted at the next start.
         let underway = match begin_work(&self.store, &taken, TranscriptionWork::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
                 tracing::error!(id = %taken.id, %error, "cannot fetch the audio of a transcription; the service tries again");
-                return After::Rest(taken);
+                return After::Defer(taken);
             }
         };
         crash_points::point(Point::Fetching);
@@ -135,12 +136,12 @@ impl FetchWorker {
             }
             Ok(false) => {
                 tracing::debug!(id = %taken.id, "the service interrupted a download to serve another key; it starts that download again later");
-                After::PutBack(taken)
+                After::Requeue(taken)
             }
-            // The service itself is full, or lacks a program: that is not the transcription's end.
+            // The service itself is full or lacks a program: that does not end the transcription.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(id = %taken.id, words = refusal.message, "cannot store fetched audio; the service tries again");
-                After::Rest(taken)
+                After::Defer(taken)
             }
             Err(refusal) => {
                 self.fail(taken, refusal).await;
@@ -150,7 +151,7 @@ impl FetchWorker {
         }
     }
 
-    /// Whether it was fetched; else it has given up its place.
+    /// Returns `true` if the audio was fetched, `false` if the fetch gave up its place.
     async fn fetch(&self, taken: &TakenTranscription, given_up: &CancellationToken) -> Result<bool, ServiceError> {
         let (store, id) = (Arc::clone(&self.store), taken.id);
         let head = elsewhere(move || store.record_meta(id)).await.map_err(|error| match is_lost(&error) {
@@ -159,7 +160,7 @@ impl FetchWorker {
         })?;
         let url = head.source.unwrap_or_default();
         let received = tokio::select! {
-            received = self.patiently(&url, taken.owner) => received?,
+            received = self.fetch_with_retries(&url, taken.owner) => received?,
             () = given_up.cancelled() => return Ok(false),
             () = taken.cancelled.cancelled() => return Err(ServiceError::new(StatusCode::GONE, cancelled_failure().message)),
         };
@@ -168,17 +169,17 @@ impl FetchWorker {
         kept.map(|_| true).map_err(|error| ServiceError::unavailable(error.to_string()))
     }
 
-    async fn patiently(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+    async fn fetch_with_retries(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         for wait in WAITS {
-            match self.once(url, owner).await {
+            match self.fetch_once(url, owner).await {
                 Err(refusal) if may_pass(refusal.status) => self.clock.sleep(wait).await,
                 done => return done,
             }
         }
-        self.once(url, owner).await
+        self.fetch_once(url, owner).await
     }
 
-    async fn once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
+    async fn fetch_once(&self, url: &str, owner: Hash) -> Result<ReceivedUpload, ServiceError> {
         let (fetcher, url) = (Arc::clone(&self.fetcher), url.to_owned());
         let fetched = catch_panic(async move { fetcher.fetch(&url, owner).await }).await;
         fetched.unwrap_or_else(|Panic| {
@@ -188,7 +189,7 @@ impl FetchWorker {
 
     async fn fail(&self, taken: TakenTranscription, refusal: ServiceError) {
         tracing::info!(id = %taken.id, status = refusal.status.as_u16(), words = refusal.message, "cannot fetch the audio of a transcription; the transcription ends with an error");
-        // What came is not audio: of a body it would be the request that is bad.
+        // The fetched bytes are not audio. As a status, 400 would mean that the create's body is bad.
         let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
         let failure = TranscriptionFailure { code, message: refusal.message };
         let ended = TranscriptionEnd { at: self.store.end_time(&taken), failure: Some(failure) };

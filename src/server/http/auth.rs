@@ -1,4 +1,4 @@
-//! Who asks: the key in the request's header (interface, "Authentication").
+//! Authenticates requests by the key in a header (interface, "Authentication").
 
 use crate::domain::names::Hash;
 use crate::durable_file;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-/// A service key, and perhaps a name for whoever has it. Shows nothing of the key.
+/// A service key, and optionally the name of its holder. Its `Debug` output does not contain the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     secret: String,
@@ -23,12 +23,12 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Takes the text as it is.
+    /// Creates a key without a name. The text is used unchanged.
     pub fn new(text: impl Into<String>) -> Self {
         Self { secret: text.into(), name: None }
     }
 
-    /// With a name for whoever has it.
+    /// Returns the key with the name of its holder.
     #[must_use]
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         Self { name: Some(name.into()), ..self }
@@ -38,12 +38,13 @@ impl ApiKey {
         self.name.as_deref()
     }
 
-    /// The secret itself, for the one header that it goes into.
+    /// Returns the secret itself, for the one header that carries it.
     pub fn reveal(&self) -> &str {
         &self.secret
     }
 
-    /// Whose records are made with this key where it has no name: a hash, so that the key itself is stored nowhere.
+    /// Returns the owner of records that are created with this key, if it has no name: a hash, so that the key itself
+    /// is stored nowhere.
     pub fn owner(&self) -> Hash {
         owner(self.secret.as_bytes())
     }
@@ -58,11 +59,11 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The key of the embedded service, made once and kept in its data directory, readable by its
-/// owner only.
+/// Returns the key of the embedded service. It is created once and kept in the data directory, readable by its owner
+/// only.
 ///
 /// # Errors
-/// The directory or the system's random numbers cannot be reached.
+/// The directory or the system's random numbers cannot be used.
 pub fn own_key(data: &Path) -> io::Result<ApiKey> {
     files::make_folder(data)?;
     let path = data.join("key");
@@ -72,7 +73,7 @@ pub fn own_key(data: &Path) -> io::Result<ApiKey> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let key = Hash(bytes).to_string();
-    // Two processes may have begun at once: the first one's key stays, for both.
+    // Two processes may start at once: both use the key that was written first.
     if durable_file::create_new(&path, key.as_bytes()).map_err(explain_state_at(data))? {
         return Ok(ApiKey::new(key));
     }
@@ -88,116 +89,117 @@ fn read_key(path: &Path) -> io::Result<Option<ApiKey>> {
     }
 }
 
-/// The keys that are let in, and the headers they may come in.
+/// The accepted keys, and the headers that may carry them.
 #[derive(Debug)]
 pub struct KeyCheck {
-    keys: RwLock<Arc<[Known]>>,
+    keys: RwLock<Arc<[AcceptedKey]>>,
     headers: Vec<String>,
 }
 
-/// A key that is let in.
+/// An accepted key.
 #[derive(Debug, Clone)]
-struct Known {
+struct AcceptedKey {
     hash: Hash,
-    /// Whose records are made with it.
+    /// The owner of records that are created with the key.
     owner: Hash,
     name: Option<Arc<str>>,
 }
 
 impl KeyCheck {
-    /// A door for these keys and their owners; `headers` in the order in which they are looked at.
+    /// Accepts these keys, each with the owner at the same position. `headers` are searched in their order.
     pub fn new(keys: &[ApiKey], owners: &[Hash], headers: Vec<String>) -> Self {
-        Self { keys: RwLock::new(known(keys, owners)), headers }
+        Self { keys: RwLock::new(accepted_keys(keys, owners)), headers }
     }
 
-    /// Lets in these keys from now on, and no others.
+    /// Accepts exactly these keys from now on.
     pub fn replace_keys(&self, keys: &[ApiKey], owners: &[Hash]) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = accepted_keys(keys, owners);
     }
 
-    /// Lets in none but these of the keys that are let in now. A key that has another name now is none of them: it
-    /// would go on with the records of the old one.
+    /// Of the accepted keys, keeps only those in `keys`. A key whose name has changed is not kept: it would continue
+    /// with the records of the old name.
     pub fn retain_keys(&self, keys: &[ApiKey]) {
         let wanted: BTreeSet<(Hash, Option<&str>)> = keys.iter().map(|key| (key.owner(), key.name())).collect();
-        let is_kept = |known: &&Known| wanted.contains(&(known.hash, known.name.as_deref()));
+        let is_kept = |known: &&AcceptedKey| wanted.contains(&(known.hash, known.name.as_deref()));
         let kept = self.keys().iter().filter(is_kept).cloned().collect();
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = kept;
     }
 
-    /// The name of the key that has this owner, where it has one.
+    /// Returns the name of the key that has this owner, if it has one.
     pub fn name_of(&self, owner: &Hash) -> Option<Arc<str>> {
         self.keys().iter().find(|known| known.owner == *owner)?.name.clone()
     }
 
-    fn keys(&self) -> Arc<[Known]> {
+    fn keys(&self) -> Arc<[AcceptedKey]> {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The headers that a key may come in.
+    /// Returns the headers that may carry a key.
     pub fn headers(&self) -> &[String] {
         &self.headers
     }
 
-    /// Whose request this is.
+    /// Returns the owner of the key that a request carries.
     ///
     /// # Errors
-    /// 401 without a key, or with one that is not known.
+    /// 401 without a key, or with an unknown one.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
-        self.known(sent.map(HeaderValue::as_bytes))
+        self.check_key(sent.map(HeaderValue::as_bytes))
     }
 
-    /// Whose request for the page this is. A browser cannot send the header of a key: there the key may
-    /// also come as the password that the browser asked for (HTTP Basic, RFC 7617), under any name. Never
-    /// at the endpoints: browsers send such a password along whichever page it is that asks.
+    /// Returns the owner of the key that a request for the status page carries. A browser cannot send a key's header,
+    /// so here the key may also be the password of HTTP Basic (RFC 7617), with any user name. The other endpoints do
+    /// not accept it: browsers send such a password with requests of any page.
     ///
     /// # Errors
     /// As [`KeyCheck::authenticate`].
     pub fn authenticate_browser(&self, headers: &HeaderMap) -> Result<Hash, ServiceError> {
         match headers.get(header::AUTHORIZATION).and_then(password) {
-            Some(password) => self.known(Some(&password)),
+            Some(password) => self.check_key(Some(&password)),
             None => self.authenticate(headers),
         }
     }
 
-    /// Whether the request came with any key, right or wrong.
+    /// Whether the request carries a key or password, right or wrong.
     pub fn has_credentials(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::AUTHORIZATION) || self.headers.iter().any(|name| headers.contains_key(name))
     }
 
-    /// Everybody who is let in, each once.
+    /// Returns the owners of all accepted keys, each once.
     pub fn owners(&self) -> Vec<Hash> {
         let owners: BTreeSet<Hash> = self.keys().iter().map(|known| known.owner).collect();
         owners.into_iter().collect()
     }
 
-    fn known(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {
-        let refuse = |words| ServiceError::new(StatusCode::UNAUTHORIZED, words);
+    fn check_key(&self, sent: Option<&[u8]>) -> Result<Hash, ServiceError> {
+        let refuse = |message| ServiceError::new(StatusCode::UNAUTHORIZED, message);
         let sent = sent.ok_or_else(|| refuse("no service key provided"))?;
         self.find(owner(sent)).ok_or_else(|| refuse("service key not found"))
     }
 
-    /// Looks at every key whichever fits, so that the time taken tells nothing.
+    /// Compares every key, whichever matches, so that the time taken reveals nothing.
     fn find(&self, sent: Hash) -> Option<Hash> {
-        let mut found = Choice::from(0);
+        let mut is_found = Choice::from(0);
         let mut owner = [0_u8; 32];
         for known in &*self.keys() {
             let same = known.hash.0.ct_eq(&sent.0);
             for (byte, of_known) in owner.iter_mut().zip(known.owner.0) {
                 byte.conditional_assign(&of_known, same);
             }
-            found |= same;
+            is_found |= same;
         }
-        bool::from(found).then_some(Hash(owner))
+        bool::from(is_found).then_some(Hash(owner))
     }
 }
 
-fn known(keys: &[ApiKey], owners: &[Hash]) -> Arc<[Known]> {
-    let known = |(key, owner): (&ApiKey, &Hash)| Known { hash: key.owner(), owner: *owner, name: key.name.clone() };
+fn accepted_keys(keys: &[ApiKey], owners: &[Hash]) -> Arc<[AcceptedKey]> {
+    let known =
+        |(key, owner): (&ApiKey, &Hash)| AcceptedKey { hash: key.owner(), owner: *owner, name: key.name.clone() };
     keys.iter().zip(owners).map(known).collect()
 }
 
-/// What stands after the name in `Basic …`; `None` where this is something else.
+/// Returns the password of `Basic …`; `None` for anything else.
 fn password(sent: &HeaderValue) -> Option<Vec<u8>> {
     let (scheme, encoded) = sent.to_str().ok()?.split_once(' ')?;
     let pair = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(encoded.trim()).ok())??;

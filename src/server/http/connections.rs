@@ -1,6 +1,6 @@
-//! Who holds the places for connections. A connection that waits (for a request's head, for its next request, for
-//! a sender without a key) gives its place to a new one when all are taken; one whose request is being worked on
-//! keeps it. So whoever opens connections without a key locks nobody out.
+//! Limits the connections of a listener. When all places are taken, an idle connection (one that waits for a request's
+//! head, for its next request, or for a sender without a key) gives its place to a new one; a connection whose request
+//! is being handled keeps its place. So clients without a key cannot lock out others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// How many connections there may be.
+/// How many connections are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
-    /// In all.
+    /// In total.
     pub all: usize,
-    /// Of one address of this machine, where reverse proxies and our own daemon are.
+    /// From one loopback address, which reverse proxies and scribed itself connect from.
     pub loopback: usize,
-    /// Of any other address; a network of IPv6 (/64) counts as one.
+    /// From any other address; an IPv6 network (/64) counts as one address.
     pub address: usize,
 }
 
-/// Why there is no place.
+/// Why a connection gets no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// On every place a request is being worked on.
+    /// All places have a request in progress.
     #[error("all connections of the service are in use; try again later")]
     All,
-    /// The same, of those of one address.
+    /// All places of the address have a request in progress.
     #[error("all {0} connections that one address may have are in use; try again when one has ended")]
     Address(usize),
 }
@@ -34,8 +34,8 @@ pub enum Full {
 #[derive(Debug)]
 pub struct Connections {
     most: Most,
-    /// Orders what began to wait.
-    turn: AtomicU64,
+    /// Counts up; orders connections by when they became idle.
+    sequence: AtomicU64,
     table: Mutex<Table>,
 }
 
@@ -54,11 +54,11 @@ struct State {
     cut: Notify,
 }
 
-const WAITS: u8 = 0;
-const WORKS: u8 = 1;
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
 const CUT: u8 = 2;
 
-/// One connection's place, until it is dropped.
+/// The place of one connection, until the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct ConnectionSlot(Arc<Held>);
 
@@ -68,44 +68,44 @@ struct Held {
     connections: Arc<Connections>,
 }
 
-/// A request that is being worked on, until it is dropped: its connection keeps its place.
+/// A request in progress, until it is dropped: its connection keeps its place.
 #[derive(Debug)]
 pub struct BusyConnection(ConnectionSlot);
 
 impl Connections {
     pub fn new(most: Most) -> Arc<Self> {
-        Arc::new(Self { most, turn: AtomicU64::new(0), table: Mutex::default() })
+        Arc::new(Self { most, sequence: AtomicU64::new(0), table: Mutex::default() })
     }
 
-    /// A place for a new connection from `address`, that of one that waits where there is no other.
+    /// Returns a place for a new connection from `address`. If no place is free, an idle connection gives up its own.
     ///
     /// # Errors
-    /// There is none.
+    /// No place is free and no connection is idle.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionSlot, Full> {
         let source = source(address);
-        let own = if source.is_loopback() { self.most.loopback } else { self.most.address };
+        let limit = if source.is_loopback() { self.most.loopback } else { self.most.address };
         let mut table = self.table();
-        if table.by_source.get(&source).is_some_and(|count| *count >= own) && !table.cut(Some(source)) {
-            return Err(Full::Address(own));
+        if table.by_source.get(&source).is_some_and(|count| *count >= limit) && !table.cut(Some(source)) {
+            return Err(Full::Address(limit));
         }
         if table.open.len() >= self.most.all && !table.cut(None) {
             return Err(Full::All);
         }
-        let id = self.next_turn();
-        let (phase, waits_since) = (AtomicU8::new(WAITS), AtomicU64::new(id));
+        let id = self.next_sequence();
+        let (phase, waits_since) = (AtomicU8::new(IDLE), AtomicU64::new(id));
         let state = Arc::new(State { id, source, phase, waits_since, cut: Notify::new() });
         table.open.insert(id, Arc::clone(&state));
         *table.by_source.entry(source).or_default() += 1;
         Ok(ConnectionSlot(Arc::new(Held { state, connections: Arc::clone(self) })))
     }
 
-    /// Ends the connection that has waited for longest: this process can open no more files.
+    /// Closes an idle connection, because this process can open no more files.
     pub fn cut_oldest_idle(&self) {
         self.table().cut(None);
     }
 
-    fn next_turn(&self) -> u64 {
-        self.turn.fetch_add(1, Ordering::Relaxed)
+    fn next_sequence(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::Relaxed)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -114,12 +114,12 @@ impl Connections {
 }
 
 impl Table {
-    /// Ends the connection that has waited for longest, of `source` or of the address that has most of those that
-    /// wait; `false` where none waits.
+    /// Closes the connection that has been idle longest: of `source`, or else of the address with the most idle
+    /// connections. Returns `false` if no connection is idle.
     fn cut(&mut self, source: Option<IpAddr>) -> bool {
         loop {
             let mut waiting: HashMap<IpAddr, (usize, &Arc<State>)> = HashMap::new();
-            for state in self.open.values().filter(|state| state.phase.load(Ordering::Acquire) == WAITS) {
+            for state in self.open.values().filter(|state| state.phase.load(Ordering::Acquire) == IDLE) {
                 let (count, oldest) = waiting.entry(state.source).or_insert((0, state));
                 *count += 1;
                 if state.since() < oldest.since() {
@@ -132,8 +132,8 @@ impl Table {
             };
             let Some((_, state)) = chosen else { return false };
             let state = Arc::clone(state);
-            // Its next request may have come in this very moment.
-            if state.phase.compare_exchange(WAITS, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            // Its next request may have arrived at this very moment.
+            if state.phase.compare_exchange(IDLE, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 self.remove(&state);
                 state.cut.notify_one();
                 return true;
@@ -166,10 +166,10 @@ impl ConnectionSlot {
         self.0.state.cut.notified().await;
     }
 
-    /// A request of whoever may ask is worked on from now on; `None` where the place was just given away.
+    /// Marks the start of an authenticated request; returns `None` if the place was just given away.
     pub fn start_request(&self) -> Option<BusyConnection> {
         let State { phase, .. } = &*self.0.state;
-        phase.compare_exchange(WAITS, WORKS, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        phase.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire).ok()?;
         Some(BusyConnection(self.clone()))
     }
 }
@@ -177,8 +177,8 @@ impl ConnectionSlot {
 impl Drop for BusyConnection {
     fn drop(&mut self) {
         let Held { state, connections } = &*self.0.0;
-        state.waits_since.store(connections.next_turn(), Ordering::Relaxed);
-        state.phase.store(WAITS, Ordering::Release);
+        state.waits_since.store(connections.next_sequence(), Ordering::Relaxed);
+        state.phase.store(IDLE, Ordering::Release);
     }
 }
 
@@ -188,7 +188,7 @@ impl Drop for Held {
     }
 }
 
-/// Whom an address stands for: whoever has one of IPv6 has its whole network.
+/// Returns the address that counts for the limits: for IPv6 the /64 network, because a client has all of it.
 fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {

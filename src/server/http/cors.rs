@@ -1,5 +1,5 @@
-//! Which pages in browsers may ask: those of this service itself, and those of the origins that the operator names
-//! (`[serve] cors`). A browser says in `Origin` whose page asks; programs say nothing there, and are not concerned.
+//! Decides which web pages may use the service: its own, and those of the origins in `[serve] cors`. A browser names
+//! the page's origin in `Origin`; other programs do not send it and are not affected.
 
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::uri::Authority;
@@ -7,30 +7,30 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use reqwest::Url;
 
-/// Who may ask from a page.
+/// The origins whose pages may use the service.
 #[derive(Debug, Clone)]
 pub struct Cors {
-    /// As browsers write them: `https://app.example.org`.
+    /// The configured origins, as browsers write them: `https://app.example.org`.
     origins: Vec<String>,
-    /// That of the service as it is reached from outside, where the operator says it.
+    /// The origin of `public_url`, if that is set.
     own: Option<String>,
-    /// What pages may send beside what they always may.
+    /// The headers that pages may send in addition to those that browsers always allow.
     headers: HeaderValue,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOrigin {
-    /// No page of another origin: a program, or a page of ours.
+    /// No page of another origin: a program, or a page of the service itself.
     Own,
-    /// A page of this origin, which may.
+    /// A page of this origin, which is allowed.
     Allowed(HeaderValue),
-    /// A page that may not.
+    /// A page of an origin that is not allowed.
     Foreign,
 }
 
 impl Cors {
-    /// For these origins; `key_headers` are the headers that a key may come in, `public` where the service is for
-    /// those outside.
+    /// Allows these origins. `key_headers` are the headers that may carry a key; `public` is the address at which
+    /// clients reach the service from outside, if it is configured.
     pub fn new(origins: Vec<String>, key_headers: &[String], public: Option<&Url>) -> Self {
         let names: Vec<&str> = ["content-type"].into_iter().chain(key_headers.iter().map(String::as_str)).collect();
         let headers = HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static("content-type"));
@@ -38,7 +38,7 @@ impl Cors {
         Self { origins, own, headers }
     }
 
-    /// Whose page sends these headers.
+    /// Returns what these headers say about the page that sends the request.
     pub fn request_origin(&self, headers: &HeaderMap) -> RequestOrigin {
         let mut sent = headers.get_all(header::ORIGIN).into_iter();
         let Some(origin) = sent.next() else { return RequestOrigin::Own };
@@ -54,19 +54,19 @@ impl Cors {
         if host.is_some_and(|host| is_own(text, host)) { RequestOrigin::Own } else { RequestOrigin::Foreign }
     }
 
-    /// The answer to a browser's question of what an allowed page may send (a preflight request).
+    /// Returns the response to a preflight request: what an allowed page may send.
     pub fn preflight(&self) -> Response {
         let heads = [
             (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
             (header::ACCESS_CONTROL_ALLOW_HEADERS, self.headers.clone()),
             (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
-            // Browsers ask for this where a page of the internet speaks to a private network.
+            // Browsers require this where a page of the internet requests from a private network.
             (HeaderName::from_static("access-control-allow-private-network"), HeaderValue::from_static("true")),
         ];
         (StatusCode::NO_CONTENT, heads).into_response()
     }
 
-    /// Lets the page of `origin` read an answer.
+    /// Lets the page of `origin` read the response.
     pub fn allow_origin(&self, response: &mut Response, origin: Option<HeaderValue>) {
         let headers = response.headers_mut();
         if !self.origins.is_empty() {
@@ -79,13 +79,13 @@ impl Cors {
     }
 }
 
-/// Whether this is how a browser asks before it sends a page's request.
+/// Whether the request is a preflight: a browser's question before it sends a page's request.
 pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether the page came from where it sends its request to. A proxy in front may speak TLS where this service does
-/// not, so the scheme says no more than the port that is not written.
+/// Whether a page of `origin` sends a request to its own host. A proxy in front may speak TLS where the service does
+/// not, so the scheme decides only the default port.
 fn is_own(origin: &str, host: &str) -> bool {
     let (rest, port) = match origin.split_once("://") {
         Some(("http", rest)) => (rest, 80),

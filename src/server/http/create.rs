@@ -1,4 +1,4 @@
-//! What comes in: uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
+//! Handles uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
@@ -24,7 +24,7 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// `POST /v2/upload`, as multipart or as JSON that says where the audio is.
+/// Handles `POST /v2/upload`: multipart, or JSON that names the audio's address.
 pub async fn receive(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -34,13 +34,13 @@ pub async fn receive(
     body: Body,
 ) -> Result<Response, ServiceError> {
     let mut body = body.into_data_stream();
-    let taken = match is_json(&headers) {
-        true => take_address(&service, owner, &base, &headers, &mut body).await,
-        false => take_upload(&service, owner, &headers, &mut body, &meter).await,
+    let audio = match is_json(&headers) {
+        true => read_address(&service, owner, &base, &headers, &mut body).await,
+        false => receive_upload(&service, owner, &headers, &mut body, &meter).await,
     };
-    let (id, audio_metadata) = match taken? {
-        Taken::Known(id, audio_metadata) => (id, *audio_metadata),
-        Taken::Came(received) => {
+    let (id, audio_metadata) = match audio? {
+        UploadAudio::Existing(id, audio_metadata) => (id, *audio_metadata),
+        UploadAudio::Received(received) => {
             let (upload_store, now, id) =
                 (Arc::clone(&service.list_sources.store.upload_store), service.clock.now(), Uuid::new_v4());
             let kept = blocking(move || received.store(&upload_store, id, now)).await?;
@@ -50,49 +50,51 @@ pub async fn receive(
     Ok(Json(Uploaded { audio_url: base.audio_url(id), audio_metadata }).into_response())
 }
 
-/// What an upload brought.
-enum Taken {
-    Came(Box<ReceivedUpload>),
-    /// The address of what is here already.
-    Known(Uuid, Box<AudioMetadata>),
+/// The audio of an upload request.
+enum UploadAudio {
+    Received(Box<ReceivedUpload>),
+    /// The address is that of an upload that is already stored.
+    Existing(Uuid, Box<AudioMetadata>),
 }
 
-async fn take_upload(
+async fn receive_upload(
     service: &ServiceState,
     owner: Hash,
     headers: &HeaderMap,
     body: &mut BodyDataStream,
     meter: &BodyMeter,
-) -> Result<Taken, ServiceError> {
+) -> Result<UploadAudio, ServiceError> {
     let Some(boundary) = header_text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
-        let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
-        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let message = "the Content-Type must be multipart/form-data with a boundary, or application/json";
+        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     };
     let announced = header_text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     let mut parts = Multipart::new(body, boundary);
     let upload_store = &service.list_sources.store.upload_store;
     let received = upload::receive(&mut parts, upload_store, owner, announced.unwrap_or(0), meter).await?;
-    Ok(Taken::Came(Box::new(received)))
+    Ok(UploadAudio::Received(Box::new(received)))
 }
 
-async fn take_address(
+async fn read_address(
     service: &ServiceState,
     owner: Hash,
     base: &Base,
     headers: &HeaderMap,
     body: &mut BodyDataStream,
-) -> Result<Taken, ServiceError> {
-    let bytes = take_json(headers, body).await?;
-    match known(service, owner, base, validate_create::parse_upload(&bytes)?) {
-        CreateAudio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
+) -> Result<UploadAudio, ServiceError> {
+    let bytes = read_json(headers, body).await?;
+    match resolve_upload(service, owner, base, validate_create::parse_upload(&bytes)?) {
+        CreateAudio::Elsewhere(url) => {
+            service.fetcher.fetch(&url, owner).await.map(Box::new).map(UploadAudio::Received)
+        }
         CreateAudio::Upload(id) => {
             let (file, size) = service.list_sources.store.upload_store.find_owned(id, &owner).ok_or_else(no_upload)?;
-            Ok(Taken::Known(id, Box::new(upload::audio_metadata(&file, size))))
+            Ok(UploadAudio::Existing(id, Box::new(upload::audio_metadata(&file, size))))
         }
     }
 }
 
-/// `POST /v2/pre-recorded`.
+/// Handles `POST /v2/pre-recorded`.
 pub async fn create(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -101,10 +103,10 @@ pub async fn create(
     let (parts, body) = request.into_parts();
     let base = service.links.base(&parts);
     let Parts { uri, headers, .. } = parts;
-    let body = take_json(&headers, &mut body.into_data_stream()).await?;
+    let body = read_json(&headers, &mut body.into_data_stream()).await?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
-    let mut request = read(&service, owner, body).await?;
-    request.audio = known(&service, owner, &base, request.audio);
+    let mut request = parse_body(&service, owner, body).await?;
+    request.audio = resolve_upload(&service, owner, &base, request.audio);
     let accepted = service.list_sources.store.accept(request, accepting).await;
     let accepted = accepted.map_err(|error| ServiceError::from_disk(&error))?;
     match accepted {
@@ -120,43 +122,48 @@ pub async fn create(
     }
 }
 
-/// An upload of ours is known by the address that it has now, and by one that it had when the service was reached in
-/// another way: where a path stood before, only as long as this owner has such an upload.
-fn known(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -> CreateAudio {
+/// Recognises the address of an upload of this service: its current address, or an earlier one from when clients
+/// reached the service in another way. An earlier address with a path before `/file/` counts only while this owner has
+/// such an upload.
+fn resolve_upload(service: &ServiceState, owner: Hash, base: &Base, audio: CreateAudio) -> CreateAudio {
     let CreateAudio::Elsewhere(url) = audio else { return audio };
     let upload_store = &service.list_sources.store.upload_store;
     let earlier = || parse_upload_url(&url).filter(|id| upload_store.find_owned(*id, &owner).is_some());
     base.parse_audio_url(&url).or_else(earlier).map_or_else(|| CreateAudio::Elsewhere(url.clone()), CreateAudio::Upload)
 }
 
-/// Longer bodies are read where others do not wait for them.
-const SHORT: usize = 16 << 10;
+/// Longer bodies, in bytes, are parsed where other requests do not wait for them.
+const SHORT_BODY: usize = 16 << 10;
 
-async fn read(service: &ServiceState, owner: Hash, body: Vec<u8>) -> Result<transcriptions::CreateOrder, ServiceError> {
-    if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT) {
+async fn parse_body(
+    service: &ServiceState,
+    owner: Hash,
+    body: Vec<u8>,
+) -> Result<transcriptions::CreateOrder, ServiceError> {
+    if let Some(recogniser) = service.recogniser.get_if_open().filter(|_| body.len() <= SHORT_BODY) {
         return validate_create::parse_create(&body, owner, recogniser.languages());
     }
-    // Never closed.
+    // The semaphore is never closed.
     let _permit = service.long_bodies.acquire().await;
     let recogniser = Arc::clone(&service.recogniser);
-    let read = blocking(move || {
+    let parsing = blocking(move || {
         let recogniser = recogniser.get_or_open().map_err(|error| ServiceError::unavailable(error.to_string()))?;
         validate_create::parse_create(&body, owner, recogniser.languages())
     });
-    read.await?
+    parsing.await?
 }
 
-async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec<u8>, ServiceError> {
+async fn read_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec<u8>, ServiceError> {
     if !is_json(headers) {
-        let words = "the Content-Type must be application/json";
-        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let message = "the Content-Type must be application/json";
+        return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await {
         let piece = piece.map_err(|error| ServiceError::bad_request(error.to_string()))?;
         if bytes.len() + piece.len() > validate_create::MAX_BODY {
-            let words = format!("the body is larger than {} bytes", validate_create::MAX_BODY);
-            return Err(ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+            let message = format!("the body is larger than {} bytes", validate_create::MAX_BODY);
+            return Err(ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         bytes.extend_from_slice(&piece);
     }

@@ -1,56 +1,56 @@
-//! How a request is refused: a status, words, and the body that every error has
-//! (interface, "Errors"; service notes, 2).
+//! How a request is refused: a status, a message, and the body that every error has (interface, "Errors"; service
+//! notes, 2).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
 
-/// Why a request is not served. Becomes an [`crate::wire::error::ErrorBody`] once the path is known.
+/// Why a request is refused. It becomes an [`crate::wire::error::ErrorBody`] once the path is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceError {
     /// 400 to 599.
     pub status: StatusCode,
-    /// In words that a person can act on.
+    /// A sentence that a person can act on.
     pub message: String,
-    /// Every wrong field, "field must …"; only with 400.
+    /// Every wrong field, as "field must …"; only with 400.
     pub wrong: Vec<String>,
 }
 
 impl ServiceError {
-    /// A refusal with words alone.
+    /// Creates an error with a message and no wrong fields.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), wrong: Vec::new() }
     }
 
-    /// 400 that names every wrong field; the message is the public service's.
+    /// Creates a 400 that names every wrong field. The message is that of the public service.
     pub fn invalid_fields(wrong: Vec<String>) -> Self {
         let message = "Invalid parameter(s). See validation_errors for more details.";
         Self { wrong, ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
-    /// 400.
+    /// Creates a 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// 503: the fault is on this side and may pass; the answer carries `Retry-After`.
+    /// Creates a 503: the fault is on this side and may pass. The response carries `Retry-After`.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// 429: too many of this key's wait already; the answer carries `Retry-After`.
+    /// Creates a 429: too many transcriptions of this key have not ended. The response carries `Retry-After`.
     pub fn too_many_requests(most: usize) -> Self {
-        let words = format!("{most} transcriptions of this key have not ended; try again when one has");
-        Self::new(StatusCode::TOO_MANY_REQUESTS, words)
+        let message = format!("{most} transcriptions of this key have not ended; try again when one has");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, message)
     }
 
-    /// 404.
+    /// Creates a 404.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not found")
     }
 
-    /// A full disk may pass (503), any other trouble with files is 500. The words stay in the log:
-    /// they name this machine's paths.
+    /// Creates a 503 for a full disk, which may pass, and a 500 for any other file error. The error itself goes only to
+    /// the log, because it names this machine's paths.
     pub fn from_disk(error: &io::Error) -> Self {
         tracing::error!(%error, "the service's data directory");
         match error.kind() {
@@ -66,7 +66,7 @@ impl ServiceError {
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("30");
 
 impl IntoResponse for ServiceError {
-    /// The body is filled in by [`crate::server::http::routes`], which knows the path.
+    /// [`crate::server::http::routes`] fills in the body, because it knows the path.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

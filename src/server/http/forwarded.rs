@@ -1,28 +1,27 @@
-//! What a proxy in front says of the request that it received: `Forwarded` (RFC 7239), and `X-Forwarded-For`,
-//! `-Proto`, `-Host` and `-Prefix`. Pure.
+//! Reads what reverse proxies say about the original request: `Forwarded` (RFC 7239), and `X-Forwarded-For`, `-Proto`,
+//! `-Host` and `-Prefix`. Pure.
 //!
-//! Only what the operator's own proxies say is believed. Each proxy adds to the end of a header, so it is read from
-//! there: as long as the request came to a proxy from another one that is trusted, the entry before is read too. What
-//! stands further ahead was sent by the client. A value that is not plainly what it has to be counts as absent.
+//! Only the operator's own proxies are believed. Each proxy appends to the end of a header, so a header is read from
+//! its end: as long as an entry says that its proxy got the request from another trusted proxy, the entry before it is
+//! read too. Anything further ahead was sent by the client. A malformed value counts as absent.
 
 use crate::wire::network::Network;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
 
-/// What the client asked, as far as the proxies say it.
+/// The original request's address, as far as the proxies report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Original {
     pub scheme: Option<&'static str>,
-    /// The host, with a port where it is not the scheme's own.
+    /// The host, with a port unless it is the scheme's default.
     pub host: Option<String>,
-    /// Put before every path; empty, or it begins with a slash and ends with none.
+    /// The start of every path: empty, or it begins with a slash and does not end with one.
     pub prefix: String,
 }
 
-/// What is said in the headers of a request that a trusted proxy sent. `Forwarded` and `X-Forwarded-…` that contradict
-/// each other are both passed over for what they contradict in: one of them came from the client through a proxy that
-/// sets the other one only.
+/// Reads the headers of a request that a trusted proxy sent. Where `Forwarded` and `X-Forwarded-…` contradict each
+/// other, neither value is used: one of them came from the client, through a proxy that sets only the other.
 pub fn original_address(headers: &HeaderMap, trusted: &[Network]) -> Original {
     let (standard, usual) = (forwarded(headers, trusted), x_forwarded(headers, trusted));
     Original {
@@ -39,17 +38,17 @@ fn agreed<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Hops of proxies that are followed.
+/// The most proxies whose entries are read.
 const HOPS: usize = 16;
 
-/// By RFC 7239.
+/// Reads `Forwarded` (RFC 7239).
 fn forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
-    let values = all(headers, header::FORWARDED.as_str());
+    let values = joined_values(headers, header::FORWARDED.as_str());
     let Some(elements) = values.map(|values| elements(&values)) else { return Original::default() };
     let mut original = Original::default();
     for element in elements.iter().rev().take(HOPS) {
         let value = |name: &str| element.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-        // The outermost one that says something is nearest to the client.
+        // The outermost entry that has a value is nearest to the client.
         original.scheme = value("proto").and_then(|proto| scheme(proto)).or(original.scheme);
         original.host = value("host").and_then(|value| host(value)).or(original.host);
         let from = value("for").and_then(|node| address(node));
@@ -60,15 +59,15 @@ fn forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
     original
 }
 
-/// By the older headers, each a list, or what the last proxy that sets it wrote.
+/// Reads the older headers. Each one is a list, or has only the value of the last proxy that sets it.
 fn x_forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
     let list = |name: &str| -> Vec<String> {
-        let values = all(headers, name).unwrap_or_default();
+        let values = joined_values(headers, name).unwrap_or_default();
         values.split(',').map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect()
     };
     let is_trusted =
         |node: &&String| address(node).is_some_and(|from| trusted.iter().any(|network| network.contains(from)));
-    // The proxies that sent it to another one; the last one sent it here.
+    // Counts the proxies that passed the request on to another one; the last one sent it here.
     let hops = list("x-forwarded-for").iter().rev().take(HOPS).take_while(is_trusted).count();
     let nearest = |name: &str| {
         let values = list(name);
@@ -81,8 +80,8 @@ fn x_forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
     }
 }
 
-/// The values of a header, as if it stood there once; `None` where one is no text, or it is not there.
-fn all(headers: &HeaderMap, name: &str) -> Option<String> {
+/// Returns all values of a header joined to one; `None` if the header is absent or a value is not text.
+fn joined_values(headers: &HeaderMap, name: &str) -> Option<String> {
     let values: Option<Vec<&str>> = headers.get_all(name).into_iter().map(|value| value.to_str().ok()).collect();
     values.filter(|values| !values.is_empty()).map(|values| values.join(", "))
 }
@@ -91,7 +90,8 @@ fn scheme(text: &str) -> Option<&'static str> {
     ["http", "https"].into_iter().find(|scheme| scheme.eq_ignore_ascii_case(text))
 }
 
-/// A host is put into addresses that are handed on: it holds nothing that could end one, or stand for another host.
+/// Checks a host. It becomes part of addresses that are given out, so it must not contain anything that ends the host
+/// or names another one.
 fn host(text: &str) -> Option<String> {
     const LONGEST: usize = 255 + 6;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']');
@@ -101,7 +101,7 @@ fn host(text: &str) -> Option<String> {
     url.has_host().then(|| text.to_ascii_lowercase())
 }
 
-/// Only what needs no escaping, and no way upwards.
+/// Accepts only a path that needs no escaping and has no `.` or `..`.
 fn prefix(text: &str) -> Option<String> {
     const LONGEST: usize = 200;
     let path = text.trim_end_matches('/');
@@ -111,7 +111,7 @@ fn prefix(text: &str) -> Option<String> {
     (is_plain && parts.all(|part| !matches!(part, "" | "." | ".."))).then(|| path.to_owned())
 }
 
-/// The address of a node, with or without a port and brackets; one that hides its address has none.
+/// Returns the IP address of a node, with or without a port and brackets; `None` for a node that hides its address.
 fn address(node: &str) -> Option<IpAddr> {
     let bare = node.trim_start_matches('[').trim_end_matches(']');
     let with_port = || node.parse::<SocketAddr>().map(|socket| socket.ip());
@@ -120,7 +120,7 @@ fn address(node: &str) -> Option<IpAddr> {
 
 type Element = Vec<(String, String)>;
 
-/// The elements of a `Forwarded` header; none where it is not written as the RFC has it.
+/// Returns the elements of a `Forwarded` header; none if it does not follow the RFC's syntax.
 fn elements(text: &str) -> Vec<Element> {
     let mut elements = vec![Element::new()];
     let mut rest = text.trim_start();
@@ -141,7 +141,8 @@ fn elements(text: &str) -> Vec<Element> {
     elements
 }
 
-/// `name=value` or `name="value"`, and what is behind it; an empty place between two marks is no pair.
+/// Parses `name=value` or `name="value"` and returns it with the rest. An empty place between two separators is no
+/// pair.
 fn pair(text: &str) -> Option<(Option<(String, String)>, &str)> {
     if text.starts_with([',', ';']) {
         return Some((None, text));
@@ -156,7 +157,7 @@ fn pair(text: &str) -> Option<(Option<(String, String)>, &str)> {
     let Some(quoted) = rest.strip_prefix('"') else {
         let end = rest.find([',', ';', ' ', '\t']).unwrap_or(rest.len());
         let (value, after) = rest.split_at(end);
-        // Many proxies write a port or brackets without the quotes that these need.
+        // Many proxies omit the quotes that a port or brackets need.
         let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
         return is_plain.then(|| (Some((name.to_owned(), value.to_owned())), after));
     };
@@ -197,9 +198,9 @@ mod tests {
             "for=203.0.113.9;proto=https;host=stt.example.org",
             "For=\"[2001:db8::1]:4711\" ; Proto=HTTPS;Host=\"STT.example.org\"",
             ";;by=10.0.0.1;host=stt.example.org;proto=https",
-            // What the client sent stands ahead.
+            // The client's own values stand ahead.
             "host=evil.example;proto=http, for=203.0.113.9;host=stt.example.org;proto=https",
-            // Two proxies: the outer one was asked by the client.
+            // Two proxies: the client sent its request to the outer one.
             "for=203.0.113.9;host=stt.example.org;proto=https, for=10.1.2.3;host=inner.example;proto=http",
             "host=evil.example, for=203.0.113.9;host=stt.example.org;proto=https, for=\"10.1.2.3:80\"",
         ] {
@@ -261,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is sent, an address that is made of it is one of that host and path and nothing else.
+        /// Whatever is sent, an address made of it has that host and path and nothing else.
         #[test]
         fn whatever_is_sent_makes_a_plain_address(
             forwarded in "[a-z0-9.:=;,\"\\\\/@\\[\\] ]{0,60}",

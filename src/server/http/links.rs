@@ -1,5 +1,5 @@
-//! The addresses that the service gives out: of uploads, results and pages of lists. They begin with `public_url` where
-//! the operator names that, else with what a trusted proxy says that the client asked, else with the request's `Host`.
+//! The addresses that the service gives out: of uploads, results and pages of lists. They begin with `public_url` if
+//! that is set, else with what a trusted proxy reports, else with the request's `Host`.
 
 use crate::domain::names::UploadId;
 use crate::server::http::forwarded;
@@ -18,20 +18,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What is known of how clients reach the service.
+/// How clients reach the service.
 #[derive(Debug, Clone)]
 pub struct Links {
-    /// `https` where it shows a certificate, else `http`.
+    /// `https` if the service has a certificate, else `http`.
     pub scheme: &'static str,
     pub address: SocketAddr,
-    /// What all addresses begin with, without a slash at the end.
+    /// What all addresses begin with, without a slash at the end; from `public_url`.
     pub public: Option<String>,
-    /// Whose word on the original request is taken.
+    /// The proxies that are believed about the original request.
     pub trusted: Vec<Network>,
 }
 
 impl Links {
-    /// For the sender of this request.
+    /// Returns the base address for the sender of this request.
     pub fn base(&self, parts: &Parts) -> Base {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
         self.base_for(&parts.headers, peer)
@@ -48,34 +48,34 @@ impl Links {
     }
 }
 
-/// The request's `Host`; HTTP/1.0 has none.
+/// Returns the request's `Host`, if it is valid; HTTP/1.0 requests may have none.
 fn own_host(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let is_proper = |host: &str| host.parse::<Authority>().is_ok() && !host.contains('@');
     host.filter(|host| address::is_unambiguous_host(host) || is_proper(host)).map(str::to_owned)
 }
 
-/// Where the service is, as the one who asks sees it.
+/// The start of the service's addresses, as the client sees it.
 #[derive(Debug, Clone)]
 pub struct Base(String);
 
 impl Base {
-    /// An uploaded file's `audio_url`.
+    /// Returns the `audio_url` of an upload.
     pub fn audio_url(&self, id: Uuid) -> String {
         upload::audio_url(&self.0, &UploadId::new(id.to_string()))
     }
 
-    /// The upload whose `audio_url` this is.
+    /// Returns the upload that this `audio_url` names, if it begins with this base.
     pub fn parse_audio_url(&self, url: &str) -> Option<Uuid> {
         files::parse_id(url.strip_prefix(&self.0)?.strip_prefix("/file/")?)
     }
 
-    /// A transcription's `result_url`, below the path that it was created on.
+    /// Returns the `result_url` of a transcription, below the path of its create.
     pub fn result_url(&self, path: &str, id: Uuid) -> String {
         format!("{}{}/{id}", self.0, path.trim_end_matches('/'))
     }
 
-    /// The address of the page that answers `query` on `path`; `beside` are parameters of other names.
+    /// Returns the address of the page that answers `query` on `path`; `beside` are parameters of other names.
     pub fn page_url(&self, path: &str, query: &ListQuery, beside: &[(String, String)]) -> String {
         let path = format!("{}{path}", self.0);
         match reqwest::Url::parse_with_params(&path, query.to_query_pairs().iter().chain(beside)) {
@@ -93,8 +93,8 @@ impl FromRequestParts<Arc<ServiceState>> for Base {
     }
 }
 
-/// The id in an address that ends as those of uploads do, below whatever path: that of an upload that was given out
-/// when the service was reached in another way, perhaps.
+/// Returns the id in an address that ends like an upload's, below any path. It may be an upload's address from when
+/// clients reached the service in another way.
 pub fn parse_upload_url(url: &str) -> Option<Uuid> {
     let url = reqwest::Url::parse(url).ok()?;
     let (_, id) = url.path().rsplit_once("/file/")?;

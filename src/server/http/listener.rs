@@ -1,5 +1,5 @@
-//! Connections: taken, bounded in number, in how long a request's head may take and in how long the peer may take
-//! nothing of an answer, and let end.
+//! Accepts connections, limits them, and lets them end at a shutdown. The limits: their number, the time for a
+//! request's head, and the time for which a peer may read nothing of a response.
 
 use crate::server::http::connections::{Connections, Most};
 use crate::server::http::tls::{ListenerTls, accept};
@@ -21,20 +21,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What is put up with.
+/// The limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerLimits {
-    /// Connections at once. A further one takes the place of one that waits for a request, or is told that there is
-    /// no room.
+    /// Connections at once. A further connection takes the place of an idle one, or is told that there is no room.
     pub connections: Most,
     /// How long a request's head may take, and how long a connection may be idle before the next one.
     pub head: Duration,
-    /// How long the peer may take nothing of what is sent to it.
+    /// How long the peer may read nothing of what is sent to it.
     pub write: Duration,
 }
 
 impl ListenerLimits {
-    /// Those of the service.
+    /// The limits of the service.
     pub const SERVICE: Self = Self {
         connections: Most { all: 512, loopback: 512, address: 256 },
         head: Duration::from_secs(20),
@@ -42,35 +41,35 @@ impl ListenerLimits {
     };
 }
 
-/// The most headers of a request; more are answered with 431.
+/// The most headers of a request; a request with more is answered with 431.
 const HEADERS: usize = 100;
 
-/// The most bytes of a request's head, more are answered with 431; and of a piece of a body.
+/// The most bytes of a request's head (a longer one is answered with 431), and of one chunk of a body.
 const HEAD_BYTES: usize = 128 << 10;
 
-/// How much of an answer the kernel keeps for a peer that does not take it: more would hide for long whether the
-/// peer takes anything at all.
+/// How many bytes of a response the kernel buffers for a peer. A larger buffer would hide for a long time that the peer
+/// reads nothing.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 64 << 10;
 
-/// How long a peer may say nothing before it is asked whether it is still there.
+/// How long a connection may be silent before the kernel checks whether the peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// How many for whom there is no room are being told so at once.
-const TOLD: usize = 64;
+/// How many connections without a place are kept open at once, to be told that there is no room.
+const REFUSED_CONNECTIONS: usize = 64;
 
-/// How long is waited when no connection can be taken, such as for want of file descriptors.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long to wait after a connection could not be accepted, such as for want of file descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
-/// `answer` is handed each request and who sent it. The request's extensions have the connection's
-/// [`ConnectionSlot`](crate::server::http::connections::ConnectionSlot), or why there is none: then it is to be refused. With `tls` only over
-/// that.
+/// Serves connections until `closing` is cancelled, then lets requests in progress end. When dropped, it cuts off all
+/// connections. `answer` gets each request and the address of its sender. The request's extensions hold the
+/// connection's [`ConnectionSlot`](crate::server::http::connections::ConnectionSlot), or the reason why there is none:
+/// `answer` must then refuse the request. With `tls`, connections use TLS.
 pub async fn serve<A, F>(
     listener: TcpListener,
     tls: Option<Arc<ListenerTls>>,
     answer: A,
-    manners: ListenerLimits,
+    limits: ListenerLimits,
     closing: CancellationToken,
 ) where
     A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
@@ -78,10 +77,14 @@ pub async fn serve<A, F>(
 {
     let graceful = GracefulShutdown::new();
     let mut tasks = JoinSet::new();
-    let connections = Connections::new(manners.connections);
-    let told = Connections::new(Most { all: TOLD, loopback: TOLD, address: TOLD });
+    let connections = Connections::new(limits.connections);
+    let refused = Connections::new(Most {
+        all: REFUSED_CONNECTIONS,
+        loopback: REFUSED_CONNECTIONS,
+        address: REFUSED_CONNECTIONS,
+    });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(manners.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
     loop {
         let accepted = tokio::select! {
             () = closing.cancelled() => break,
@@ -92,13 +95,13 @@ pub async fn serve<A, F>(
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a connection");
                 connections.cut_oldest_idle();
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY).await;
                 continue;
             }
         };
         let place = connections.admit(peer.ip());
-        // All of those wait: the one that has waited for longest goes.
-        let Ok(held) = place.clone().or_else(|_| told.admit(peer.ip())) else { continue };
+        // These connections are always idle, so the one that has been idle longest is closed for a new one.
+        let Ok(held) = place.clone().or_else(|_| refused.admit(peer.ip())) else { continue };
         let keep_alive = place.is_ok();
         let answer = answer.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -114,17 +117,17 @@ pub async fn serve<A, F>(
         let closing = closing.clone();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            // Whoever takes long for the handshake holds up neither the others nor the end.
+            // A slow handshake delays neither other connections nor the shutdown.
             let secured = tokio::select! {
                 () = closing.cancelled(), if tls.is_some() => None,
                 () = held.wait_until_cut() => None,
-                secured = accept(optioned(stream), tls.as_deref()) => secured,
+                secured = accept(with_options(stream), tls.as_deref()) => secured,
             };
             let Some(stream) = secured else { return };
-            let stream = TokioIo::new(WriteTimeout::new(stream, manners.write));
+            let stream = TokioIo::new(WriteTimeout::new(stream, limits.write));
             let served = watcher.watch(http.serve_connection(stream, service));
             tokio::select! {
-                // Senders that break off are their own affair.
+                // A sender that breaks off is not an error of the service.
                 ended = served => if let Err(error) = ended {
                     tracing::debug!(%peer, %error, "a connection ended before its request was complete");
                 },
@@ -136,16 +139,16 @@ pub async fn serve<A, F>(
     graceful.shutdown().await;
 }
 
-fn optioned(stream: TcpStream) -> TcpStream {
-    // Answers are small and whole: waiting for more to send would only delay them.
-    if let Err(error) = stream.set_nodelay(true).and_then(|()| watched(&stream)) {
+fn with_options(stream: TcpStream) -> TcpStream {
+    // Responses are small and whole: waiting for more to send would only delay them.
+    if let Err(error) = stream.set_nodelay(true).and_then(|()| set_options(&stream)) {
         tracing::debug!(%error, "cannot set the options of a connection");
     }
     stream
 }
 
-/// What the peer takes is seen soon, and that it is gone.
-fn watched(stream: &TcpStream) -> std::io::Result<()> {
+/// Sets the options that show early what the peer reads, and that it is gone.
+fn set_options(stream: &TcpStream) -> std::io::Result<()> {
     let socket = SockRef::from(stream);
     #[cfg(target_os = "linux")]
     socket.set_tcp_notsent_lowat(UNSENT)?;

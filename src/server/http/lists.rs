@@ -1,9 +1,9 @@
-//! The lists: pre-recorded transcriptions, live ones, and both by an older path (interface, "Query
-//! parameters of both list endpoints").
+//! The lists: pre-recorded transcriptions, live ones, and both by an older path (interface, "Query parameters of both
+//! list endpoints").
 //!
-//! Choices where it is silent: newest first; links stay on the path that was asked; `next` holds the
-//! list still by a `before_date`, so that what comes in meanwhile moves nothing; at most
-//! [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT) items on a page.
+//! Choices where the interface is silent: newest first; links keep the path that was requested; `next` fixes the list
+//! by a `before_date`, so that new transcriptions shift nothing; at most [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT)
+//! items on a page.
 
 use crate::blocking::elsewhere;
 use crate::domain::names::{Hash, Timestamp};
@@ -20,14 +20,14 @@ use std::io;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Where lists are read from.
+/// The stores that lists are read from.
 #[derive(Clone)]
 pub struct ListSources {
     pub store: Arc<TranscriptionStore>,
     pub live: Arc<LiveRecords>,
 }
 
-/// Which kinds are on a list.
+/// Which kinds of transcriptions are on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordKinds {
     pub recorded: bool,
@@ -35,10 +35,10 @@ pub struct RecordKinds {
 }
 
 impl RecordKinds {
-    /// From the values of `kind`; none means both.
+    /// Reads the values of the parameter `kind`; no value means both kinds.
     ///
     /// # Errors
-    /// A value that is no kind.
+    /// A value is not a kind.
     pub fn read<'a>(asked: impl Iterator<Item = &'a str>) -> Result<Self, ServiceError> {
         let mut kinds = Self { recorded: false, live: false };
         for kind in asked {
@@ -46,8 +46,8 @@ impl RecordKinds {
                 "pre-recorded" => kinds.recorded = true,
                 "live" => kinds.live = true,
                 _ => {
-                    let words = "kind must be one of the following values: pre-recorded, live";
-                    return Err(ServiceError::invalid_fields(vec![words.to_owned()]));
+                    let message = "kind must be one of the following values: pre-recorded, live";
+                    return Err(ServiceError::invalid_fields(vec![message.to_owned()]));
                 }
             }
         }
@@ -63,20 +63,20 @@ enum Item {
     Live(LivePosition),
 }
 
-/// What a list holds from an offset on.
+/// The items of a list from an offset on.
 pub struct ListSlice {
     items: Vec<Item>,
-    /// The newest of all that were found.
+    /// The creation time of the newest item, also of one before the offset.
     newest: Option<Timestamp>,
-    /// Whether there are more after these.
-    more: bool,
+    /// Whether more items follow.
+    has_more: bool,
 }
 
-/// What an owner's list holds. Reads the index only, but that of the live ones from the disk when
-/// there are new ones.
+/// Finds the items of an owner's list. Reads only indexes; the index of live transcriptions is read from the disk when
+/// new ones were imported.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn find(list_sources: &ListSources, owner: &Hash, query: &ListQuery, kinds: RecordKinds) -> io::Result<ListSlice> {
     let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
@@ -88,17 +88,17 @@ pub fn find(list_sources: &ListSources, owner: &Hash, query: &ListQuery, kinds: 
     if kinds.live {
         found
             .extend(list_sources.live.list(owner, query, most)?.into_iter().map(|(at, place)| (at, Item::Live(place))));
-        // Each of both is in order; of equal moments the pre-recorded one comes first.
+        // Both lists are in order; at equal times the pre-recorded transcription comes first.
         found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     }
     let newest = found.first().map(|(at, _)| *at);
-    let more = found.len() > offset.saturating_add(limit);
+    let has_more = found.len() > offset.saturating_add(limit);
     let items = found.into_iter().skip(offset).take(limit).map(|(_, item)| item).collect();
-    Ok(ListSlice { items, newest, more })
+    Ok(ListSlice { items, newest, has_more })
 }
 
-/// A page (interface, "Page (list response)") as a body that is written while the items are read
-/// from the disk, so that memory does not grow with the page. `beside` are parameters that links keep.
+/// Returns a page (interface, "Page (list response)") as a body that is written while its items are read from the disk,
+/// so that memory does not grow with the page. `beside` are parameters that the links keep.
 pub fn page(
     list_sources: &ListSources,
     owner: Hash,
@@ -108,31 +108,31 @@ pub fn page(
     path: &str,
     beside: &[(String, String)],
 ) -> Body {
-    let at = |query: &ListQuery| base.page_url(path, query, beside);
-    let next = listed.more.then(|| {
+    let link = |query: &ListQuery| base.page_url(path, query, beside);
+    let next = listed.has_more.then(|| {
         let offset = query.offset.saturating_add(u64::from(query.limit));
         let before_date = query.before_date.or(listed.newest.map(|newest| Timestamp(newest.0.saturating_add(1))));
-        at(&ListQuery { offset, before_date, ..query.clone() })
+        link(&ListQuery { offset, before_date, ..query.clone() })
     });
-    let first = at(&ListQuery { offset: 0, ..query.clone() });
-    let links = serde_json::json!({ "first": first, "current": at(query), "next": next }).to_string();
+    let first = link(&ListQuery { offset: 0, ..query.clone() });
+    let links = serde_json::json!({ "first": first, "current": link(query), "next": next }).to_string();
     let head = format!("{},\"items\":[", links.trim_end_matches('}'));
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
     let items = pieces(list_sources.clone(), owner, listed.items);
     Body::from_stream(frame(head).chain(items).chain(frame("]}".to_owned())))
 }
 
-/// Bytes of items that are read from the disk at once.
+/// How many bytes of items are read from the disk at once.
 const PIECE: usize = 64 << 10;
 
-/// The items, read as they are wanted: nobody waits for the reader meanwhile. An error ends the body in its middle:
-/// the reader must not take it for a whole page.
+/// Returns the items, read from the disk when they are needed. An error ends the body early: the reader must not take
+/// it for a whole page.
 fn pieces(
     list_sources: ListSources,
     owner: Hash,
     items: Vec<Item>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
-    let rest = Some(Rest { list_sources, owner, items: items.into_iter(), is_first: true });
+    let rest = Some(PageReader { list_sources, owner, items: items.into_iter(), is_first: true });
     let read = stream::try_unfold(rest, async |rest| {
         let Some(mut rest) = rest else { return Ok(None) };
         elsewhere(move || {
@@ -149,16 +149,16 @@ fn pieces(
     .try_flatten()
 }
 
-/// What of a page is still to be read.
-struct Rest {
+/// The items of a page that are still to be read.
+struct PageReader {
     list_sources: ListSources,
     owner: Hash,
     items: std::vec::IntoIter<Item>,
     is_first: bool,
 }
 
-impl Rest {
-    /// The next items up to [`PIECE`], and a large one after them, which is to be streamed. Blocks on the disk.
+impl PageReader {
+    /// Reads the next items up to [`PIECE`] bytes. A large item comes last and is to be streamed. Blocks on the disk.
     fn read(&mut self) -> io::Result<(Vec<u8>, Option<StreamedJson>)> {
         let mut bytes = Vec::new();
         while bytes.len() < PIECE
@@ -172,7 +172,7 @@ impl Rest {
                     Some(StreamedJson::in_memory(self.list_sources.live.read(place)?.get().as_bytes().to_vec()))
                 }
             };
-            // Otherwise deleted since the list was made.
+            // An absent record was deleted after the list was made.
             let Some(found) = found else { continue };
             if !std::mem::take(&mut self.is_first) {
                 bytes.push(b',');

@@ -1,19 +1,19 @@
-//! `multipart/form-data` (RFC 7578) as a stream, with a buffer no larger than one piece of the
-//! body and bounded part headers: a crate that reads as far ahead as the sender is fast would hold
-//! an upload in memory. What stands beside files is bounded in number and size, whatever it is: other parts, their
-//! headers, what comes before the first boundary.
+//! Reads `multipart/form-data` (RFC 7578) as a stream. The buffer is no larger than one chunk of the body, and part
+//! headers are bounded: a crate that reads as far ahead as the sender is fast would hold an upload in memory.
+//! Everything beside files is bounded in number and size: other parts, their headers, and what comes before the first
+//! boundary.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use memchr::memmem;
 
-/// A body's parts, one after the other.
+/// Reads a body's parts, one after the other.
 pub struct Multipart<S> {
     stream: S,
     buffer: BytesMut,
     delimiter: Vec<u8>,
     in_part: bool,
-    /// What is read now is a file: it has a limit of its own.
+    /// Whether the current part is a file, which has a limit of its own.
     in_file: bool,
     parts: usize,
     beside: u64,
@@ -22,31 +22,31 @@ pub struct Multipart<S> {
 /// The most parts of a body.
 pub const PARTS: usize = 100;
 
-/// The most bytes beside files: other parts, all parts' headers, what comes before the first.
+/// The most bytes beside files: other parts, the headers of all parts, and what comes before the first boundary.
 pub const BESIDE: u64 = 1 << 20;
 
-/// What a part says of itself (`Content-Disposition`).
+/// What a part's `Content-Disposition` says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartHeader {
     /// The form field's name.
     pub name: String,
-    /// The file's name as sent; empty without one.
+    /// The file's name as sent; empty if there is none.
     pub filename: String,
 }
 
-/// Why a body cannot be read on.
+/// Why a body cannot be read any further.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MultipartError {
-    /// It ended before its closing boundary, or the boundary never came.
+    /// The body ended before its closing boundary, or the boundary never came.
     #[error("the multipart body ends before its closing boundary")]
     Truncated,
-    /// Headers that are not what RFC 7578 asks for, or too long.
+    /// A part's headers do not follow RFC 7578, or are too long.
     #[error("a part of the multipart body has headers that cannot be read")]
     Headers,
     /// More than [`PARTS`] parts.
     #[error("the multipart body has more than {PARTS} parts")]
     TooMany,
-    /// More than [`BESIDE`] bytes.
+    /// More than [`BESIDE`] bytes beside files.
     #[error("the parts beside the file are larger than {BESIDE} bytes")]
     TooLong,
     #[error("the body could not be read: {0}")]
@@ -56,7 +56,7 @@ pub enum MultipartError {
 /// Longest headers of a part, in bytes.
 const MAX_HEADERS: usize = 16 * 1024;
 
-/// The boundary in a `Content-Type` value; `None` when it is no `multipart/form-data` with one.
+/// Returns the boundary of a `Content-Type` value; `None` if it is not `multipart/form-data` with a boundary.
 pub fn boundary(content_type: &str) -> Option<&str> {
     let (kind, parameters) = content_type.split_once(';')?;
     if !kind.trim().eq_ignore_ascii_case("multipart/form-data") {
@@ -74,20 +74,20 @@ where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::fmt::Display,
 {
-    /// Reads `stream` with this boundary.
+    /// Reads `stream`, whose parts are separated by `boundary`.
     pub fn new(stream: S, boundary: &str) -> Self {
-        // The first boundary has no line end before it; with one, all boundaries look the same.
+        // The first boundary has no line break before it; with one put there, all boundaries look the same.
         let buffer = BytesMut::from(&b"\r\n"[..]);
         let delimiter = format!("\r\n--{boundary}").into_bytes();
         Self { stream, buffer, delimiter, in_part: true, in_file: false, parts: 0, beside: 0 }
     }
 
-    /// The next part; what was not read of the one before is passed over. `None` after the last.
+    /// Returns the next part; `None` after the last one. Unread bytes of the part before are skipped.
     ///
     /// # Errors
     /// See [`MultipartError`].
     pub async fn next_part(&mut self) -> Result<Option<PartHeader>, MultipartError> {
-        // What stands before the first boundary is passed over like a part.
+        // Bytes before the first boundary are skipped like a part.
         while self.chunk().await?.is_some() {}
         self.in_file = false;
         while self.buffer.len() < 2 {
@@ -103,10 +103,10 @@ where
         let headers = self.headers().await?;
         self.count(headers.len())?;
         self.in_part = true;
-        part_of(&headers).map(Some)
+        parse_part_header(&headers).map(Some)
     }
 
-    /// The part that was begun is a file, whose size somebody else bounds.
+    /// Marks the current part as a file, whose size the caller limits.
     pub fn mark_file(&mut self) {
         self.in_file = true;
     }
@@ -116,7 +116,7 @@ where
         if self.beside > BESIDE { Err(MultipartError::TooLong) } else { Ok(()) }
     }
 
-    /// The next bytes of this part; `None` at its end.
+    /// Returns the next bytes of this part; `None` at its end.
     ///
     /// # Errors
     /// See [`MultipartError`].
@@ -129,18 +129,18 @@ where
                 self.count(last.len())?;
                 return Ok(Some(last).filter(|last| !last.is_empty()));
             }
-            // The buffer's end may be a delimiter's beginning.
-            let sure = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
-            if sure > 0 {
-                self.count(sure)?;
-                return Ok(Some(self.buffer.split_to(sure).freeze()));
+            // The end of the buffer may be the start of a delimiter.
+            let safe = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
+            if safe > 0 {
+                self.count(safe)?;
+                return Ok(Some(self.buffer.split_to(safe).freeze()));
             }
             self.fill().await?;
         }
         Ok(None)
     }
 
-    /// From the boundary to the empty line. Blanks after the boundary are allowed (RFC 2046, 5.1.1).
+    /// Reads from the boundary to the empty line. Spaces and tabs after the boundary are allowed (RFC 2046, 5.1.1).
     async fn headers(&mut self) -> Result<Bytes, MultipartError> {
         loop {
             if let Some(at) = memmem::find(&self.buffer, b"\r\n\r\n") {
@@ -167,7 +167,7 @@ where
     }
 }
 
-fn part_of(headers: &[u8]) -> Result<PartHeader, MultipartError> {
+fn parse_part_header(headers: &[u8]) -> Result<PartHeader, MultipartError> {
     let text = String::from_utf8_lossy(headers);
     let disposition = text.split("\r\n").find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -175,14 +175,14 @@ fn part_of(headers: &[u8]) -> Result<PartHeader, MultipartError> {
     });
     let parameters = parameters(disposition.ok_or(MultipartError::Headers)?);
     let find = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
-    // `filename*` says it better where both are given (RFC 6266, 4.3).
+    // `filename*` takes precedence where both are given (RFC 6266, 4.3).
     let filename = find("filename*").map(|value| extended(&value)).or_else(|| find("filename"));
     let name = find("name*").map(|value| extended(&value)).or_else(|| find("name"));
     Ok(PartHeader { name: name.ok_or(MultipartError::Headers)?, filename: filename.unwrap_or_default() })
 }
 
-/// `; name=value` and `; name="value"` of a header, names in lower case. A semicolon in quotes is
-/// no separator; a backslash counts before a quote only: some browsers send whole paths.
+/// Parses the `; name=value` and `; name="value"` parameters of a header; names become lower case. A semicolon in
+/// quotes is not a separator. A backslash escapes only a quote, because some browsers send whole paths.
 fn parameters(header: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = header.split_once(';').map_or("", |(_, rest)| rest);
@@ -202,7 +202,7 @@ fn parameters(header: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The text up to the closing quote, and what follows it.
+/// Returns the text up to the closing quote, and the rest.
 fn unquote(quoted: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = quoted.char_indices().peekable();
@@ -219,7 +219,7 @@ fn unquote(quoted: &str) -> (String, &str) {
     (value, "")
 }
 
-/// `UTF-8''a%20name` (RFC 8187).
+/// Decodes an extended value such as `UTF-8''a%20name` (RFC 8187).
 fn extended(value: &str) -> String {
     let encoded = value.splitn(3, '\'').nth(2).unwrap_or(value).as_bytes();
     let mut bytes = Vec::with_capacity(encoded.len());
@@ -241,7 +241,7 @@ mod tests {
 
     type Parts = Result<Vec<(PartHeader, Vec<u8>)>, MultipartError>;
 
-    /// Reads a body that comes in pieces of `size` bytes.
+    /// Reads a body that arrives in pieces of `size` bytes.
     async fn read(body: &[u8], size: usize) -> Parts {
         let pieces = body.chunks(size).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
         let mut multipart = Multipart::new(stream::iter(pieces), "XX");
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn extended_names_are_decoded() {
         let headers = b"\r\nContent-Disposition: form-data; name=\"audio\"; filename*=utf-8''%C3%A9t%C3%A9%.wav\r\n";
-        assert_eq!(part_of(headers).expect("well-formed").filename, "été%.wav");
+        assert_eq!(parse_part_header(headers).expect("well-formed").filename, "été%.wav");
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! `GET /openapi.json`: the interface as this service speaks it. Open to everybody: it holds no data.
+//! Serves `GET /openapi.json`: the interface as this service implements it. It needs no key, because it holds no data.
 
 use crate::server::http::routes::Endpoints;
 use crate::wire::schema;
 use axum::http::header;
 use axum::routing::MethodFilter;
 
-/// Where the document is.
+/// The path of the document.
 pub const PATH: &str = "/openapi.json";
 
-/// Adds the document to the endpoints; `key_headers` are those that a key may come in.
+/// Adds the document to the endpoints; `key_headers` are the headers that may carry a key.
 pub fn add_endpoint(endpoints: &mut Endpoints, key_headers: &[String]) {
     let text = schema::document(key_headers).to_string();
     let answer = move || {

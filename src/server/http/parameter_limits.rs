@@ -1,89 +1,89 @@
-//! How much of each parameter this service takes, where the interface sets no bound. Looked at before anything
-//! else is, on the JSON itself, so that what is too much costs nothing more.
+//! Limits each parameter where the interface sets no limit. These checks come before all others and work on the JSON
+//! itself, so that excess costs nothing more.
 
 use crate::wire::parameter_check::METADATA;
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Levels of arrays and objects in each other.
+/// The deepest nesting of arrays and objects.
 const DEPTH: usize = 32;
 
-/// Characters of a key.
+/// Longest key, in characters.
 const KEY: usize = 256;
 
-/// Entries of an array and keys of an object that have no bound of their own.
+/// The most entries of an array or keys of an object without a limit of its own.
 const ENTRIES: usize = 1_000;
 
-/// Words of a vocabulary: each is a few kilobytes in the recogniser, for as long as the transcription lasts.
+/// The most words of a vocabulary: each takes a few kilobytes in the recogniser while the transcription runs.
 const VOCABULARY: usize = 10_000;
 
-/// Ways to say one word.
+/// The most pronunciations of one word.
 const PRONUNCIATIONS: usize = 100;
 
-/// Spellings that are looked for, of all keys together.
+/// The most spellings to search for, of all keys together.
 const SPELLINGS: usize = 10_000;
 
-/// Characters of a text that has no bound of its own.
+/// Longest text without a limit of its own, in characters.
 const TEXT: usize = 50_000;
 
-/// Characters of a word of a vocabulary, of a way to say it, and of a spelling: each occurrence is written so.
+/// Longest word of a vocabulary, pronunciation and spelling, in characters: each occurrence is written like that.
 const WORD: usize = 256;
 
-/// Characters of an address.
+/// Longest address, in characters.
 const ADDRESS: usize = 8_192;
 
-/// Characters of a model's name.
+/// Longest name of a model, in characters.
 const NAME: usize = 256;
 
-/// Mistakes that are told at most.
-const TOLD: usize = 100;
+/// The most errors that are reported.
+const MAX_ERRORS: usize = 100;
 
-/// What is more than this service takes, as "field must …".
+/// Returns everything that exceeds a limit, as "field must …".
 pub fn check_limits(body: &Value) -> Vec<String> {
-    let mut walk = Walk::default();
-    walk.value(&mut Vec::new(), body);
-    walk.wrong
+    let mut check = LimitCheck::default();
+    check.value(&mut Vec::new(), body);
+    check.wrong
 }
 
-/// The first of what is wrong, and how many more there are: an answer is no larger than what it answers.
+/// Returns the first errors and the number of the others, so that a response is no larger than its request.
 pub fn truncate_errors(mut wrong: Vec<String>) -> Vec<String> {
-    let more = wrong.len().saturating_sub(TOLD);
-    wrong.truncate(TOLD);
+    let more = wrong.len().saturating_sub(MAX_ERRORS);
+    wrong.truncate(MAX_ERRORS);
     wrong.extend((more > 0).then(|| format!("body must be corrected in {more} more places, which are not listed")));
     wrong
 }
 
 #[derive(Default)]
-struct Walk {
+struct LimitCheck {
     wrong: Vec<String>,
 }
 
-/// The names of objects' keys and `[]` for an element, from the top.
+/// The keys of objects from the top, with `[]` for an array's element.
 type Path<'a> = Vec<&'a str>;
 
-impl Walk {
+impl LimitCheck {
     fn value<'a>(&mut self, path: &mut Path<'a>, value: &'a Value) {
-        // Each level costs one call here and in what comes after.
+        // Each level costs one recursive call here and in later checks.
         if path.len() > DEPTH {
-            return self.say("body", &format!("must not be nested deeper than {DEPTH} levels"));
+            return self.add_error("body", &format!("must not be nested deeper than {DEPTH} levels"));
         }
         match value {
             Value::String(text) => self.text(path, text),
             Value::Array(list) => self.list(path, list),
             Value::Object(map) => {
                 let most = if is_dictionary(path) { SPELLINGS } else { ENTRIES };
-                if !self.holds(path, map.len(), most) {
+                if !self.is_within(path, map.len(), most) {
                     return;
                 }
                 if is_dictionary(path) {
-                    self.holds(path, map.values().map(entries).sum(), SPELLINGS);
+                    self.is_within(path, map.values().map(entries).sum(), SPELLINGS);
                 }
                 for (key, inner) in map {
-                    // It has a bound for all of it; only its depth is looked at.
+                    // The metadata has a limit for its whole size, so only its depth is checked here.
                     if path.first() != Some(&METADATA) && is_longer(key, KEY) {
                         let start: String = key.chars().take(20).collect();
-                        self.say(
-                            &shown(path),
+                        self.add_error(
+                            &field_name(path),
                             &format!("must not have a key of more than {KEY} characters (`{start}…`)"),
                         );
                         continue;
@@ -100,34 +100,34 @@ impl Walk {
     fn text(&mut self, path: &Path<'_>, text: &str) {
         let most = longest_text(path);
         if is_longer(text, most) {
-            self.say(&shown(path), &format!("must be a string of at most {most} characters"));
+            self.add_error(&field_name(path), &format!("must be a string of at most {most} characters"));
         }
     }
 
     fn list<'a>(&mut self, path: &mut Path<'a>, list: &'a [Value]) {
-        if !self.holds(path, list.len(), most_entries(path)) {
+        if !self.is_within(path, list.len(), most_entries(path)) {
             return;
         }
         if let Some(twice) = is_set(path).then(|| repeated(list)).flatten() {
-            self.say(&shown(path), &format!("must not hold {twice} more than once"));
+            self.add_error(&field_name(path), &format!("must not hold {twice} more than once"));
         }
         path.push("[]");
         list.iter().for_each(|element| self.value(path, element));
         path.pop();
     }
 
-    fn holds(&mut self, path: &Path<'_>, count: usize, most: usize) -> bool {
+    fn is_within(&mut self, path: &Path<'_>, count: usize, most: usize) -> bool {
         if count > most {
-            self.say(&shown(path), &format!("must hold at most {most} entries"));
+            self.add_error(&field_name(path), &format!("must hold at most {most} entries"));
         }
         count <= most
     }
 
-    /// What is wrong in a hundred elements of one list is told once.
-    fn say(&mut self, field: &str, must: &str) {
-        let words = format!("{field} {must}");
-        if self.wrong.len() <= TOLD && !self.wrong.contains(&words) {
-            self.wrong.push(words);
+    /// Adds an error once, even if a hundred elements of one list have it.
+    fn add_error(&mut self, field: &str, must: &str) {
+        let message = format!("{field} {must}");
+        if self.wrong.len() <= MAX_ERRORS && !self.wrong.contains(&message) {
+            self.wrong.push(message);
         }
     }
 }
@@ -156,7 +156,7 @@ fn most_entries(path: &Path<'_>) -> usize {
     }
 }
 
-/// Lists of which each element makes a copy of the text.
+/// Whether each element of this list produces a copy of the text, so that none may be repeated.
 fn is_set(path: &Path<'_>) -> bool {
     matches!(path[..], ["subtitles_config", "formats"] | ["translation_config", "target_languages"])
 }
@@ -174,12 +174,12 @@ fn entries(value: &Value) -> usize {
     value.as_array().map_or(1, Vec::len)
 }
 
-/// Without a count of all characters where their bytes say enough.
+/// Counts characters only where the number of bytes does not decide.
 fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }
 
-fn shown(path: &Path<'_>) -> String {
+fn field_name(path: &Path<'_>) -> String {
     if path.is_empty() { "body".to_owned() } else { path.join(".").replace(".[]", "[]") }
 }
 
@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn an_answer_does_not_grow_with_what_is_wrong() {
         let wrong = truncate_errors((0..1_000).map(|n| n.to_string()).collect());
-        assert_eq!(wrong.len(), TOLD + 1);
-        assert_eq!(wrong[TOLD], "body must be corrected in 900 more places, which are not listed");
+        assert_eq!(wrong.len(), MAX_ERRORS + 1);
+        assert_eq!(wrong[MAX_ERRORS], "body must be corrected in 900 more places, which are not listed");
         assert_eq!(truncate_errors(vec!["one".to_owned()]), ["one"]);
     }
 }

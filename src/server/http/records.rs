@@ -1,4 +1,4 @@
-//! What is read: records, lists, audio; and what is deleted.
+//! Reads records, lists and audio, and deletes records.
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
@@ -22,14 +22,14 @@ use std::time::Duration;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
-/// `GET /v2/pre-recorded/{id}`; by the older path also of a live one.
+/// Handles `GET /v2/pre-recorded/{id}`; by the older path also for a live transcription.
 pub async fn get_record(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
     PathId(id): PathId,
     uri: Uri,
 ) -> Result<Response, ServiceError> {
-    if let Some(body) = recorded_one(&service, owner, &id).await? {
+    if let Some(body) = get_recorded(&service, owner, &id).await? {
         return Ok(body);
     }
     match uri.path().starts_with(OLD_PATH) {
@@ -38,7 +38,7 @@ pub async fn get_record(
     }
 }
 
-async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
+async fn get_recorded(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Result<Option<Response>, ServiceError> {
     let Some(id) = files::parse_id(id) else { return Ok(None) };
     let Some((status, _)) = service.list_sources.store.status_and_upload(id, &owner) else { return Ok(None) };
     if let Some(body) = service.rendered.get(id, &status) {
@@ -50,24 +50,24 @@ async fn recorded_one(service: &Arc<ServiceState>, owner: Hash, id: &str) -> Res
     Ok(body.map(|body| body.map_or_else(streamed, json)))
 }
 
-/// The body, or how it is streamed.
+/// Returns the rendered body, or a large one that is to be streamed.
 fn render(service: &ServiceState, id: Uuid, owner: &Hash) -> io::Result<Option<Result<Bytes, StreamedJson>>> {
-    let Some(standing) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
-    let TranscriptionState { ref head, ref status, .. } = standing;
-    // What is found in audio that is fetched comes to the record without another status.
-    let lasts = head.source.is_none() || head.ended.is_some();
+    let Some(state) = service.list_sources.store.read(id, owner)? else { return Ok(None) };
+    let TranscriptionState { ref head, ref status, .. } = state;
+    // What is found in fetched audio is added to the record without a change of its status.
+    let is_final = head.source.is_none() || head.ended.is_some();
     let status = status.clone();
-    let body = match response::render_record(standing)?.into_bytes() {
+    let body = match response::render_record(state)?.into_bytes() {
         Ok(body) => Bytes::from(body),
         Err(streamed) => return Ok(Some(Err(streamed))),
     };
-    if lasts {
+    if is_final {
         service.rendered.insert(id, status, body.clone());
     }
     Ok(Some(Ok(body)))
 }
 
-/// `GET /v2/live/{id}`.
+/// Handles `GET /v2/live/{id}`.
 pub async fn get_live(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -79,7 +79,7 @@ pub async fn get_live(
     Ok(json(Bytes::from(record.get().to_owned())))
 }
 
-/// `GET /v2/pre-recorded`.
+/// Handles `GET /v2/pre-recorded`.
 pub async fn list_recorded(
     caller: RequestOwner,
     service: SharedState,
@@ -89,7 +89,7 @@ pub async fn list_recorded(
     list(caller, service, base, uri, Some(RecordKinds { recorded: true, live: false })).await
 }
 
-/// `GET /v2/live`.
+/// Handles `GET /v2/live`.
 pub async fn list_live(
     caller: RequestOwner,
     service: SharedState,
@@ -99,7 +99,7 @@ pub async fn list_live(
     list(caller, service, base, uri, Some(RecordKinds { recorded: false, live: true })).await
 }
 
-/// `GET /v2/transcription`: both, unless `kind` says which.
+/// Handles `GET /v2/transcription`: both kinds, unless `kind` names one.
 pub async fn list_all(
     caller: RequestOwner,
     service: SharedState,
@@ -136,15 +136,16 @@ async fn list(
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
 }
 
-/// Names and values of the query, decoded; what is no UTF-8 is replaced.
+/// Returns the names and values of the query, decoded; invalid UTF-8 is replaced.
 pub fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     let Ok(mut url) = reqwest::Url::parse("http://query/") else { return Vec::new() };
     url.set_query(uri.query());
     url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }
 
-/// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1). With
-/// `?cancel=true`, which is this service's own, one that has not ended is cancelled and then deleted.
+/// Handles `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before the transcription has ended (service notes,
+/// 1). With `?cancel=true`, which is this service's extension, a transcription that has not ended is cancelled and then
+/// deleted.
 pub async fn delete_record(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -160,9 +161,9 @@ pub async fn delete_record(
         }
         DeleteResult::Unknown => Err(ServiceError::not_found()),
         DeleteResult::Open => {
-            let words = "the transcription has not ended; it can be deleted when its status is done or error, and \
+            let message = "the transcription has not ended; it can be deleted when its status is done or error, and \
                          at any time with ?cancel=true";
-            Err(ServiceError::new(StatusCode::FORBIDDEN, words))
+            Err(ServiceError::new(StatusCode::FORBIDDEN, message))
         }
     }
 }
@@ -172,7 +173,7 @@ async fn remove(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteR
     blocking(move || store.delete(id, &owner)).await?.map_err(|error| ServiceError::from_disk(&error))
 }
 
-/// How long is waited for the end of what is cancelled: it stops at once, but for what it writes to the disk.
+/// How long to wait until a cancelled transcription ends. It stops at once, except for its writes to the disk.
 const CANCELLING: Duration = Duration::from_secs(20);
 
 async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteResult, ServiceError> {
@@ -193,7 +194,7 @@ async fn cancel(service: &ServiceState, id: Uuid, owner: Hash) -> Result<DeleteR
     })
 }
 
-/// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.
+/// Handles `GET /v2/pre-recorded/{id}/file`: the transcription's audio, as long as it is kept.
 pub async fn get_audio(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -204,7 +205,7 @@ pub async fn get_audio(
     audio(&service, upload, &owner).await
 }
 
-/// `GET /file/{id}`: an upload, at the address that its answer named.
+/// Handles `GET /file/{id}`: an upload, at the address that its response named.
 pub async fn get_upload(
     RequestOwner(owner): RequestOwner,
     State(service): SharedState,
@@ -215,27 +216,27 @@ pub async fn get_upload(
 }
 
 async fn audio(service: &ServiceState, upload: Uuid, owner: &Hash) -> Result<Response, ServiceError> {
-    let gone = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
+    let not_kept = || ServiceError::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
     let upload_store = &service.list_sources.store.upload_store;
-    let (_, size) = upload_store.find_owned(upload, owner).ok_or_else(gone)?;
+    let (_, size) = upload_store.find_owned(upload, owner).ok_or_else(not_kept)?;
     let file = match tokio::fs::File::open(upload_store.media_path(upload)).await {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_kept()),
         Err(error) => return Err(ServiceError::from_disk(&error)),
     };
-    let heads =
+    let headers =
         [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
     let upload_store = Arc::clone(upload_store);
     blocking(move || upload_store.mark_used(upload)).await?;
-    Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
+    Ok((headers, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
 }
 
 fn streamed(body: StreamedJson) -> Response {
-    let heads = [
+    let headers = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
         (header::CONTENT_LENGTH, body.total_bytes().to_string()),
     ];
-    (heads, Body::from_stream(body.into_stream())).into_response()
+    (headers, Body::from_stream(body.into_stream())).into_response()
 }
 
 fn json(body: Bytes) -> Response {

@@ -1,8 +1,8 @@
-//! A request's body: how long it may take, and what becomes of what nobody read of it.
+//! Limits how long a request's body may take, and finishes a body that was not read to its end.
 //!
-//! A body that is not audio has one deadline, however steadily it comes. Audio may take as long as it needs, but must
-//! come at a least rate. Counted is only the time for which the sender is waited for: in small steps, so that a disk
-//! that is slow on this side is not held against the sender.
+//! A body that is not audio has one deadline, however steadily it arrives. Audio may take as long as it needs, but must
+//! arrive at a minimum rate. Only the time counts for which the service waits for the sender, in small steps, so that a
+//! slow disk on this side is not held against the sender.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request};
@@ -21,53 +21,52 @@ use tokio::time::{Sleep, sleep};
 /// How long bodies may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// What is not audio, in all.
+    /// The total time for bytes that are not audio.
     pub whole: Duration,
-    /// So many bytes of audio at least …
+    /// At least this many bytes of audio must arrive …
     pub audio: u64,
-    /// … in each such span.
+    /// … in each span of this length.
     pub span: Duration,
 }
 
 impl BodyLimits {
-    /// Those of the service: two minutes, and 1 KiB a second averaged over a minute.
+    /// The limits of the service: two minutes, and 1 KiB a second averaged over a minute.
     pub const SERVICE: Self = Self { whole: Duration::from_secs(120), audio: 60 << 10, span: Duration::from_secs(60) };
 }
 
-/// A body that came too slowly, in words.
+/// A body came too slowly; the text says by how much.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TooSlow(String);
 
-/// Waits are counted in so many steps of the time allowed.
+/// The number of steps in which waits are counted; together they are the allowed time.
 const STEPS: u32 = 60;
 
-/// What is still allowed of a body.
+/// What a body has used of its limits.
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     limits: BodyLimits,
     is_audio: bool,
     steps: u32,
-    came: u64,
+    received: u64,
 }
 
 impl Meter {
     fn new(limits: BodyLimits) -> Self {
-        Self { limits, is_audio: false, steps: 0, came: 0 }
+        Self { limits, is_audio: false, steps: 0, received: 0 }
     }
 
-    fn turn(&mut self, is_audio: bool) {
+    fn restart(&mut self, is_audio: bool) {
         *self = Self { is_audio, ..Self::new(self.limits) };
     }
 
-    /// How long a step is.
     fn step(&self) -> Duration {
-        let all = if self.is_audio { self.limits.span } else { self.limits.whole };
-        (all / STEPS).max(Duration::from_millis(1))
+        let total = if self.is_audio { self.limits.span } else { self.limits.whole };
+        (total / STEPS).max(Duration::from_millis(1))
     }
 
-    /// The sender was waited for one step more.
-    fn waited(&mut self) -> Result<(), TooSlow> {
+    /// Counts one more step of waiting for the sender.
+    fn count_step(&mut self) -> Result<(), TooSlow> {
         self.steps += 1;
         if self.steps < STEPS {
             return Ok(());
@@ -76,62 +75,62 @@ impl Meter {
         if !self.is_audio {
             return Err(TooSlow(format!("the body did not come within {} s", whole.as_secs_f64())));
         }
-        if self.came < audio {
-            let words = format!("less than {audio} bytes of audio came within {} s", span.as_secs_f64());
-            return Err(TooSlow(words));
+        if self.received < audio {
+            let message = format!("less than {audio} bytes of audio came within {} s", span.as_secs_f64());
+            return Err(TooSlow(message));
         }
-        self.turn(true);
+        self.restart(true);
         Ok(())
     }
 }
 
-/// A request's body, shared between the endpoint that reads it and the front that sees to its end.
+/// A request's body, shared by the endpoint that reads it and by [`finish`](RequestBody::finish).
 #[derive(Debug, Clone)]
-pub struct RequestBody(Arc<Mutex<Reading>>);
+pub struct RequestBody(Arc<Mutex<BodyState>>);
 
 #[derive(Debug)]
-struct Reading {
-    /// Until it was read to its end, failed, or was given up.
+struct BodyState {
+    /// `None` after the body was read to its end, failed, or was given up.
     body: Option<Body>,
     meter: Meter,
     step: Option<Pin<Box<Sleep>>>,
     slow: Option<TooSlow>,
-    /// The sender waits to be told to go on, and was not.
+    /// Whether the sender still waits for `100 Continue`.
     is_held_back: bool,
 }
 
 impl RequestBody {
-    /// Takes the body's place in its request; `None` where there is no body.
+    /// Replaces the request's body by one that is measured; returns `None` if there is no body.
     pub fn wrap(request: Request, limits: BodyLimits) -> (Request, Option<Self>) {
         if HttpBody::is_end_stream(request.body()) {
             return (request, None);
         }
         let (mut parts, body) = request.into_parts();
-        let is_held_back = expects(&parts.headers);
-        let reading = Reading { body: Some(body), meter: Meter::new(limits), step: None, slow: None, is_held_back };
-        let watched = Self(Arc::new(Mutex::new(reading)));
-        parts.extensions.insert(BodyMeter(Some(watched.clone())));
-        (Request::from_parts(parts, Body::new(watched.clone())), Some(watched))
+        let is_held_back = expects_continue(&parts.headers);
+        let state = BodyState { body: Some(body), meter: Meter::new(limits), step: None, slow: None, is_held_back };
+        let measured = Self(Arc::new(Mutex::new(state)));
+        parts.extensions.insert(BodyMeter(Some(measured.clone())));
+        (Request::from_parts(parts, Body::new(measured.clone())), Some(measured))
     }
 
-    /// What was wrong with how fast it came. What nobody read is read on for a while, and thrown away: a connection
-    /// that is closed on a sender that is still sending would take the answer with it. But a sender that waits to be
-    /// told to go on is not told so.
+    /// Ends the reading of the body, and returns the error if it came too slowly. An unread rest is read for a while
+    /// and discarded: closing the connection on a sender that is still sending would lose the response. A sender that
+    /// waits for `100 Continue` is not told to continue.
     pub fn finish(&self) -> Option<TooSlow> {
-        let mut reading = self.reading();
-        let rest = reading.body.take().filter(|_| !reading.is_held_back && reading.slow.is_none());
-        if let Some(rest) = rest {
-            tokio::spawn(tokio::time::timeout(DRAINING, drain(rest)));
+        let mut state = self.state();
+        let unread = state.body.take().filter(|_| !state.is_held_back && state.slow.is_none());
+        if let Some(unread) = unread {
+            tokio::spawn(tokio::time::timeout(DRAINING, drain(unread)));
         }
-        reading.slow.clone()
+        state.slow.clone()
     }
 
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+    fn state(&self) -> MutexGuard<'_, BodyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many bytes, and how long, are read on after an answer.
+/// How many bytes, and for how long, a rest is read after the response.
 const DRAINED: usize = 64 << 20;
 const DRAINING: Duration = Duration::from_secs(10);
 
@@ -142,18 +141,18 @@ async fn drain(body: Body) {
     }
 }
 
-fn expects(headers: &HeaderMap) -> bool {
+fn expects_continue(headers: &HeaderMap) -> bool {
     headers.get_all(EXPECT).into_iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-impl Reading {
+impl BodyState {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.is_held_back = false;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(cx);
         if let Poll::Ready(frame) = polled {
             match &frame {
-                Some(Ok(frame)) => self.meter.came += frame.data_ref().map_or(0, |bytes| bytes.len() as u64),
+                Some(Ok(frame)) => self.meter.received += frame.data_ref().map_or(0, |bytes| bytes.len() as u64),
                 Some(Err(_)) | None => self.body = None,
             }
             return Poll::Ready(frame);
@@ -165,7 +164,7 @@ impl Reading {
                 return Poll::Pending;
             }
             self.step = None;
-            if let Err(slow) = self.meter.waited() {
+            if let Err(slow) = self.meter.count_step() {
                 let error = io::Error::new(io::ErrorKind::TimedOut, slow.to_string());
                 (self.body, self.slow) = (None, Some(slow));
                 return Poll::Ready(Some(Err(axum::Error::new(error))));
@@ -179,27 +178,27 @@ impl HttpBody for RequestBody {
     type Error = axum::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.reading().poll(cx)
+        self.state().poll(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.reading().body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.state().body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.reading().body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.state().body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
-/// Says when audio begins and ends in a request's body.
+/// Tells a request's body when audio begins and ends in it.
 #[derive(Debug, Clone, Default)]
 pub struct BodyMeter(Option<RequestBody>);
 
 impl BodyMeter {
-    /// What comes next is audio, or is not any more.
+    /// Says whether the bytes that follow are audio. The count of bytes and waits starts again.
     pub fn set_audio(&self, is_audio: bool) {
         if let Some(body) = &self.0 {
-            body.reading().meter.turn(is_audio);
+            body.state().meter.restart(is_audio);
         }
     }
 }
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
     use futures_util::stream;
 
-    /// A body of pieces, each after a wait.
+    /// Returns a body of pieces, each of which comes after a wait.
     fn slowly(pieces: Vec<(Duration, usize)>) -> (BodyMeter, Body) {
         let pieces = stream::iter(pieces).then(async |(wait, size)| {
             sleep(wait).await;
@@ -252,7 +251,7 @@ mod tests {
         let (meter, body) = slowly(vec![(SECOND, 1_100); 20_000]);
         meter.set_audio(true);
         assert_eq!(read(body).await, Ok(22_000_000), "in five hours and a half");
-        // A line that is away for half a minute, again and again.
+        // A connection that stalls for half a minute, again and again.
         let (meter, body) = slowly(vec![(SECOND * 30, 100_000); 100]);
         meter.set_audio(true);
         assert_eq!(read(body).await, Ok(10_000_000));

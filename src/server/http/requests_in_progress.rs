@@ -1,5 +1,5 @@
-//! How many requests of one key are in progress at once: no key takes all connections. A request is in progress
-//! until its answer is sent.
+//! Limits how many requests of one key are in progress at once, so that no key takes all connections. A request is in
+//! progress until its response is sent.
 
 use crate::domain::names::Hash;
 use crate::server::http::connections::BusyConnection;
@@ -20,38 +20,38 @@ pub struct RequestsInProgress {
     by_key: Mutex<HashMap<Hash, usize>>,
 }
 
-/// One request in progress, until it is dropped.
+/// A request in progress, until it is dropped.
 #[derive(Debug)]
 pub struct RequestGuard {
     owner: Hash,
-    all: Arc<RequestsInProgress>,
+    requests: Arc<RequestsInProgress>,
 }
 
 impl RequestsInProgress {
-    /// At most so many of one key, at least 1.
+    /// Allows `most` requests of one key at once, at least 1.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most: most.max(1), by_key: Mutex::default() })
     }
 
-    /// A request of this key begins.
+    /// Starts a request of this key.
     ///
     /// # Errors
-    /// 429: too many of them are in progress.
+    /// 429 if too many of its requests are in progress.
     pub fn begin(self: &Arc<Self>, owner: Hash) -> Result<RequestGuard, ServiceError> {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by_key.entry(owner).or_default();
         if *count >= self.most {
-            let words = format!("{} requests of this key are in progress; try again when one has ended", self.most);
-            return Err(ServiceError::new(StatusCode::TOO_MANY_REQUESTS, words));
+            let message = format!("{} requests of this key are in progress; try again when one has ended", self.most);
+            return Err(ServiceError::new(StatusCode::TOO_MANY_REQUESTS, message));
         }
         *count += 1;
-        Ok(RequestGuard { owner, all: Arc::clone(self) })
+        Ok(RequestGuard { owner, requests: Arc::clone(self) })
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut by_key = self.all.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_key = self.requests.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = by_key.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
@@ -61,13 +61,13 @@ impl Drop for RequestGuard {
     }
 }
 
-/// What a request in progress holds: its key's count, and its connection's place.
+/// What a request in progress holds: its place in its key's count, and its connection's place.
 pub type RequestHold = (RequestGuard, Option<BusyConnection>);
 
-/// Answers up to this many bytes are handed to the connection at once.
+/// Responses of up to this many bytes are handed to the connection at once.
 const SMALL: u64 = 64 << 10;
 
-/// The answer, which holds on to `held` until it is sent.
+/// Returns the response so that it keeps `held` until it is sent; a small one is handed over at once and releases it.
 pub fn hold_until_sent(response: Response, held: RequestHold) -> Response {
     match response.body().size_hint().exact() {
         Some(..=SMALL) => response,

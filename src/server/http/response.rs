@@ -1,4 +1,4 @@
-//! What the service answers with: records.
+//! Renders the records that the service answers with.
 
 use crate::server::http::streamed::StreamedJson;
 use crate::server::storage::transcriptions::{RecordMeta, TranscriptionEnd, TranscriptionFailure, TranscriptionState};
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 use std::io;
 use uuid::Uuid;
 
-/// A transcription as the interface shows it.
-type Shown = Record<Box<RawValue>, Box<RawValue>>;
+/// A transcription's record, as the interface shows it.
+type RenderedRecord = Record<Box<RawValue>, Box<RawValue>>;
 
-/// The record of a transcription (interface, "Job (transcription record)"; null and absent as in
-/// service notes, 3).
+/// Renders the record of a transcription (interface, "Job (transcription record)"; null and absent fields as in service
+/// notes, 3).
 ///
 /// # Errors
-/// Those of the file system.
-pub fn render_record(standing: TranscriptionState) -> io::Result<StreamedJson> {
-    let TranscriptionState { id, head, status, result } = standing;
-    StreamedJson::from_result(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
+/// Errors of the file system.
+pub fn render_record(state: TranscriptionState) -> io::Result<StreamedJson> {
+    let TranscriptionState { id, head, status, result } = state;
+    StreamedJson::from_result(result, |result| serde_json::to_vec(&to_record(id, head, status, result)))
 }
 
-fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> Shown {
+fn to_record(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue>>) -> RenderedRecord {
     let (completed_at, failure) = match head.ended {
         Some(TranscriptionEnd { at, failure }) => (Some(timestamps::format(at)), failure),
         None => (None, None),
@@ -38,10 +38,10 @@ fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue
         completed_at,
         custom_metadata: head.metadata,
         error_code: failure.as_ref().map(|failure| failure.code),
-        // Nothing is known yet of audio that is still to be fetched.
+        // Nothing is known of the audio before it is fetched.
         file: head.file.id.is_some().then_some(head.file),
         request_params: Some(published::with_defaults(&head.params)),
-        // Always an object, as the interface has it.
+        // Always an object, as the interface requires.
         post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,
         error: None,
@@ -49,13 +49,13 @@ fn shown(id: Uuid, head: RecordMeta, status: Status, result: Option<Box<RawValue
     }
 }
 
-/// The interface has no field for why a transcription failed; this one is "data meant to help
-/// identify issues".
+/// Returns the reason of a failure for `post_session_metadata`. The interface has no field for it; this one is "data
+/// meant to help identify issues".
 fn reason(failure: TranscriptionFailure) -> Map<String, Value> {
     Map::from_iter([("error".to_owned(), Value::String(failure.message))])
 }
 
-/// The debug id: `G-` and the first eight characters of the id (service notes, 3).
+/// Returns the debug id: `G-` and the first eight characters of the id (service notes, 3).
 pub fn request_id(id: Uuid) -> String {
     let id = id.to_string();
     format!("G-{}", &id[..8])

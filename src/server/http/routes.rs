@@ -1,10 +1,10 @@
-//! The interface's endpoints (interface, "Endpoints"): which path leads where, and what every answer
-//! has in common.
+//! The interface's endpoints (interface, "Endpoints"): which path leads to which handler, and what all responses have
+//! in common.
 //!
-//! Choices where it is silent: an unknown path, or a method that a path does not take, is 404
-//! `Cannot GET /…` even without a key; a request without a valid key reaches no endpoint but the public ones, and
-//! nothing of its body is read before it is refused; another key's records are 404; the success codes are 200 for
-//! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
+//! Choices where the interface is silent: an unknown path, or a method that a path does not accept, is 404 `Cannot GET
+//! /…` even without a key; a request without a valid key reaches only public endpoints, and nothing of its body is read
+//! before it is refused; another key's records are 404; the success codes are 200 for uploads, reads and lists, 201 for
+//! creates and 202 for deletions (service notes, 1).
 
 use crate::blocking;
 use crate::clock::{Clock, Uptime};
@@ -50,54 +50,54 @@ use tokio::sync::{RwLock, Semaphore};
 use tower::Service as _;
 use uuid::Uuid;
 
-/// What the endpoints share.
+/// The state that all endpoints share.
 pub struct ServiceState {
-    /// The clock by which the page shows moments.
+    /// The time zone of the status page.
     pub shown: Zone,
-    /// What was accepted, and what was imported.
+    /// Accepted transcriptions, and imported live ones.
     pub list_sources: ListSources,
-    /// Records as they were last answered.
+    /// Records as they were last rendered.
     pub rendered: ResponseCache,
-    /// Who is let in.
+    /// The accepted keys.
     pub door: KeyCheck,
-    /// What is spoken here.
+    /// The recogniser, which knows the languages.
     pub recogniser: Arc<LazyRecogniser>,
-    /// Who fetches audio from elsewhere.
+    /// Fetches audio from other servers.
     pub fetcher: Arc<Fetcher>,
-    /// The time of errors and uploads.
+    /// Gives the time of errors and uploads.
     pub clock: Arc<dyn Clock>,
-    /// How addresses that are given out begin.
+    /// How the addresses that are given out begin.
     pub links: Links,
-    /// Since when.
+    /// When the service started.
     pub born: Uptime,
-    /// How much is where.
+    /// The numbers on the status page.
     pub statistics: Statistics,
     /// The calls that somebody waits for.
     pub pending_deliveries: Arc<PendingDeliveries>,
-    /// Held shared while a create becomes durable; a list waits for those that began before it. So
-    /// a create that is on no list that began after it was never accepted.
+    /// Held shared while a create becomes durable; a list waits for the creates that began before it. So a create that
+    /// is missing in a list that began after it was never accepted.
     pub accepting: Arc<RwLock<()>>,
-    /// Held while a long body of JSON is read: in memory it is some twenty times as long.
+    /// Held while a long JSON body is parsed: in memory it is some twenty times as long.
     pub long_bodies: Semaphore,
     /// How long bodies may take.
     pub bodies: BodyLimits,
     /// The requests in progress of each key.
     pub in_flight: Arc<RequestsInProgress>,
-    /// Pages of which origins may ask.
+    /// The origins whose pages may use the service.
     pub cors: Cors,
 }
 
-/// Endpoints while they are added. Each says whether it needs a key: there is no third way.
+/// Endpoints while they are added. Each one says whether it needs a key.
 #[derive(Clone, Default)]
 pub struct Endpoints {
-    /// For requests with a valid key.
+    /// Routes for requests with a valid key.
     all: Router<Arc<ServiceState>>,
-    /// For all others: what needs a key only refuses here.
+    /// Routes for all other requests: an endpoint that needs a key only refuses here.
     public: Router<Arc<ServiceState>>,
 }
 
 impl Endpoints {
-    /// One that needs a key, with and without a slash at its end.
+    /// Adds an endpoint that needs a key, with and without a slash at the end of its path.
     pub fn add_keyed<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
     where
         H: Handler<T, Arc<ServiceState>>,
@@ -109,7 +109,7 @@ impl Endpoints {
         }
     }
 
-    /// One that is open to everybody, or sees to keys itself.
+    /// Adds an endpoint that is open to everybody, or that checks keys itself.
     pub fn add_public<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
     where
         H: Handler<T, Arc<ServiceState>>,
@@ -121,13 +121,13 @@ impl Endpoints {
 
     fn front(self, service: &Arc<ServiceState>) -> Front {
         let finish = |router: Router<Arc<ServiceState>>| {
-            router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
+            router.fallback(unknown_path).method_not_allowed_fallback(unknown_path).with_state(Arc::clone(service))
         };
         Front { all: finish(self.all), public: finish(self.public), service: Arc::clone(service) }
     }
 }
 
-/// All that is answered, and what every answer has in common.
+/// All endpoints, and what all responses have in common.
 #[derive(Clone)]
 pub struct Front {
     all: Router,
@@ -137,8 +137,8 @@ pub struct Front {
 
 impl Front {
     pub fn new(service: &Arc<ServiceState>) -> Self {
-        let mut endpoints = second();
-        // The first version reads the second's answers: they are finished for it.
+        let mut endpoints = v2_endpoints();
+        // The first version reads responses of the second version, so those endpoints are completed first.
         let second = endpoints.clone().front(service);
         let long = Arc::new(LongAnswers::default());
         v1::add_endpoints(&mut endpoints, &V1Call { second, clock: Arc::clone(&service.clock), long });
@@ -146,15 +146,15 @@ impl Front {
         endpoints.front(service)
     }
 
-    /// Answers a request from outside. Whose page asks, whether there is room and whose key it is are looked at in
-    /// this order, and before a byte of its body.
+    /// Answers a request from outside. Checks, before it reads a byte of the body and in this order: the origin of the
+    /// page, whether there is room, and the key.
     pub async fn answer(self, request: Request) -> Response {
         let (service, uri) = (Arc::clone(&self.service), request.uri().clone());
         let (request, body) = RequestBody::wrap(request, service.bodies);
         let asking = service.cors.request_origin(request.headers());
         let allowed = if let RequestOrigin::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
         let mut response = match asking {
-            RequestOrigin::Foreign => complete(&service, &uri, foreign(request.headers()).into_response()),
+            RequestOrigin::Foreign => complete(&service, &uri, foreign_origin_error(request.headers()).into_response()),
             RequestOrigin::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => {
                 service.cors.preflight()
             }
@@ -169,11 +169,11 @@ impl Front {
     }
 
     async fn admit(self, mut request: Request) -> Response {
-        let begun = match request.extensions().get::<Full>() {
-            Some(full) => Err(crowded(*full)),
+        let authenticated = match request.extensions().get::<Full>() {
+            Some(full) => Err(no_room_error(*full)),
             None => Ok(self.service.door.authenticate(request.headers())),
         };
-        let held = match begun {
+        let held = match authenticated {
             Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),
             Ok(Err(refusal)) => {
                 request.extensions_mut().insert(NoKey(refusal));
@@ -195,21 +195,21 @@ impl Front {
     }
 
     fn hold(&self, owner: Hash, request: &Request) -> Result<RequestHold, ServiceError> {
-        let begun = self.service.in_flight.begin(owner)?;
+        let guard = self.service.in_flight.begin(owner)?;
         let working = match request.extensions().get::<ConnectionSlot>() {
-            Some(place) => Some(place.start_request().ok_or_else(|| crowded(Full::All))?),
+            Some(place) => Some(place.start_request().ok_or_else(|| no_room_error(Full::All))?),
             None => None,
         };
-        Ok((begun, working))
+        Ok((guard, working))
     }
 
-    /// Answers a request whose [`RequestOwner`] is known.
+    /// Answers a request that has its [`RequestOwner`].
     pub async fn answer_authenticated(self, request: Request) -> Response {
         call(self.all, &self.service, request).await
     }
 }
 
-/// Every refusal gets its body, and a panic becomes one.
+/// Calls the endpoint. A refusal gets its body, and a panic becomes a refusal.
 async fn call(mut router: Router, service: &ServiceState, request: Request) -> Response {
     let uri = request.uri().clone();
     let served = AssertUnwindSafe(async { router.call(request).await }).catch_unwind().await;
@@ -223,8 +223,8 @@ fn complete(service: &ServiceState, uri: &Uri, mut response: Response) -> Respon
     }
 }
 
-/// The second version's endpoints, and the page.
-fn second() -> Endpoints {
+/// Returns the endpoints of the second version, and the status page.
+fn v2_endpoints() -> Endpoints {
     let mut endpoints = Endpoints::default();
     endpoints.add_public("/", MethodFilter::GET, page::get_page);
     endpoints.add_keyed(upload::PATH, MethodFilter::POST, create::receive);
@@ -232,21 +232,21 @@ fn second() -> Endpoints {
     endpoints.add_keyed(PATH, MethodFilter::GET, records::list_recorded);
     endpoints.add_keyed(OLD_PATH, MethodFilter::GET, records::list_all);
     for path in [PATH, OLD_PATH] {
-        let one = format!("{path}/{{id}}");
+        let by_id = format!("{path}/{{id}}");
         endpoints.add_keyed(path, MethodFilter::POST, create::create);
-        endpoints.add_keyed(&one, MethodFilter::GET, records::get_record);
-        endpoints.add_keyed(&one, MethodFilter::DELETE, records::delete_record);
-        endpoints.add_keyed(&format!("{one}/file"), MethodFilter::GET, records::get_audio);
+        endpoints.add_keyed(&by_id, MethodFilter::GET, records::get_record);
+        endpoints.add_keyed(&by_id, MethodFilter::DELETE, records::delete_record);
+        endpoints.add_keyed(&format!("{by_id}/file"), MethodFilter::GET, records::get_audio);
     }
     endpoints.add_keyed(LIVE_PATH, MethodFilter::GET, records::list_live);
     endpoints.add_keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, records::get_live);
     endpoints
 }
 
-/// What endpoints are handed.
+/// The shared state, as handlers get it.
 pub type SharedState = State<Arc<ServiceState>>;
 
-/// The owner of the key that the request came with: [`Front::answer`] has seen it.
+/// The owner of the request's key, which [`Front::answer`] has checked.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestOwner(pub Hash);
 
@@ -258,7 +258,7 @@ impl<S: Sync> FromRequestParts<S> for RequestOwner {
     }
 }
 
-/// Why a request may not reach what needs a key.
+/// Why a request may not reach endpoints that need a key.
 #[derive(Debug, Clone)]
 struct NoKey(ServiceError);
 
@@ -266,24 +266,24 @@ async fn without_key(refusal: Option<Extension<NoKey>>) -> ServiceError {
     refusal.map_or_else(internal_error, |Extension(NoKey(refusal))| refusal)
 }
 
-/// 403: a page of another origin asks.
-fn foreign(headers: &HeaderMap) -> ServiceError {
+/// Returns 403: a page of another origin sends the request.
+fn foreign_origin_error(headers: &HeaderMap) -> ServiceError {
     let origin = headers.get(header::ORIGIN).map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned());
     let shown: String = origin.unwrap_or_default().chars().take(200).collect();
-    let words =
+    let message =
         format!("pages of the origin `{shown}` may not ask here; the operator can allow it by `cors` in [serve]");
-    ServiceError::new(StatusCode::FORBIDDEN, words)
+    ServiceError::new(StatusCode::FORBIDDEN, message)
 }
 
-/// 503 or 429: there is no room for this connection.
-fn crowded(full: Full) -> ServiceError {
+/// Returns 503 or 429: there is no room for this connection.
+fn no_room_error(full: Full) -> ServiceError {
     match full {
         Full::All => ServiceError::unavailable(full.to_string()),
         Full::Address(_) => ServiceError::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()),
     }
 }
 
-/// The id in the path; empty where it is no text, so that there is nothing of that id.
+/// The id in the path; empty if it is not text, so that no record has it.
 pub struct PathId(pub String);
 
 impl FromRequestParts<Arc<ServiceState>> for PathId {
@@ -295,11 +295,11 @@ impl FromRequestParts<Arc<ServiceState>> for PathId {
     }
 }
 
-async fn unknown(method: Method, uri: Uri) -> ServiceError {
+async fn unknown_path(method: Method, uri: Uri) -> ServiceError {
     ServiceError::new(StatusCode::NOT_FOUND, format!("Cannot {method} {}", uri.path()))
 }
 
-/// A refusal with its body, and with what it says in its headers.
+/// Renders a refusal with its body. `bare` is the response without a body; some of its headers are kept.
 fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Response) -> Response {
     let (path, request_id) = (uri.path().to_owned(), response::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
@@ -321,20 +321,20 @@ fn refuse(service: &ServiceState, uri: &Uri, refusal: ServiceError, bare: &Respo
     response
 }
 
-/// 500: what was being done panicked.
+/// Returns 500: a handler panicked.
 pub fn internal_error() -> ServiceError {
     ServiceError::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
-/// Runs what blocks on the disk. A panic there is the service's fault, not the connection's end.
+/// Runs work that blocks on the disk. A panic becomes a fault of the service instead of ending the connection.
 ///
 /// # Errors
-/// It panicked.
+/// The work panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
     blocking::spawn(work).await.map_err(|_| internal_error())
 }
 
-/// The text of a header.
+/// Returns the value of a header, if it is text.
 pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }

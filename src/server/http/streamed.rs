@@ -1,5 +1,5 @@
-//! JSON with a result in it. A small result is read; a large one is streamed from its file, so that memory does
-//! not grow with how long a recording is, nor with how many read it at once.
+//! JSON that contains a result. A small result is read; a large one is streamed from its file, so that memory grows
+//! neither with a recording's length nor with the number of readers.
 
 use axum::body::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -10,13 +10,13 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
-/// Bytes of a result that is read into memory; a longer one is streamed.
+/// Largest result that is read into memory, in bytes; a larger one is streamed.
 pub const SMALL: u64 = 1 << 20;
 
-/// Bytes that are read at once.
+/// How many bytes are read at once.
 const PIECE: usize = 64 << 10;
 
-/// A result as it lies on the disk. It stays readable when it is deleted.
+/// A result's file. It stays readable after it is deleted.
 #[derive(Debug)]
 pub struct StoredResult {
     file: File,
@@ -24,19 +24,19 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
-    /// Opens one.
+    /// Uses an open file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn open(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })
     }
 
-    /// All of it, whatever its size.
+    /// Reads the whole result, whatever its size.
     ///
     /// # Errors
-    /// Those of the file system, and that it is no JSON.
+    /// Errors of the file system, and a content that is not JSON.
     pub fn read(mut self) -> io::Result<Box<RawValue>> {
         let mut text = Vec::with_capacity(usize::try_from(self.len).unwrap_or_default());
         self.file.read_to_end(&mut text)?;
@@ -53,7 +53,7 @@ pub struct StreamedJson {
 }
 
 impl StreamedJson {
-    /// What `write` makes of a result.
+    /// Renders JSON with `write`. A large result is put into its place when the JSON is streamed.
     ///
     /// # Errors
     /// Those of `write` and of the file system.
@@ -68,7 +68,7 @@ impl StreamedJson {
                 return Ok(Self { before, result: None, after: Vec::new() });
             }
         };
-        // A text that nobody can have put beside it.
+        // A placeholder that cannot stand anywhere else in the JSON.
         let place = format!("\"{}\"", Uuid::new_v4());
         let mut before = write(Some(RawValue::from_string(place.clone())?))?;
         let at = memchr::memmem::find(&before, place.as_bytes());
@@ -78,27 +78,27 @@ impl StreamedJson {
         Ok(Self { before, result: Some(large), after })
     }
 
-    /// What is in memory already.
+    /// Holds JSON that is already in memory.
     pub fn in_memory(json: Vec<u8>) -> Self {
         Self { before: json, result: None, after: Vec::new() }
     }
 
-    /// Bytes of all of it.
+    /// Returns the length of the whole JSON in bytes.
     pub fn total_bytes(&self) -> u64 {
         let result = self.result.as_ref().map_or(0, |stored| stored.len);
         result.saturating_add((self.before.len() + self.after.len()) as u64)
     }
 
-    /// All of it where that is in memory anyway.
+    /// Returns the whole JSON if it is in memory.
     ///
     /// # Errors
-    /// Itself: it has to be streamed.
+    /// Returns `self` if the JSON has to be streamed.
     pub fn into_bytes(self) -> Result<Vec<u8>, Self> {
         if self.result.is_none() { Ok(self.before) } else { Err(self) }
     }
 
-    /// All of it, piece by piece. A file that is shorter than it was ends it with an error: whoever reads must
-    /// not take it for whole.
+    /// Returns the whole JSON, piece by piece. If the file has become shorter, fewer than
+    /// [`total_bytes`](StreamedJson::total_bytes) bytes come.
     pub fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let ends = |bytes: Vec<u8>| stream::iter([Ok(Bytes::from(bytes))]);
         let stored = self.result.map(|StoredResult { file, len }| {

@@ -1,7 +1,8 @@
-//! TLS of a listener: handshakes with a deadline, and a certificate that is replaced while it is served.
+//! TLS of a listener: handshakes with a deadline, and a certificate that can be replaced while the listener runs.
 //!
 //! The content of both files is compared every few seconds, so that it does not matter how they are replaced. A new
-//! pair is taken if its key fits and it is valid now; otherwise the one in use stays, and the log says why.
+//! pair is used if its key fits, unless it is not valid now and the pair in use is. Otherwise the pair in use stays,
+//! and the log says why.
 
 use crate::blocking;
 use crate::clock::Clock;
@@ -19,30 +20,30 @@ use tokio_util::either::Either;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often the files are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A certificate that ends sooner is told, once a day.
-const SOON: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A certificate that expires within this time is reported, once a day.
+const EXPIRY_WARNING: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const DAY: i64 = 24 * 3600 * 1000;
 
-/// What follows the length of a record in a client's first message; plain HTTP begins with a letter.
+/// The first byte of a TLS connection; plain HTTP begins with a letter.
 const HANDSHAKE_RECORD: u8 = 0x16;
 
 /// A connection, with TLS or without.
 pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// Who else is let in than those who speak TLS.
+/// Whether peers that do not speak TLS are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlainPeers {
     Refused,
-    /// Whoever connects from the very address that is listened at, or from this machine's loopback: nothing of it is
-    /// on any network.
+    /// Accepts peers that connect from the very address that they connect to, or from this machine's loopback: their
+    /// data is on no network.
     FromHere,
 }
 
-/// The certificate of a listener, as it is now.
+/// The current certificate of a listener.
 #[derive(Debug)]
 pub struct ListenerTls {
     files: PairFiles,
@@ -53,20 +54,20 @@ pub struct ListenerTls {
 #[derive(Debug)]
 struct State {
     pair: Pair,
-    /// What was seen last and not taken, and whether that was said.
+    /// The content that was refused last (`None` if it could not be read), and whether that was logged.
     refused: Option<(Option<Hash>, bool)>,
-    /// The day on which the end of the certificate was told last.
+    /// The day of the last warning about the certificate's end.
     warned: Option<i64>,
 }
 
-/// What a look at the files came to.
+/// The result of a check of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateCheck {
-    /// They are as they were.
+    /// The files have not changed.
     Same,
-    /// They hold another pair, which counts from now on.
+    /// The files hold another pair, which is used from now on.
     Taken,
-    /// They hold something that cannot be used; in words. What was in use stays.
+    /// The files cannot be used, for this reason. The pair in use stays.
     Refused(String),
 }
 
@@ -83,8 +84,8 @@ impl ListenerTls {
         Ok(tls)
     }
 
-    /// Looks at the files. Blocks on the disk. `at_once`: what cannot be used is told already when it is seen for the
-    /// first time; otherwise when it stays, since files are replaced one after the other.
+    /// Checks the files. Blocks on the disk. With `at_once`, files that cannot be used are logged when they are first
+    /// seen; otherwise only if they stay so, because files are replaced one after the other.
     pub fn check_files(&self, now: Timestamp, at_once: bool) -> CertificateCheck {
         let content = self.files.content();
         if content == Some(self.state().pair.content) {
@@ -92,21 +93,21 @@ impl ListenerTls {
             self.warn_of_end(now);
             return CertificateCheck::Same;
         }
-        let looked = match self.files.read() {
-            Ok(pair) => self.offer(pair, now),
+        let result = match self.files.read() {
+            Ok(pair) => self.replace_pair(pair, now),
             Err(error) => CertificateCheck::Refused(error.to_string()),
         };
         let mut state = self.state();
         let cert = self.files.cert.display();
-        match &looked {
+        match &result {
             CertificateCheck::Refused(reason) => {
-                let (is_known, was_said) = match state.refused {
-                    Some((seen, said)) if seen == content => (true, said),
+                let (is_known, was_logged) = match state.refused {
+                    Some((seen, logged)) if seen == content => (true, logged),
                     _ => (false, false),
                 };
-                let says = !was_said && (is_known || at_once);
-                state.refused = Some((content, was_said || says));
-                if says {
+                let should_log = !was_logged && (is_known || at_once);
+                state.refused = Some((content, was_logged || should_log));
+                if should_log {
                     tracing::warn!(%cert, reason, "cannot use the changed certificate files; the previous certificate stays in use, and the service checks the files again");
                 }
             }
@@ -119,11 +120,11 @@ impl ListenerTls {
         }
         drop(state);
         self.warn_of_end(now);
-        looked
+        result
     }
 
-    /// A pair that fits takes the place of the one in use, unless that is valid and the new one is not.
-    fn offer(&self, pair: Pair, now: Timestamp) -> CertificateCheck {
+    /// Replaces the pair in use, unless that is valid and the new one is not.
+    fn replace_pair(&self, pair: Pair, now: Timestamp) -> CertificateCheck {
         let mut state = self.state();
         let is_valid = |pair: &Pair| pair.validity.is_none_or(|validity| validity.holds(now));
         if is_valid(&state.pair) && !is_valid(&pair) {
@@ -147,7 +148,7 @@ impl ListenerTls {
         let mut state = self.state();
         let Some(until) = state.pair.validity.map(|validity| validity.until) else { return };
         let today = now.0.div_euclid(DAY);
-        if now.saturating_add(SOON) < until || state.warned == Some(today) {
+        if now.saturating_add(EXPIRY_WARNING) < until || state.warned == Some(today) {
             return;
         }
         state.warned = Some(today);
@@ -155,7 +156,7 @@ impl ListenerTls {
         tracing::warn!(%cert, %until, "the certificate expires soon or has expired, and clients then refuse it; replace the files (no restart is needed)");
     }
 
-    /// Looks at the files for ever.
+    /// Checks the files regularly and never returns.
     pub async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         loop {
             clock.sleep(check_interval()).await;
@@ -180,8 +181,8 @@ impl ListenerTls {
     }
 }
 
-/// A connection that requests can be read from; `None` where the other side speaks no TLS, or not in time: then it is
-/// closed.
+/// Returns a connection that requests can be read from. Closes it and returns `None` if the peer does not speak TLS, or
+/// not in time.
 pub async fn accept(stream: TcpStream, tls: Option<&ListenerTls>) -> Option<Stream> {
     let Some(tls) = tls else { return Some(Either::Left(stream)) };
     match tokio::time::timeout(HANDSHAKE, tls.handshake(stream)).await {
@@ -198,9 +199,9 @@ fn is_from_here(stream: &TcpStream) -> bool {
     peer.is_some_and(|peer: IpAddr| peer.is_loopback() || Some(peer) == own)
 }
 
-/// How often files that may be replaced at any time are looked at. In a debug build the environment variable
-/// `SCRIBED_TEST_LOOK` (as `50ms`) says otherwise, so that a test need not wait.
+/// Returns how often files that may be replaced at any time are checked. In a debug build the environment variable
+/// `SCRIBED_TEST_LOOK` (such as `50ms`) overrides it, so that a test need not wait.
 pub fn check_interval() -> Duration {
-    let said = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
-    said.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(LOOK)
+    let override_value = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LOOK").ok() } else { None };
+    override_value.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(CHECK_INTERVAL)
 }

@@ -1,5 +1,5 @@
-//! `POST /v2/upload`: a multipart body, streamed to the upload store (interface, "POST /v2/upload"), and what
-//! is found in any audio that comes.
+//! Streams the multipart body of `POST /v2/upload` to the upload store (interface, "POST /v2/upload"), and probes all
+//! audio that arrives.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::media::decode::{DecodeError, Media, probe};
@@ -17,11 +17,11 @@ use std::io;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Takes the file in a multipart body of `announced` bytes. Nothing is left of it when it is
-/// refused, or when the sender goes away.
+/// Receives the file in a multipart body of `announced` bytes. Nothing is left of it if it is refused, or if the sender
+/// disconnects.
 ///
 /// # Errors
-/// The body is not what the interface asks for, the file is too large or no recording with sound.
+/// The body is not what the interface requires, or the file is too large or not a recording with sound.
 pub async fn receive(
     parts: &mut Multipart<&mut BodyDataStream>,
     upload_store: &Arc<UploadStore>,
@@ -34,34 +34,34 @@ pub async fn receive(
     ReceivedUpload::probe(incoming, filename, None).await
 }
 
-/// An upload that is whole and a recording.
+/// A complete upload that is a recording.
 pub struct ReceivedUpload {
     incoming: UploadWriter,
     filename: String,
-    /// Where it was fetched from.
+    /// The address that it was fetched from.
     source: Option<String>,
     media: Media,
 }
 
 impl ReceivedUpload {
-    /// Makes durable what has come in, and looks what it is.
+    /// Makes the received bytes durable and probes them.
     ///
     /// # Errors
-    /// It is no recording with sound; the file system's.
+    /// The bytes are not a recording with sound, or the recording is too long; errors of the file system.
     pub async fn probe(
         mut incoming: UploadWriter,
         filename: String,
         source: Option<String>,
     ) -> Result<Self, ServiceError> {
         incoming.finish().await.map_err(|error| ServiceError::from_disk(&error))?;
-        let media = look(&incoming).await?;
+        let media = probe_upload(&incoming).await?;
         Ok(Self { incoming, filename: plain_name(&filename), source, media })
     }
 
-    /// Puts it into the upload store under an id, and says what was found in it. Blocks on the disk.
+    /// Puts the recording into the upload store under an id, and returns its metadata. Blocks on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn store(self, upload_store: &UploadStore, id: Uuid, now: Timestamp) -> io::Result<AudioMetadata> {
         let size = self.incoming.size();
         let file = File {
@@ -72,7 +72,7 @@ impl ReceivedUpload {
             number_of_channels: Some(self.media.channels),
         };
         upload_store.store(self.incoming, now, file)?;
-        let found = AudioMetadata {
+        let metadata = AudioMetadata {
             id: id.to_string(),
             source: self.source,
             extension: extension(&self.filename),
@@ -81,18 +81,18 @@ impl ReceivedUpload {
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
-        Ok(found)
+        Ok(metadata)
     }
 }
 
-/// Reads all parts to the end, in whatever order they come; the file's name.
+/// Reads all parts to the end, in any order, and returns the file's name.
 async fn take_audio(
     parts: &mut Multipart<&mut BodyDataStream>,
     incoming: &mut UploadWriter,
     meter: &BodyMeter,
 ) -> Result<String, ServiceError> {
     let mut filename = None;
-    while let Some(part) = parts.next_part().await.map_err(unreadable)? {
+    while let Some(part) = parts.next_part().await.map_err(multipart_error)? {
         if part.name != PART_NAME {
             continue;
         }
@@ -101,7 +101,7 @@ async fn take_audio(
         }
         parts.mark_file();
         meter.set_audio(true);
-        while let Some(chunk) = parts.chunk().await.map_err(unreadable)? {
+        while let Some(chunk) = parts.chunk().await.map_err(multipart_error)? {
             incoming.write(&chunk).await.map_err(upload_store_error)?;
         }
         meter.set_audio(false);
@@ -110,7 +110,7 @@ async fn take_audio(
     filename.ok_or_else(|| ServiceError::bad_request(format!("the multipart body has no part named `{PART_NAME}`")))
 }
 
-fn unreadable(error: MultipartError) -> ServiceError {
+fn multipart_error(error: MultipartError) -> ServiceError {
     match error {
         MultipartError::TooMany | MultipartError::TooLong => too_large(error.to_string()),
         MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => {
@@ -119,7 +119,7 @@ fn unreadable(error: MultipartError) -> ServiceError {
     }
 }
 
-async fn look(incoming: &UploadWriter) -> Result<Media, ServiceError> {
+async fn probe_upload(incoming: &UploadWriter) -> Result<Media, ServiceError> {
     let path = incoming.path().ok_or_else(|| ServiceError::bad_request("the upload has no file"))?;
     let (limit, _turn) = (incoming.length_limit(), incoming.acquire_probe_permit().await);
     match probe(path).await {
@@ -135,7 +135,7 @@ async fn look(incoming: &UploadWriter) -> Result<Media, ServiceError> {
     }
 }
 
-/// How a request is refused whose audio does not fit.
+/// Converts an error of the upload store into a refusal.
 pub fn upload_store_error(error: UploadStoreError) -> ServiceError {
     match error {
         UploadStoreError::TooLarge { .. } => too_large(error.to_string()),
@@ -146,14 +146,15 @@ pub fn upload_store_error(error: UploadStoreError) -> ServiceError {
     }
 }
 
-fn too_large(words: String) -> ServiceError {
-    ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, words)
+fn too_large(message: String) -> ServiceError {
+    ServiceError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
-/// Longest name that is kept, in characters.
+/// Longest file name that is kept, in characters.
 const MAX_NAME: usize = 255;
 
-/// The last part of a sent name; some senders send the whole path. It is shown, never opened.
+/// Returns the last component of a sent name, because some senders send the whole path. The name is only shown; no file
+/// is opened by it.
 fn plain_name(sent: &str) -> String {
     let last = sent.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let kept: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
@@ -165,7 +166,7 @@ fn extension(filename: &str) -> String {
     last.to_lowercase()
 }
 
-/// What is said of a file that came before.
+/// Returns the metadata of an upload that is already stored.
 pub fn audio_metadata(file: &File, size: u64) -> AudioMetadata {
     let filename = file.filename.clone().unwrap_or_default();
     AudioMetadata {

@@ -1,9 +1,8 @@
-//! The first version's one call: file and parameters in one multipart body, and the connection held open
-//! until the result comes (interface, "Versioning" 2).
+//! The first version's only call: file and parameters in one multipart body, and a connection that stays open until the
+//! result comes (interface, "Versioning" 2).
 //!
-//! It is made of the second version's endpoints, which see to limits and errors: an upload, a create
-//! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
-//! lists hold it.
+//! It uses the second version's endpoints, which check limits and report errors: an upload, a create, and reads of the
+//! record. A client that hangs up loses the response; the transcription continues, and the lists contain it.
 
 use crate::backpressure::backoff::Growth;
 use crate::clock::Clock;
@@ -47,25 +46,26 @@ pub fn add_endpoints(endpoints: &mut Endpoints, first: &V1Call) {
     }
 }
 
-/// Longest text of one form field, and longest name of one; [`multipart`] bounds all of them together.
+/// Longest text of one form field, and longest name of one, in bytes; [`multipart`] bounds all fields together.
 const FIELD: usize = 64 * 1024;
 const NAME: usize = 256;
 
-/// Longest answer of a step that is read into memory: some forty hours of speech. The first version's answer is
-/// one piece, so that a longer one is read by the second version's endpoints only, which stream it.
+/// Longest response of a step that is read into memory, in bytes: some forty hours of speech. The first version's
+/// response is one piece, so a longer result can be read only through the second version's endpoints, which stream it.
 const ANSWER: u64 = 32 << 20;
 
-/// Longer answers are read and rewritten a few at a time, whoever asks, and held a few of each key, until they are sent.
+/// Longer responses are read and converted a few at a time over all keys, and each key holds only a few until they are
+/// sent.
 const SHORT: u64 = 1 << 20;
 
-/// How many at a time: each takes several times its length.
+/// How many long responses are built at once: each takes several times its length.
 const BUILT: usize = 2;
 
-/// How many of each key, built and not yet sent: at most [`ANSWER`] bytes each, about. Who reads slowly makes
-/// only requests of the same key wait.
+/// How many built and unsent responses each key may hold, of about [`ANSWER`] bytes at most. A slow reader delays only
+/// requests of the same key.
 const HELD: usize = 2;
 
-/// Who may build and hold long answers.
+/// Limits who may build and hold long responses.
 pub struct LongAnswers {
     built: Arc<Semaphore>,
     held: Mutex<HashMap<Hash, Weak<Semaphore>>>,
@@ -77,24 +77,24 @@ impl Default for LongAnswers {
     }
 }
 
-/// A long answer in memory.
+/// The permits of a long response in memory.
 struct Long {
-    /// Until it is built.
+    /// Held until the response is built.
     building: Option<OwnedSemaphorePermit>,
-    /// Until it is sent.
+    /// Held until the response is sent.
     held: Option<OwnedSemaphorePermit>,
 }
 
 impl LongAnswers {
-    /// Waits until this key may build one more, and hold it. The key's own comes first: who waits for it keeps
-    /// nobody else from building.
+    /// Waits until this key may build and hold one more response. The key's own permit comes first: waiting for it
+    /// keeps no other key from building.
     async fn begin(&self, owner: Hash) -> Long {
         let of_key = self.of_key(owner);
         let held = of_key.acquire_owned().await.ok();
         Long { held, building: Arc::clone(&self.built).acquire_owned().await.ok() }
     }
 
-    /// Known as long as somebody holds an answer, or waits for it.
+    /// Returns the key's semaphore. It exists as long as somebody holds one of its permits or waits for one.
     fn of_key(&self, owner: Hash) -> Arc<Semaphore> {
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, of_key| of_key.strong_count() > 0);
@@ -107,22 +107,22 @@ impl LongAnswers {
     }
 }
 
-/// The first version's call, which asks the second version in the same process.
+/// The first version's call, which calls the second version in the same process.
 #[derive(Clone)]
 pub struct V1Call {
-    /// Whose refusals have their bodies.
+    /// The second version's endpoints. Their refusals already have bodies.
     pub second: Front,
-    /// The time of waits.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
-    /// Bounds what long answers take of memory.
+    /// Limits the memory that long responses take.
     pub long: Arc<LongAnswers>,
 }
 
-/// An answer that says why there is none.
+/// A response that refuses the request.
 type Refused = Box<Response>;
 
-/// How it was asked: the steps are asked likewise.
-struct Asked {
+/// The headers and the owner of the original request; the steps are sent with the same.
+struct OriginalRequest {
     headers: HeaderMap,
     caller: RequestOwner,
 }
@@ -136,13 +136,13 @@ struct Form {
 impl V1Call {
     async fn serve(&self, caller: RequestOwner, meter: &BodyMeter, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
-        let asked = Asked { headers: request.headers().clone(), caller };
-        let form = self.read(&path, &asked, meter, request.into_body()).await?;
+        let original = OriginalRequest { headers: request.headers().clone(), caller };
+        let form = self.read(&path, &original, meter, request.into_body()).await?;
         let (body, format) = create_body(form).map_err(refuse)?;
         let json = HeaderValue::from_static("application/json");
-        let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
-        let created: Created = parsed(&created)?;
-        let (result, long) = self.wait(&path, &asked, &created.id).await?;
+        let created = self.step(&path, Method::POST, record::PATH, &original, Some(json), Body::from(body)).await?;
+        let created: Created = parse_json(&created)?;
+        let (result, long) = self.wait(&path, &original, &created.id).await?;
         let response = Json(to_v1_answer(&result, format)).into_response();
         drop(result);
         let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
@@ -150,28 +150,35 @@ impl V1Call {
         Ok(response.map(|body| held_until_sent(body, held)))
     }
 
-    /// Takes the form apart; the file goes on to the upload as it comes.
-    async fn read(&self, path: &str, asked: &Asked, meter: &BodyMeter, body: Body) -> Result<Form, Refused> {
-        let kind = asked.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let Some(boundary) = kind.and_then(multipart::boundary) else {
+    /// Reads the form; the file goes on to the upload as it arrives.
+    async fn read(
+        &self,
+        path: &str,
+        original: &OriginalRequest,
+        meter: &BodyMeter,
+        body: Body,
+    ) -> Result<Form, Refused> {
+        let content_type =
+            original.headers.get(header::CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok());
+        let Some(boundary) = content_type.and_then(multipart::boundary) else {
             return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
         };
         let mut body = body.into_data_stream();
         let mut parts = Multipart::new(&mut body, boundary);
         let too_many = || refuse("there are too many fields, or they are too long".to_owned());
-        let bad = |error: MultipartError| match error {
+        let form_error = |error: MultipartError| match error {
             MultipartError::TooMany | MultipartError::TooLong => too_many(),
             MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => refuse(error.to_string()),
         };
         let mut form = Form::default();
-        while let Some(part) = parts.next_part().await.map_err(bad)? {
+        while let Some(part) = parts.next_part().await.map_err(form_error)? {
             if matches!(part.name.as_str(), "audio" | "video") {
                 if form.uploaded.is_some() {
                     return Err(refuse("the body has more than one file".to_owned()));
                 }
                 parts.mark_file();
                 meter.set_audio(true);
-                form.uploaded = Some(self.upload(path, asked, &part.filename, &mut parts).await?);
+                form.uploaded = Some(self.upload(path, original, &part.filename, &mut parts).await?);
                 meter.set_audio(false);
                 continue;
             }
@@ -179,7 +186,7 @@ impl V1Call {
                 return Err(too_many());
             }
             let mut text = Vec::new();
-            while let Some(chunk) = parts.chunk().await.map_err(bad)? {
+            while let Some(chunk) = parts.chunk().await.map_err(form_error)? {
                 text.extend_from_slice(&chunk);
                 if text.len() > FIELD {
                     return Err(refuse(format!("{} must be a string of at most {FIELD} bytes", part.name)));
@@ -193,7 +200,7 @@ impl V1Call {
     async fn upload<S>(
         &self,
         path: &str,
-        asked: &Asked,
+        original: &OriginalRequest,
         filename: &str,
         parts: &mut Multipart<S>,
     ) -> Result<Uploaded, Refused>
@@ -209,59 +216,64 @@ impl V1Call {
                     Err(error) => Err(io::Error::other(error.to_string())),
                 };
                 let failed = piece.is_err();
-                // Nobody listens any more where the upload was refused.
+                // If the upload was refused, nothing receives any more.
                 if sender.send(piece).await.is_err() || failed {
                     break;
                 }
             }
             drop(sender);
         };
-        let (kind, body) = form_of(filename, receiver);
+        let (content_type, body) = upload_form(filename, receiver);
         let (answered, ()) =
-            tokio::join!(self.step(path, Method::POST, upload::PATH, asked, Some(kind), body), feeding);
-        parsed(&answered?)
+            tokio::join!(self.step(path, Method::POST, upload::PATH, original, Some(content_type), body), feeding);
+        parse_json(&answered?)
     }
 
-    /// The result, and what is held until a long one is sent.
-    async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
+    /// Waits for the result. Also returns the permits that are held until a long response is sent.
+    async fn wait(
+        &self,
+        path: &str,
+        original: &OriginalRequest,
+        id: &str,
+    ) -> Result<(ResultBody, Option<Long>), Refused> {
         const PAUSES: Growth = Growth::doubling(Duration::from_millis(50), Duration::from_secs(1));
-        let mut earlier = 0;
+        let mut polls = 0;
         loop {
             let target = format!("{}/{id}", record::PATH);
-            let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
-            let (body, long) = self.bounded(path, asked, id, &parts, body).await?;
+            let (parts, body) = self.send(Method::GET, &target, original, None, Body::empty()).await?.into_parts();
+            let (body, long) = self.read_record_body(path, original, id, &parts, body).await?;
             let body = succeeded(path, &parts, body)?;
-            let record: Record<ResultBody> = parsed(&body)?;
+            let record: Record<ResultBody> = parse_json(&body)?;
             drop(body);
             match record.status {
                 Status::Done => return Ok((record.result.unwrap_or_default(), long)),
                 Status::Error => return Err(failed(&record)),
-                _ => self.clock.sleep(PAUSES.wait(earlier)).await,
+                _ => self.clock.sleep(PAUSES.wait(polls)).await,
             }
-            earlier += 1;
+            polls += 1;
         }
     }
 
-    /// One request to the second version; what it refuses is refused here in its words.
+    /// Sends one request to the second version. A refusal is passed on with its message.
     async fn step(
         &self,
         path: &str,
         method: Method,
         target: &str,
-        asked: &Asked,
-        kind: Option<HeaderValue>,
+        original: &OriginalRequest,
+        content_type: Option<HeaderValue>,
         body: Body,
     ) -> Result<Bytes, Refused> {
-        let (parts, body) = self.ask(method, target, asked, kind, body).await?.into_parts();
+        let (parts, body) = self.send(method, target, original, content_type, body).await?.into_parts();
         let body = to_bytes(body, SHORT as usize).await.map_err(|error| fault(&error.to_string()))?;
         succeeded(path, &parts, body)
     }
 
-    /// The body of a record. Where it is long, it is read when few others are.
-    async fn bounded(
+    /// Reads the body of a record. A long one waits for its permits first.
+    async fn read_record_body(
         &self,
         path: &str,
-        asked: &Asked,
+        original: &OriginalRequest,
         id: &str,
         parts: &Parts,
         body: Body,
@@ -269,37 +281,37 @@ impl V1Call {
         let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
         if length > ANSWER {
-            let words = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
+            let message = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
             tracing::info!(%path, id, length, "a first-version answer is too large");
-            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &words));
+            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &message));
         }
-        let long = if length > SHORT { Some(self.long.begin(asked.caller.0).await) } else { None };
+        let long = if length > SHORT { Some(self.long.begin(original.caller.0).await) } else { None };
         let bytes = to_bytes(body, ANSWER as usize).await.map_err(|error| fault(&error.to_string()))?;
         Ok((bytes, long))
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         target: &str,
-        asked: &Asked,
-        kind: Option<HeaderValue>,
+        original: &OriginalRequest,
+        content_type: Option<HeaderValue>,
         body: Body,
     ) -> Result<Response, Refused> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
-        *request.headers_mut() = asked.headers.clone();
-        request.extensions_mut().insert(asked.caller);
+        *request.headers_mut() = original.headers.clone();
+        request.extensions_mut().insert(original.caller);
         for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
             request.headers_mut().remove(name);
         }
-        request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        request.headers_mut().extend(content_type.map(|content_type| (header::CONTENT_TYPE, content_type)));
         Ok(self.second.clone().answer_authenticated(request).await)
     }
 }
 
-/// The body of an answer; what the second version refuses is refused here in its words.
+/// Returns the body of a successful response. A refusal of the second version is passed on with its message.
 fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     if parts.status.is_success() {
         return Ok(body);
@@ -307,12 +319,12 @@ fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
     let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
     refused["path"] = json!(path);
     let mut response = (parts.status, Json(refused)).into_response();
-    let again = parts.headers.get(header::RETRY_AFTER).cloned();
-    response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
+    let retry_after = parts.headers.get(header::RETRY_AFTER).cloned();
+    response.headers_mut().extend(retry_after.map(|after| (header::RETRY_AFTER, after)));
     Err(Box::new(response))
 }
 
-/// A body that lets go of a permit when it is sent, or given up.
+/// Returns a body that releases the permit when it is sent or dropped.
 fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
     match permit {
         None => body,
@@ -323,8 +335,8 @@ fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
     }
 }
 
-/// A form with one file, as it is sent to the upload.
-fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
+/// Returns a form with one file, as it is sent to the upload endpoint.
+fn upload_form(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
     let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
     let name: String = filename.chars().filter(|c| !c.is_control()).collect();
     let name = name.replace('\\', "/").replace('"', "%22");
@@ -333,13 +345,13 @@ fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (Header
     let tail = format!("\r\n--{boundary}--\r\n");
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
     let pieces = stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces)));
-    let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
-    let kind = kind.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
-    (kind, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
+    let content_type = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
+    let content_type = content_type.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
+    (content_type, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
 }
 
-/// The create's body, and how the answer is written. What the first version has and the second does not is
-/// passed over, as unknown parameters are; what it has and means nothing is refused.
+/// Returns the create's body and the format of the response. Parameters that the second version does not have are
+/// ignored, like unknown ones; a known parameter whose value has no meaning is refused.
 fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     let mut fields = form.fields;
     let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {
@@ -369,18 +381,18 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     Ok((body.to_string(), format))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+fn parse_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| fault(&error.to_string()))
 }
 
 fn failed(record: &Record<ResultBody>) -> Refused {
     let code = record.error_code.and_then(|code| StatusCode::from_u16(code).ok());
-    let words = record.reason().unwrap_or("the transcription failed");
-    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), words)
+    let message = record.reason().unwrap_or("the transcription failed");
+    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
 }
 
-fn refuse(words: String) -> Refused {
-    error(StatusCode::BAD_REQUEST, &words)
+fn refuse(message: String) -> Refused {
+    error(StatusCode::BAD_REQUEST, &message)
 }
 
 fn fault(words: &str) -> Refused {
@@ -388,6 +400,6 @@ fn fault(words: &str) -> Refused {
     error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
-fn error(status: StatusCode, words: &str) -> Refused {
-    Box::new(crate::server::http::error::ServiceError::new(status, words).into_response())
+fn error(status: StatusCode, message: &str) -> Refused {
+    Box::new(crate::server::http::error::ServiceError::new(status, message).into_response())
 }

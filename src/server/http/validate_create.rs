@@ -1,4 +1,4 @@
-//! A create's body, checked against the interface and against what this build can do.
+//! Checks a create's body against the interface and against what this build supports.
 
 use crate::domain::names::Hash;
 use crate::server::http::error::ServiceError;
@@ -21,28 +21,27 @@ pub const MAX_BODY: usize = 1 << 20;
 /// Reads the body of a create that `owner` sent.
 ///
 /// # Errors
-/// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, a language
-/// is not among `languages`, nobody is named for the callback, or something was asked for that must
-/// not silently be left undone.
+/// 400 that names everything that is wrong: the body is not JSON, a parameter is out of bounds, a language is not among
+/// `languages`, a callback has no address, or the create requests something that must not silently be left out.
 pub fn parse_create(body: &[u8], owner: Hash, languages: &[&str]) -> Result<CreateOrder, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::check_limits(&value);
-    if !too_much.is_empty() {
-        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
+    let limit_errors = parameter_limits::check_limits(&value);
+    if !limit_errors.is_empty() {
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(limit_errors)));
     }
-    // Most have none, and need not be read once more for it.
-    let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
+    // Most creates have no metadata, and their bodies need not be parsed a second time.
+    let metadata = if value.get(METADATA).is_some() { raw_metadata(body)? } else { None };
     let reading = Params::read_owned(value, Side::Server).map_err(|wrong| {
         ServiceError::invalid_fields(parameter_limits::truncate_errors(wrong.iter().map(ToString::to_string).collect()))
     })?;
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "a request has unknown parameters; the service ignores them");
     }
-    let wrong = beyond(&reading.params, languages);
+    let wrong = unsupported_features(&reading.params, languages);
     if !wrong.is_empty() {
         return Err(ServiceError::invalid_fields(wrong));
     }
-    let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
+    let audio = parse_audio_url(reading.params.audio_url.as_deref().unwrap_or_default());
     let callback = policy::callback_target(&reading.params);
     let params = reading.params.into_stored().map_err(not_json)?;
     Ok(CreateOrder { owner, audio, metadata, params, callback })
@@ -52,24 +51,24 @@ fn not_json(error: serde_json::Error) -> ServiceError {
     ServiceError::bad_request(format!("the body is not valid JSON: {error}"))
 }
 
-/// Reads the JSON body of an upload: where its audio is (service notes, 1).
+/// Reads the JSON body of an upload: the address of its audio (service notes, 1).
 ///
 /// # Errors
-/// 400: it is no JSON, or `audio_url` is no http or https URL.
+/// 400 if it is not JSON, or `audio_url` is not an http or https URL.
 pub fn parse_upload(body: &[u8]) -> Result<CreateAudio, ServiceError> {
     let value: Value = serde_json::from_slice(body).map_err(not_json)?;
-    let too_much = parameter_limits::check_limits(&value);
-    if !too_much.is_empty() {
-        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(too_much)));
+    let limit_errors = parameter_limits::check_limits(&value);
+    if !limit_errors.is_empty() {
+        return Err(ServiceError::invalid_fields(parameter_limits::truncate_errors(limit_errors)));
     }
     let only = serde_json::json!({ "audio_url": value.get("audio_url") });
     let reading = Params::read(&only, Side::Server)
         .map_err(|wrong| ServiceError::invalid_fields(wrong.iter().map(ToString::to_string).collect()))?;
-    Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
+    Ok(parse_audio_url(reading.params.audio_url.as_deref().unwrap_or_default()))
 }
 
-/// What the interface allows and this build cannot do, where doing the rest would mislead.
-fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
+/// Returns what the interface allows and this build does not support, where doing the rest would mislead.
+fn unsupported_features(params: &Params, languages: &[&str]) -> Vec<String> {
     let mut wrong = unsupported::refusal_reasons(params, languages);
     if params.callback == Some(true) && policy::callback_target(params).is_none() {
         wrong.push("callback_config.url must be given when callback is true".to_owned());
@@ -77,9 +76,9 @@ fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
     wrong
 }
 
-/// The audio at a checked `audio_url`: an upload of ours, whatever host and port stand before it,
-/// since the service may have been restarted on another port; or an address elsewhere.
-fn audio(url: &str) -> CreateAudio {
+/// Returns the audio at a checked `audio_url`: an upload of this service, whatever host and port stand before it, since
+/// the service may have restarted on another port; or an address elsewhere.
+fn parse_audio_url(url: &str) -> CreateAudio {
     let id = match address::unambiguous_path(url) {
         Some(path) => upload_at(path),
         None => reqwest::Url::parse(url).ok().and_then(|url| upload_at(url.path())),
@@ -91,15 +90,15 @@ fn upload_at(path: &str) -> Option<Uuid> {
     files::parse_id(path.strip_prefix("/file/")?)
 }
 
-/// `custom_metadata` as it stands in the body, so that it is returned unchanged: numbers too large
-/// for a float, the order of keys.
-fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
+/// Returns `custom_metadata` as written in the body, so that it can be returned unchanged: numbers too large for a
+/// float, the order of keys.
+fn raw_metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
     #[derive(Deserialize)]
     struct Body {
         custom_metadata: Option<Box<RawValue>>,
     }
     let body: Body = serde_json::from_slice(body).map_err(not_json)?;
-    // Its length was checked without the blanks and escapes that it may be padded with.
+    // The check of its length did not count whitespace and escapes, which may make it much longer.
     match body.custom_metadata {
         Some(text) if text.get().len() > MAX_METADATA_TEXT => {
             let value: Value = serde_json::from_str(text.get()).map_err(not_json)?;
@@ -109,7 +108,7 @@ fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, ServiceError> {
     }
 }
 
-/// Bytes of metadata that are kept to the letter; longer text is kept without its blanks.
+/// Longest metadata that is kept verbatim, in bytes; longer text is kept without its whitespace.
 const MAX_METADATA_TEXT: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -133,7 +132,7 @@ mod tests {
             (false, "http://a.example/talk.wav".to_owned()),
         ] {
             let expected = if known { CreateAudio::Upload(id) } else { CreateAudio::Elsewhere(url.clone()) };
-            assert_eq!(audio(&url), expected, "{url}");
+            assert_eq!(parse_audio_url(&url), expected, "{url}");
         }
     }
 }

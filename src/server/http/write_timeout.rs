@@ -1,5 +1,5 @@
-//! A connection whose peer must take what is sent to it. What counts is progress: a download may last for days, but
-//! a peer that takes nothing for too long is cut off.
+//! A connection whose peer must read what is sent to it. Progress counts: a download may last for days, but a peer that
+//! reads nothing for too long is cut off.
 
 use std::io;
 use std::pin::Pin;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that ends when its peer takes nothing for so long.
+/// A connection that fails when its peer reads nothing for `limit`.
 #[derive(Debug)]
 pub struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while the peer is waited for.
+    /// Runs while a write waits for the peer.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    /// With so much time between two bytes that the peer takes.
+    /// Allows at most `limit` between two bytes that the peer reads.
     pub fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, stalled: None }
     }
@@ -31,8 +31,8 @@ impl<S> WriteTimeout<S> {
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         stalled.as_mut().poll(cx).map(|()| {
-            let words = format!("the peer took no byte for {} s", limit.as_secs_f64());
-            Err(io::Error::new(io::ErrorKind::TimedOut, words))
+            let message = format!("the peer took no byte for {} s", limit.as_secs_f64());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
     }
 }

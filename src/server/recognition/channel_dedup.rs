@@ -1,48 +1,47 @@
-//! Which channels of a recording are one and the same: each voice is heard once.
+//! Finds the channels of a recording that carry the same sound, so that each is recognised once.
 
-/// Channels in groups of equal ones, as far as the recording was looked at. What differs once differs for
-/// good.
+/// The channels in groups of equal ones, as far as the recording was read. Channels that differ once stay apart.
 #[derive(Debug)]
 pub struct ChannelGroups {
-    /// Numbers in order; the first stands for the group.
+    /// The channels of each group in order; the first one is recognised for the whole group.
     groups: Vec<Vec<usize>>,
 }
 
-/// A channel was like another one up to here.
+/// A channel that was equal to another one up to here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parting {
-    /// The one that stood for it.
+    /// The channel that was recognised for both.
     pub from: usize,
-    /// The channel that stands for itself from now on.
+    /// The channel that is recognised separately from now on.
     pub to: usize,
 }
 
-/// A difference of so little power of the louder one is none: 40 dB below it. Codecs that were given the
-/// same sound twice stay well below that; two microphones in one room do not.
-const SAME: f64 = 1e-4;
+/// Channels are equal if the power of their difference is at most this part of the louder one's: 40 dB below it. Codecs
+/// that were given the same sound twice stay well below that; two microphones in one room do not.
+const SAME_RATIO: f64 = 1e-4;
 
-/// Nor is one of so little power at all: what is left of silence by dithering.
-const NOTHING: f64 = 64.0;
+/// Channels are also equal if the power of their difference is at most this: the dithering of silence.
+const SILENCE_POWER: f64 = 64.0;
 
 impl ChannelGroups {
-    /// All equal, until they are seen to differ.
+    /// Starts with one group: all channels are equal until they are found to differ.
     pub fn all_equal(count: usize) -> Self {
         Self { groups: vec![(0..count).collect()] }
     }
 
-    /// Each for itself.
+    /// Starts with one group for each channel.
     pub fn all_distinct(count: usize) -> Self {
         Self { groups: (0..count).map(|channel| vec![channel]).collect() }
     }
 
-    /// The channels that stand for a group, in order.
+    /// Returns the first channel of each group, in order.
     pub fn leaders(&self) -> Vec<usize> {
         let mut leaders: Vec<usize> = self.groups.iter().filter_map(|group| group.first().copied()).collect();
         leaders.sort_unstable();
         leaders
     }
 
-    /// Looks at the next stretch of every channel; the channels that part from theirs in it.
+    /// Compares the next stretch of all channels; returns the channels that leave their group.
     pub fn update(&mut self, planes: &[Vec<i16>]) -> Vec<Parting> {
         let mut partings = Vec::new();
         for group in std::mem::take(&mut self.groups) {
@@ -55,7 +54,7 @@ impl ChannelGroups {
     }
 }
 
-/// The group in parts of equal channels; the first part is that of its first channel.
+/// Splits a group into groups of equal channels; the first one contains the group's first channel.
 fn split(group: &[usize], planes: &[Vec<i16>]) -> Vec<Vec<usize>> {
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for &channel in group {
@@ -74,7 +73,7 @@ fn equal(one: &[i16], other: &[i16]) -> bool {
     let power = |samples: &mut dyn Iterator<Item = f64>| samples.map(|s| s * s).sum::<f64>() / one.len().max(1) as f64;
     let difference = power(&mut one.iter().zip(other).map(|(a, b)| f64::from(*a) - f64::from(*b)));
     let loudest = power(&mut one.iter().map(|s| f64::from(*s))).max(power(&mut other.iter().map(|s| f64::from(*s))));
-    difference <= (loudest * SAME).max(NOTHING)
+    difference <= (loudest * SAME_RATIO).max(SILENCE_POWER)
 }
 
 #[cfg(test)]

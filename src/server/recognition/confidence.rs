@@ -1,22 +1,22 @@
-//! Whether speech was understood, by how sure the recogniser is of its words. Pure.
+//! Decides whether speech was understood, by the recogniser's confidence in its words. Pure.
 //!
-//! A recogniser that knows one language makes words of that language out of any speech. That they are the words that
-//! were said shows in their confidences alone. Measured (`docs/explanation/accuracy.md`): of clear English they are above 0.55 in
-//! the mean, of other languages, and of English that comes out mostly wrong, below 0.45. Which of these two it is they
-//! do not tell.
+//! A recogniser that knows one language makes words of that language out of any speech. Only their confidences show
+//! whether they are the words that were said. Measured (`docs/explanation/accuracy.md`): the mean confidence of clear
+//! English is above 0.55; that of other languages, and of English whose words are mostly wrong, is below 0.45. The
+//! confidences do not tell which of these two it is.
 
 use crate::domain::transcript::Utterance;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The mean confidence from which on words count as understood.
+/// The mean confidence from which words count as understood.
 pub const UNDERSTOOD: f64 = 0.5;
 
-/// Words that are judged together, of one channel: some ten seconds. The confidence of a single word says little.
+/// How many words of one channel are judged together: some ten seconds. The confidence of a single word says little.
 const TOGETHER: usize = 40;
 
-/// Words of a channel from which on their mean tells something. Measured: of eight words of clear English in a row one
-/// mean in a hundred is below [`UNDERSTOOD`], of ten none; of five one in ten.
+/// The fewest words of a channel whose mean is meaningful. Measured: of eight words of clear English in a row one mean
+/// in a hundred is below [`UNDERSTOOD`], of ten none; of five one in ten.
 pub const ENOUGH: usize = 10;
 
 /// A stretch of speech that was not understood.
@@ -26,14 +26,14 @@ pub struct Doubtful {
     pub start: f64,
     /// Seconds.
     pub end: f64,
-    /// The mean of its words'.
+    /// The mean confidence of its words.
     pub confidence: f64,
     /// Counted from 0.
     pub channel: u32,
 }
 
-/// Which utterances were not understood, each judged with the words around it; in their order. Channels of fewer words
-/// than `enough` are not judged.
+/// Returns for each utterance, in order, whether it was not understood, judged with the words around it. Channels with
+/// fewer words than `enough` are not judged.
 pub fn find_doubtful(utterances: &[Utterance], enough: usize) -> Vec<bool> {
     let mut channels: BTreeMap<u32, Channel> = BTreeMap::new();
     for utterance in utterances {
@@ -51,7 +51,7 @@ pub fn find_doubtful(utterances: &[Utterance], enough: usize) -> Vec<bool> {
     judged.collect()
 }
 
-/// The stretches of utterances that follow each other in a channel, of those that were not understood.
+/// Joins consecutive utterances of a channel that were not understood.
 pub fn doubtful_stretches(utterances: &[Utterance], doubtful: &[bool]) -> Vec<Doubtful> {
     let mut open: BTreeMap<u32, (Doubtful, usize)> = BTreeMap::new();
     let mut ended = Vec::new();
@@ -77,7 +77,7 @@ pub fn doubtful_stretches(utterances: &[Utterance], doubtful: &[bool]) -> Vec<Do
 /// The confidences of a channel's words.
 #[derive(Default)]
 struct Channel {
-    /// The sum of those before each word, and of all.
+    /// The sum of the confidences before each word, and the sum of all.
     sums: Vec<f64>,
 }
 
@@ -95,7 +95,7 @@ impl Channel {
         self.sums.len().saturating_sub(1)
     }
 
-    /// Of these words and those around them, [`TOGETHER`] where there are so many.
+    /// Returns the mean confidence of these words and those around them, [`TOGETHER`] in all if there are so many.
     fn mean_around(&self, words: std::ops::Range<usize>) -> Option<f64> {
         let all = Some(self.words()).filter(|all| *all > 0)?;
         let more = TOGETHER.saturating_sub(words.len());
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Utterances of ten words, a second each.
+    /// Returns utterances of ten words each, one a second.
     fn said(confidences: &[f64]) -> Vec<Utterance> {
         confidences.iter().enumerate().map(|(at, sure)| utterance(at as f64, 0, &[*sure; 10])).collect()
     }

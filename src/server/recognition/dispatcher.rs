@@ -1,5 +1,6 @@
-//! Has what waits heard, in as many places as the recogniser has decoders. Keys share the places: a transcription that
-//! gives up its place keeps what it has heard, stops before its next segment, and goes on where it stopped.
+//! Runs the transcriptions that wait, in as many places as the recogniser has decoders. Keys share the places: a
+//! transcription that gives up its place keeps what it has recognised, stops before its next segment, and continues
+//! there later.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::fair_share::{FairShare, ShareDecision};
@@ -12,31 +13,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{Id, JoinSet};
 
-/// How long a transcription holds its place while a key that has none waits: a recogniser takes some seconds for a
-/// segment, so that little is lost by a change.
+/// How long a transcription keeps its place while a key without a place waits. A recogniser takes some seconds for a
+/// segment, so little is lost by a change.
 pub const SLICE: Duration = Duration::from_secs(30);
 
-/// Transcriptions that have begun, those without a place included: each holds a decoder and what was heard so far.
-/// Past that, or past the number of places where that is larger, nothing new begins before one of them ends.
-const MOST_BEGUN: usize = 48;
+/// The most transcriptions in progress, including paused ones: each holds a decoder of its media file and what was
+/// recognised so far. At this number, or at the number of places if that is larger, nothing new starts before one of
+/// them ends.
+const MAX_IN_PROGRESS: usize = 48;
 
-/// Who has the recordings heard.
+/// Distributes the places among the transcriptions.
 pub struct Recognition {
-    /// Who sees to one of them.
+    /// Processes a single transcription.
     pub worker: Arc<Worker>,
-    /// Recordings that are heard at once, at least one.
+    /// How many recordings are recognised at once, at least one.
     pub places: usize,
     pub slice: Duration,
 }
 
 #[derive(Default)]
-struct Begun {
+struct InProgress {
     all: BTreeMap<Timestamp, (Hash, TurnSignal)>,
     paused: BTreeSet<Timestamp>,
     tasks: HashMap<Id, Timestamp>,
 }
 
-impl Begun {
+impl InProgress {
     fn paused_of(&self, owner: &Hash) -> Option<Timestamp> {
         self.paused.iter().find(|created| self.all.get(created).is_some_and(|(of, _)| of == owner)).copied()
     }
@@ -68,26 +70,27 @@ impl Begun {
 }
 
 impl Recognition {
-    /// Works for ever. Dropped in the middle of transcriptions it loses nothing but the time: the store has them
-    /// queued again at the next start.
+    /// Works and never returns. When dropped during transcriptions, only time is lost: the store queues them again at
+    /// the next start.
     pub async fn run(self) {
         let mut shares = FairShare::new(self.places, Some(self.slice));
-        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
+        let (mut in_progress, mut tasks) = (InProgress::default(), JoinSet::new());
         loop {
-            // Listening begins before looking, so that no ring in between is missed.
-            let bell = self.worker.store.bell.notified();
-            let rested = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
-            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
-            let wait = wait.into_iter().chain(rested).min();
+            // Waiting starts before the check, so that no notification in between is missed.
+            let notified = self.worker.store.bell.notified();
+            let deferred_wait = self.worker.store.requeue_deferred(QueueKind::ToBeHeard);
+            let wait = self.share_out(&mut shares, &mut in_progress, &mut tasks);
+            let wait = wait.into_iter().chain(deferred_wait).min();
             tokio::select! {
-                () = bell => {}
+                () = notified => {}
                 Some(ended) = tasks.join_next_with_id() => {
-                    let (task, unable) = ended.unwrap_or_else(|error| (error.id(), None));
-                    if let Some(created) = begun.end(task) {
+                    let (task, deferred) = ended.unwrap_or_else(|error| (error.id(), None));
+                    if let Some(created) = in_progress.end(task) {
                         shares.end(created);
                     }
-                    // Not before: begun again while this task is known, it would lose its place with it.
-                    if let Some(taken) = unable {
+                    // Only now: if the transcription started again while this task is known, it would lose its new
+                    // place with it.
+                    if let Some(taken) = deferred {
                         self.worker.store.defer(&taken, QueueKind::ToBeHeard, AGAIN);
                     }
                 }
@@ -96,33 +99,33 @@ impl Recognition {
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         &self,
         shares: &mut FairShare<Timestamp>,
-        begun: &mut Begun,
+        in_progress: &mut InProgress,
         tasks: &mut JoinSet<Option<TakenTranscription>>,
     ) -> Option<Duration> {
         let worker = &self.worker;
         loop {
             let now = worker.clock.uptime();
-            let mut waiting = begun.paused_owners();
-            if begun.all.len() < MOST_BEGUN.max(self.places) {
+            let mut waiting = in_progress.paused_owners();
+            if in_progress.all.len() < MAX_IN_PROGRESS.max(self.places) {
                 waiting.extend(worker.store.waiting_owners(QueueKind::ToBeHeard));
             }
             match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
-                    if let Some(created) = begun.paused_of(&owner) {
-                        begun.resume(created);
+                    if let Some(created) = in_progress.paused_of(&owner) {
+                        in_progress.resume(created);
                         shares.start(created, owner, now);
                     } else if let Some(taken) = worker.store.take_for_recognition_of(&owner) {
                         shares.start(taken.created, taken.owner, now);
-                        self.begin(taken, begun, tasks);
+                        self.begin(taken, in_progress, tasks);
                     }
                 }
                 ShareDecision::Yield(created) => {
                     shares.end(created);
-                    begun.pause(created);
+                    in_progress.pause(created);
                 }
                 ShareDecision::In(wait) => return Some(wait),
                 ShareDecision::Nothing => return None,
@@ -130,11 +133,16 @@ impl Recognition {
         }
     }
 
-    fn begin(&self, taken: TakenTranscription, begun: &mut Begun, tasks: &mut JoinSet<Option<TakenTranscription>>) {
+    fn begin(
+        &self,
+        taken: TakenTranscription,
+        in_progress: &mut InProgress,
+        tasks: &mut JoinSet<Option<TakenTranscription>>,
+    ) {
         let (created, owner, turn) = (taken.created, taken.owner, TurnSignal::default());
         let (worker, own) = (Arc::clone(&self.worker), turn.clone());
         let task = tasks.spawn(async move { worker.process(taken, own).await });
-        begun.tasks.insert(task.id(), created);
-        begun.all.insert(created, (owner, turn));
+        in_progress.tasks.insert(task.id(), created);
+        in_progress.all.insert(created, (owner, turn));
     }
 }

@@ -1,53 +1,53 @@
-//! A recogniser that is opened when it is first needed, and asked for again until it is there: a
-//! package installed while the service runs needs no restart.
+//! A recogniser that is opened when it is first needed, and again after each failure: a package that is installed while
+//! the service runs needs no restart.
 
 use crate::server::recognition::recogniser::{Recogniser, RecogniserError};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-/// Opens a recogniser. Called again after an error, never after it has worked.
+/// Opens a recogniser. Called again after an error, never after a success.
 pub type Open = dyn Fn() -> Result<Arc<dyn Recogniser>, RecogniserError> + Send + Sync;
 
-/// The service's recogniser, whether it is there yet or not.
+/// The service's recogniser, opened or not.
 pub struct LazyRecogniser {
     open: Box<Open>,
     opened: Mutex<Opened>,
 }
 
-/// How the last attempt to open it came out.
+/// The result of the last attempt to open it.
 enum Opened {
     Untried,
     Failed(String),
     Ready(Arc<dyn Recogniser>),
 }
 
-/// How it is with a recogniser, as far as is known without opening it.
+/// The state of a recogniser, as far as it is known without opening it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// Nobody needed it yet.
+    /// It was not needed yet.
     Untried,
     /// It is being opened.
     Opening,
-    /// It lacks something; the words name the mend.
+    /// It lacks something; the text names the fix.
     Missing(String),
     Ready {
         name: &'static str,
-        /// What is spoken to it: codes such as `en`.
+        /// Codes of the languages that it recognises, such as `en`.
         languages: Vec<&'static str>,
     },
 }
 
 impl LazyRecogniser {
-    /// One that `open` will open.
+    /// Creates a recogniser that `open` opens when it is needed.
     pub fn new(open: impl Fn() -> Result<Arc<dyn Recogniser>, RecogniserError> + Send + Sync + 'static) -> Self {
         Self { open: Box::new(open), opened: Mutex::new(Opened::Untried) }
     }
 
-    /// One that is open already.
+    /// Wraps a recogniser that is already open.
     pub fn from_open(recogniser: Arc<dyn Recogniser>) -> Self {
         Self::new(move || Ok(Arc::clone(&recogniser)))
     }
 
-    /// The recogniser, if it is open. Waits for nobody.
+    /// Returns the recogniser if it is open. Does not wait.
     pub fn get_if_open(&self) -> Option<Arc<dyn Recogniser>> {
         match &*self.opened.try_lock().ok()? {
             Opened::Ready(recogniser) => Some(Arc::clone(recogniser)),
@@ -55,10 +55,10 @@ impl LazyRecogniser {
         }
     }
 
-    /// The recogniser. Reads files when it is not open yet.
+    /// Returns the recogniser; opens it first if necessary, which reads files.
     ///
     /// # Errors
-    /// Something is missing on this machine; the words name the mend.
+    /// Something is missing on this machine; the message names the fix.
     pub fn get_or_open(&self) -> Result<Arc<dyn Recogniser>, RecogniserError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Opened::Ready(recogniser) = &*opened {
@@ -72,7 +72,7 @@ impl LazyRecogniser {
         tried
     }
 
-    /// How it is with it. Opens nothing and waits for nobody.
+    /// Returns the state of the recogniser. Opens nothing and does not wait.
     pub fn readiness(&self) -> Readiness {
         let opened = match self.opened.try_lock() {
             Ok(opened) => opened,

@@ -1,6 +1,6 @@
-//! English letters to sounds, for words that no dictionary has: the usual rules of reading, by the
-//! longest match. Right for most regular words, near enough for many names; whoever knows better gives
-//! a pronunciation.
+//! Converts English letters to sounds, for words that no dictionary has: the usual rules of reading, by the longest
+//! match. They are right for most regular words and near enough for many names; a request can give a better
+//! pronunciation.
 
 /// The recogniser's sounds (those of the CMU pronouncing dictionary, without stress).
 const SYMBOLS: [&str; 39] = [
@@ -8,7 +8,7 @@ const SYMBOLS: [&str; 39] = [
     "L", "M", "N", "NG", "OW", "OY", "P", "R", "S", "SH", "T", "TH", "UH", "UW", "V", "W", "Y", "Z", "ZH",
 ];
 
-/// Letters and their sounds. `^` before them: at the start only; `$` behind them: at the end only.
+/// Letters and their sounds. `^` before the letters: only at the start of a word; `$` after them: only at its end.
 const RULES: &[(&str, &str)] = &[
     ("^kn", "N"),
     ("^gn", "N"),
@@ -155,24 +155,24 @@ const RULES: &[(&str, &str)] = &[
     ("'", ""),
 ];
 
-/// A vowel before one consonant and a last `e` says its name.
+/// The sounds of a vowel before one consonant and a final `e`.
 const LONG: [(char, &str); 6] = [('a', "EY"), ('e', "IY"), ('i', "AY"), ('o', "OW"), ('u', "UW"), ('y', "AY")];
 
-/// Letters by name, for abbreviations.
+/// The names of the letters, for abbreviations.
 #[rustfmt::skip]
 const NAMES: [&str; 26] = [
     "EY", "B IY", "S IY", "D IY", "IY", "EH F", "JH IY", "EY CH", "AY", "JH EY", "K EY", "EH L", "EH M", "EH N", "OW",
     "P IY", "K Y UW", "AA R", "EH S", "T IY", "Y UW", "V IY", "D AH B AH L Y UW", "EH K S", "W AY", "Z IY",
 ];
 
-/// Whether the text is sounds already, such as `D AE SH W UH D`.
+/// Whether the text consists of sounds, such as `D AE SH W UH D`.
 pub fn are_symbols(text: &str) -> bool {
     let mut symbols = text.split_whitespace().peekable();
     symbols.peek().is_some() && symbols.all(|symbol| SYMBOLS.contains(&symbol))
 }
 
-/// How a lower-case word sounds by its letters, with blanks between the sounds; `None` for what has
-/// other letters than English and its accents, or none.
+/// Returns the sounds of a lower-case word by its letters, with spaces between them; `None` if it has letters other
+/// than English ones and their accented forms, or none at all.
 pub fn pronounce(word: &str) -> Option<String> {
     let letters: Option<Vec<char>> = word.chars().map(plain).collect();
     let letters = letters.filter(|letters| letters.len() <= 40 && letters.iter().any(|c| *c != '\''))?;
@@ -181,7 +181,7 @@ pub fn pronounce(word: &str) -> Option<String> {
     (!sounds.is_empty()).then(|| sounds.join(" "))
 }
 
-/// The letter without its accent.
+/// Returns the letter without its accent.
 fn plain(letter: char) -> Option<char> {
     Some(match letter {
         'a'..='z' | '\'' => letter,
@@ -225,18 +225,18 @@ fn magic_e(letters: &[char], at: usize) -> Option<(usize, &'static str)> {
 
 fn longest(letters: &[char], at: usize) -> (usize, &'static str) {
     let rules = RULES.iter().filter_map(|(rule, sound)| Some((matches(rule, letters, at)?, rule.len(), *sound)));
-    // Of two that take as many letters, the one that also asks for its place.
+    // Of two rules for equally many letters, the one that also requires a position wins.
     let best = rules.max_by_key(|(taken, exact, _)| (*taken, *exact));
     best.map_or((1, ""), |(taken, _, sound)| (taken, sound))
 }
 
-/// How many letters the rule takes here; `None` where it does not hold.
+/// Returns how many letters the rule covers here; `None` if it does not apply.
 fn matches(rule: &str, letters: &[char], at: usize) -> Option<usize> {
     let (rule, first) = rule.strip_prefix('^').map_or((rule, false), |rule| (rule, true));
     let (rule, last) = rule.strip_suffix('$').map_or((rule, false), |rule| (rule, true));
     let (end, placed) = (at + rule.len(), !first || at == 0);
     let fits = letters.get(at..end)?.iter().copied().eq(rule.chars());
-    // The first vowel of a word is never its silent end.
+    // The first letter of a word is never its silent end.
     let ends = !last || (end == letters.len() && at > 0);
     (fits && placed && ends).then_some(rule.len())
 }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it says, the recogniser has those sounds.
+        /// Every sound that is returned is known to the recogniser.
         #[test]
         fn only_known_sounds_come_out(word in "[a-zéüñ']{1,24}") {
             if let Some(sounds) = pronounce(&word) {

@@ -1,5 +1,5 @@
-//! From a recording to the result of its transcription. `dispatcher` decides whose turn it is, `worker` does one transcription,
-//! `transcribe` decodes and recognises, `result` writes.
+//! From a recording to the result of its transcription. `dispatcher` decides which transcriptions run, `worker`
+//! processes one of them, `transcribe` decodes and recognises, `result` writes. Start reading at `worker.rs`.
 
 mod channel_dedup;
 pub mod confidence;

@@ -1,4 +1,4 @@
-//! The recogniser's model: its files, and how it is searched.
+//! The recogniser's model: its files, and the settings of its search.
 
 use crate::server::recognition::recogniser::RecogniserError;
 use std::ffi::CString;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 pub(crate) const DICTIONARY: &str = "cmudict-en-us.dict";
 
-/// Files of the model, from its folder. The library ends the whole process over some of them, so
-/// each is looked at before.
+/// The files of the model, below its folder. The library ends the whole process if some of them are missing, so all are
+/// checked before.
 const FILES: [&str; 9] = [
     DICTIONARY,
     "en-us.lm.bin",
@@ -21,32 +21,31 @@ const FILES: [&str; 9] = [
     "en-us/variances",
 ];
 
-/// The search's settings that differ from the library's own.
+/// The search settings that differ from the library's defaults.
 ///
-/// Measured on five readings (25 s, 71 words), clean and with white noise 20 and 10 dB below the
-/// speech: words wrong, and processor seconds for a second of clean sound. The library's own
-/// settings: 20, 37 and 66 words, 0.19; these: 15, 34 and 57 words, 0.11. Wider beams cost half as
-/// much again and change nothing; other weights of the first pass (5.5 to 10) are no better or much
-/// worse; skipping frames (`-ds 2`) and fewer Gaussians (`-topn 2`) cost words.
+/// Measured on five readings (25 s, 71 words), clean and with white noise 20 and 10 dB below the speech: wrong words,
+/// and processor seconds for a second of clean sound. The library's defaults: 20, 37 and 66 words, 0.19; these: 15, 34
+/// and 57 words, 0.11. Wider beams cost half as much again and change nothing; other weights of the first pass (5.5 to
+/// 10) are no better or much worse; skipping frames (`-ds 2`) and fewer Gaussians (`-topn 2`) cost words.
 const SEARCH: [(&str, &str); 4] = [
-    // Silence taken out by the front end is missing from the clock: words after a pause of two
-    // seconds came 1.7 s too early. The segmenter has taken it out already.
+    // If the front end removes silence, its clock does not count it: words after a pause of two seconds came 1.7 s too
+    // early. The segmenter has already removed silence.
     ("-remove_silence", "no"),
     // The second pass costs time and words: 20, 37, 66 words and 0.19 with it, 19, 34, 64 and 0.16
     // without.
     ("-fwdflat", "no"),
-    // The third pass gives the confidences, but its usual weight of the language (9.5) chose worse
-    // words than it was given: 19 at 9.5, 14 at 8.5, 15 at 7.5 and at 6.5 and without the pass.
+    // The third pass computes the confidences, but its default weight of the language (9.5) chose worse words than it
+    // was given: 19 wrong at 9.5, 14 at 8.5, 15 at 7.5, at 6.5 and without the pass.
     ("-bestpathlw", "7.5"),
-    // States kept in a frame: the usual 30000 costs half as much again and is worse in noise; 2000
-    // begins to lose words.
+    // The most states kept in a frame: the default 30000 costs half as much again and is worse in noise; 2000 begins to
+    // lose words.
     ("-maxhmmpf", "3000"),
 ];
 
-/// Whether everything is there.
+/// Checks that all files of the model can be read and are not empty.
 ///
 /// # Errors
-/// [`RecogniserError::ModelMissing`], naming the first file that is not.
+/// [`RecogniserError::ModelMissing`], naming the first file that is missing, unreadable or empty.
 pub(crate) fn check(model: &Path) -> Result<(), RecogniserError> {
     for name in FILES {
         let path = model.join(name);
@@ -60,7 +59,7 @@ pub(crate) fn check(model: &Path) -> Result<(), RecogniserError> {
     Ok(())
 }
 
-/// Names and values as on a command line; none if the model's path holds a zero byte.
+/// Returns names and values as on a command line; `None` if the model's path contains a zero byte.
 pub(crate) fn arguments(model: &Path) -> Option<Vec<CString>> {
     let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", DICTIONARY)];
     let paths = paths.map(|(name, file)| (name, model.join(file).into_os_string()));

@@ -1,5 +1,5 @@
-//! English offline, by the PocketSphinx library of the system (Debian: `libpocketsphinx3` with
-//! `pocketsphinx-en-us`). The library is looked for when this runs, not when it is built.
+//! Recognises English offline, with the PocketSphinx library of the system (Debian: `libpocketsphinx3` with
+//! `pocketsphinx-en-us`). The library is loaded at run time; the build does not need it.
 //!
 //! It is no match for a hosted service: one word in five of read speech is wrong, and most words of a telephone call
 //! (`docs/explanation/accuracy.md`).
@@ -18,18 +18,18 @@ use super::pool::Pool;
 use super::pronunciation;
 use super::recogniser::{LearntVocabulary, RecognisedWord, Recogniser, RecogniserError, Term};
 
-/// A [`Recogniser`] with a bounded pool of decoders, each about 100 MB and a second to start; one
-/// is started only when all the others are at work.
+/// A [`Recogniser`] with a bounded pool of decoders. Each takes about 100 MB and a second to start; one is started only
+/// when all others are in use.
 pub struct PocketSphinx {
     api: Arc<Api>,
     settings: Settings,
     decoders: Pool<Decoder>,
 }
 
-/// Where the parts are and how many decoders may work at once.
+/// Where the library and the model are, and how many decoders may work at once.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The library's path; none: the system's loader finds `libpocketsphinx.so.3`.
+    /// The library's path; if absent, the system's loader finds `libpocketsphinx.so.3`.
     pub library: Option<PathBuf>,
     /// The folder with the dictionary, the language model and the acoustic model.
     pub model: PathBuf,
@@ -38,7 +38,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Debian's paths, and a decoder for each processor core.
+    /// Uses Debian's paths, and one decoder for each processor core.
     fn default() -> Self {
         Self {
             library: None,
@@ -49,7 +49,7 @@ impl Default for Settings {
 }
 
 impl PocketSphinx {
-    /// Loads the library and looks at the model's files. No decoder is started yet.
+    /// Loads the library and checks the model's files. Starts no decoder yet.
     ///
     /// # Errors
     /// [`RecogniserError::LibraryMissing`], [`RecogniserError::LibraryIncompatible`],
@@ -95,35 +95,42 @@ impl Recogniser for PocketSphinx {
         let start = || Decoder::start(&self.api, &self.settings.model);
         let mut decoder = self.decoders.checkout(|decoder| decoder.knows(lesson), start)?;
         if !decoder.knows(lesson) && !decoder.lesson.words.is_empty() {
-            // What was learnt cannot be forgotten.
+            // A decoder cannot forget the words that it has learnt.
             *decoder = start()?;
         }
-        if (decoder.knows(lesson) || decoder.study(lesson))
-            && let Some(heard) = decoder.decode(samples)
+        if (decoder.knows(lesson) || decoder.learn_words(lesson))
+            && let Some(words) = decoder.decode(samples)
         {
-            return Ok(heard);
+            return Ok(words);
         }
         decoder.discard();
         Err(RecogniserError::Recognition { seconds: samples.len() as f64 / 16_000.0 })
     }
 }
 
-/// How a learnt word is called inside: like no word of the dictionary, and its number in the lesson.
+/// The prefix of a learnt word's name inside the decoder, unlike any word of the dictionary; the word's number in the
+/// vocabulary follows.
 const LEARNT: &str = "learnt:";
 
 const LIBRARY: &str = "libpocketsphinx.so.3";
 
-/// Names under which other interfaces of the library are installed: only there to tell "none"
-/// from "another one".
+/// Names under which other versions of the library are installed: they only serve to tell "not installed" from "another
+/// version".
 const OTHER_LIBRARIES: [&str; 4] =
     ["libpocketsphinx.so.5", "libpocketsphinx.so.4", "libpocketsphinx.so.1", "libpocketsphinx.so"];
 
-/// Frames a second of the times the library gives.
+/// Frames a second, the unit of the times that the library returns.
 const FRAME_RATE: f64 = 100.0;
 
-/// A word as the library gives it, if it is one: `<sil>`, `[NOISE]`, `++UM++` are none, `(2)` names
-/// a pronunciation. Frames are inclusive.
-fn heard(word: &str, first: c_int, last: c_int, probability: f64, lesson: &LearntVocabulary) -> Option<RecognisedWord> {
+/// Converts a word of the library; returns `None` for `<sil>`, `[NOISE]` and `++UM++`, which are no words. `(2)` after
+/// a word names a pronunciation. Both frames are inclusive.
+fn convert_word(
+    word: &str,
+    first: c_int,
+    last: c_int,
+    probability: f64,
+    lesson: &LearntVocabulary,
+) -> Option<RecognisedWord> {
     if word.starts_with(['<', '[', '+']) {
         return None;
     }
@@ -134,7 +141,7 @@ fn heard(word: &str, first: c_int, last: c_int, probability: f64, lesson: &Learn
         word: learnt.map_or(spelling, |learnt| &learnt.value).to_owned(),
         start: f64::from(first) / FRAME_RATE,
         end: f64::from(last + 1) / FRAME_RATE,
-        // Sums in the library's logarithms come out a little above 1.
+        // The library's sums of logarithms can be a little above 1.
         confidence: probability.clamp(0.0, 1.0),
     })
 }
@@ -161,8 +168,8 @@ struct Api {
     add_word: unsafe extern "C" fn(Opaque, *const c_char, *const c_char, c_int) -> c_int,
     logmath: unsafe extern "C" fn(Opaque) -> Opaque,
     logmath_exp: unsafe extern "C" fn(Opaque, c_int) -> c_double,
-    /// One decoder starts at a time: the library promises nothing for reading its arguments and
-    /// model files in two threads (24 starts, four at once, went well).
+    /// Held while a decoder starts, one at a time: the library does not promise that two threads may read its arguments
+    /// and model files at once (24 starts, four at once, went well).
     starting: Mutex<()>,
     _library: Library,
 }
@@ -178,7 +185,7 @@ impl Api {
         })
     }
 
-    /// The names of SphinxBase are found through PocketSphinx, which depends on it.
+    /// Looks up the functions. Those of SphinxBase are found through PocketSphinx, which depends on it.
     fn of(library: Library) -> Result<Self, libloading::Error> {
         // SAFETY: each type is that of the header of the version whose soname is `LIBRARY`; a
         // library without one of these names, as every other version is, is refused.
@@ -205,7 +212,7 @@ impl Api {
                 starting: Mutex::new(()),
                 _library: library,
             };
-            // Its log is hundreds of lines for each decoder.
+            // The library's log is hundreds of lines for each decoder.
             set_log(ptr::null_mut());
             Ok(api)
         }
@@ -230,7 +237,7 @@ fn missing(path: Option<&Path>, error: &libloading::Error) -> RecogniserError {
 struct Decoder {
     api: Arc<Api>,
     handle: NonNull<c_void>,
-    /// What it learnt beside its dictionary.
+    /// The words that it has learnt in addition to its dictionary.
     lesson: Arc<LearntVocabulary>,
 }
 
@@ -239,9 +246,9 @@ struct Decoder {
 unsafe impl Send for Decoder {}
 
 impl Decoder {
-    /// About a second.
+    /// Starts a decoder, which takes about a second.
     fn start(api: &Arc<Api>, model: &Path) -> Result<Self, RecogniserError> {
-        let _one = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = || RecogniserError::Start { model: model.to_owned() };
         let arguments = model::arguments(model).ok_or_else(failed)?;
         let handle = init(api, &arguments).ok_or_else(failed)?;
@@ -252,23 +259,23 @@ impl Decoder {
         Arc::ptr_eq(&self.lesson, lesson) || (self.lesson.words.is_empty() && lesson.words.is_empty())
     }
 
-    /// Adds the lesson's words to the dictionary and to the language model, there with the chance of an
-    /// average word. Whether all of them were taken; if not, the decoder is of no use any more.
-    fn study(&mut self, lesson: &Arc<LearntVocabulary>) -> bool {
-        let ways = lesson.words.iter().enumerate().flat_map(|(number, word)| {
-            word.sounds.iter().enumerate().map(move |(way, sounds)| match way {
+    /// Adds the words to the dictionary and to the language model, there with the probability of an average word.
+    /// Returns whether all of them were accepted; if not, the decoder must not be used any more.
+    fn learn_words(&mut self, lesson: &Arc<LearntVocabulary>) -> bool {
+        let pronunciations = lesson.words.iter().enumerate().flat_map(|(number, word)| {
+            word.sounds.iter().enumerate().map(move |(variant, sounds)| match variant {
                 0 => (format!("{LEARNT}{number}"), sounds),
-                _ => (format!("{LEARNT}{number}({})", way + 1), sounds),
+                _ => (format!("{LEARNT}{number}({})", variant + 1), sounds),
             })
         });
-        let mut ways = ways.peekable();
-        let mut taken = true;
-        while let Some((name, sounds)) = ways.next() {
-            // The search is built anew once, at the last one.
-            taken = taken && self.add(&name, sounds, ways.peek().is_none());
+        let mut pronunciations = pronunciations.peekable();
+        let mut all_accepted = true;
+        while let Some((name, sounds)) = pronunciations.next() {
+            // The search is rebuilt once, with the last word.
+            all_accepted = all_accepted && self.add(&name, sounds, pronunciations.peek().is_none());
         }
         self.lesson = Arc::clone(lesson);
-        taken
+        all_accepted
     }
 
     fn add(&mut self, name: &str, sounds: &str, is_last: bool) -> bool {
@@ -278,7 +285,7 @@ impl Decoder {
         unsafe { (self.api.add_word)(self.handle.as_ptr(), name.as_ptr(), sounds.as_ptr(), c_int::from(is_last)) >= 0 }
     }
 
-    /// The whole segment in one go, normalised by its own mean; none if the library fails.
+    /// Decodes a whole segment at once, normalised by its own mean; returns `None` if the library fails.
     fn decode(&mut self, samples: &[i16]) -> Option<Vec<RecognisedWord>> {
         let (api, decoder) = (&*self.api, self.handle.as_ptr());
         // SAFETY: the handle is live and used by this thread alone (`&mut self`); `samples` is
@@ -314,7 +321,7 @@ impl Decoder {
             let logarithm = (api.seg_prob)(segment, none, none, none);
             let probability = (api.logmath_exp)((api.logmath)(self.handle.as_ptr()), logarithm);
             let word = NonNull::new((api.seg_word)(segment).cast_mut())?;
-            heard(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability, &self.lesson)
+            convert_word(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability, &self.lesson)
         }
     }
 }
@@ -346,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_pronunciation_is_not_part_of_the_word() {
-        let word = heard("leisure(2)", 224, 270, 1.0003, &LearntVocabulary::default()).unwrap();
+        let word = convert_word("leisure(2)", 224, 270, 1.0003, &LearntVocabulary::default()).unwrap();
         let expected = ("leisure", 2.24, 2.71, 1.0);
         assert_eq!((word.word.as_str(), word.start, word.end, word.confidence), expected);
     }
@@ -354,7 +361,7 @@ mod tests {
     #[test]
     fn what_is_no_word_is_left_out() {
         for mark in ["<s>", "</s>", "<sil>", "[NOISE]", "[SPEECH]", "++UM++"] {
-            assert_eq!(heard(mark, 0, 9, 1.0, &LearntVocabulary::default()), None);
+            assert_eq!(convert_word(mark, 0, 9, 1.0, &LearntVocabulary::default()), None);
         }
     }
 }

@@ -1,10 +1,9 @@
-//! A bounded set of things that are dear to make and used by one thread at a time.
+//! A bounded pool of items that are expensive to create and are used by one thread at a time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Makes an item when one is asked for and none is idle, never more than its size; keeps what is
-/// given back.
+/// Creates an item when one is requested and none is idle, up to its size; keeps returned items.
 pub struct Pool<T> {
     size: usize,
     state: Mutex<State<T>>,
@@ -13,22 +12,22 @@ pub struct Pool<T> {
 
 struct State<T> {
     idle: Vec<T>,
-    /// Idle, leased, or being made.
+    /// The number of items that are idle, in use, or being created.
     made: usize,
 }
 
 impl<T> Pool<T> {
-    /// Room for `size` items, at least one; none is made yet.
+    /// Creates a pool for `size` items, at least one; no item is created yet.
     pub fn new(size: usize) -> Self {
         let state = Mutex::new(State { idle: Vec::new(), made: 0 });
         Self { size: size.max(1), state, freed: Condvar::new() }
     }
 
-    /// An idle item, one that `fits` if there is one (the caller looks whether what it got does); or a new one from
-    /// `make`; or, when all are leased, the next that is given back: then this blocks.
+    /// Returns an idle item, preferably one that `fits` accepts (the caller has to check whether it does); else a new
+    /// one from `make`. If all items are in use, blocks until one is returned.
     ///
     /// # Errors
-    /// Those of `make`; the room is free again.
+    /// Those of `make`; the place of the item is then free again.
     pub fn checkout<E>(
         &self,
         fits: impl Fn(&T) -> bool,
@@ -41,8 +40,8 @@ impl<T> Pool<T> {
         Ok(lease)
     }
 
-    /// A lease that is still empty holds the room for an item while it is made, and frees it if
-    /// that fails.
+    /// Reserves an item. Without an idle one, the returned lease is empty and holds the place of the item that the
+    /// caller creates; it frees the place if that fails.
     fn reserve(&self, fits: impl Fn(&T) -> bool) -> PoolItem<'_, T> {
         let full = |state: &mut State<T>| state.idle.is_empty() && state.made >= self.size;
         let waited = self.freed.wait_while(self.lock(), full);
@@ -60,15 +59,15 @@ impl<T> Pool<T> {
     }
 }
 
-/// The use of one item; given back when dropped, unless the thread panics: then the item may be
-/// in the middle of something and goes.
+/// The use of one item. When dropped, it returns the item, unless the thread panics: the item may then be in an
+/// undefined state and is dropped.
 pub struct PoolItem<'a, T> {
     pool: &'a Pool<T>,
     item: Option<T>,
 }
 
 impl<T> PoolItem<'_, T> {
-    /// Does away with an item that proved broken; another is made in its place when needed.
+    /// Drops an item that proved broken; another one is created when needed.
     pub fn discard(mut self) {
         self.item = None;
     }

@@ -1,23 +1,23 @@
-//! How English words sound: by the recogniser's own dictionary where it has them, else by spelling.
+//! Finds the sounds of English words: in the recogniser's own dictionary, else by spelling.
 
 use crate::server::recognition::letter_to_sound;
 use crate::server::recognition::recogniser::{LearntVocabulary, LearntWord, Term};
 use std::collections::{HashMap, HashSet};
 
-/// Ways to say one term that are kept at most.
-const WAYS: usize = 6;
+/// The most pronunciations of a term that are kept.
+const MAX_PRONUNCIATIONS: usize = 6;
 
-/// Longest term, in words: a recogniser's word is no sentence.
+/// Longest term, in words: the recogniser treats a term as one word.
 const LONGEST: usize = 8;
 
-/// What can be learnt of `terms`; `dictionary` is the text of a pronouncing dictionary (`word S OU N D`
-/// a line, `word(2) …` for another way).
+/// Returns the vocabulary that can be learnt of `terms`. `dictionary` is the text of a pronouncing dictionary (`word S
+/// OU N D` on a line, `word(2) …` for another pronunciation).
 pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     let wanted: HashSet<String> = terms.iter().flat_map(spellings).flat_map(|text| words(&text)).collect();
     let known = look_up(dictionary, &wanted);
     let mut lesson = LearntVocabulary::default();
     for term in terms {
-        match ways(term, &known) {
+        match pronunciations(term, &known) {
             sounds if sounds.is_empty() => lesson.unknown.push(term.value.clone()),
             sounds => lesson.words.push(LearntWord { value: term.value.trim().to_owned(), sounds }),
         }
@@ -25,7 +25,7 @@ pub fn build_vocabulary(terms: &[Term], dictionary: &str) -> LearntVocabulary {
     lesson
 }
 
-/// What is to be spoken: the pronunciations that were given, else the term itself.
+/// Returns what is spoken: the given pronunciations, else the term itself.
 fn spellings(term: &Term) -> Vec<String> {
     if term.pronunciations.is_empty() { vec![term.value.clone()] } else { term.pronunciations.clone() }
 }
@@ -48,38 +48,43 @@ fn look_up(dictionary: &str, wanted: &HashSet<String>) -> HashMap<String, Vec<St
     known
 }
 
-/// Every way to say a term; none when nothing says how.
-fn ways(term: &Term, known: &HashMap<String, Vec<String>>) -> Vec<String> {
-    let mut ways: Vec<String> = Vec::new();
+/// Returns the pronunciations of a term; none if they cannot be found.
+fn pronunciations(term: &Term, known: &HashMap<String, Vec<String>>) -> Vec<String> {
+    let mut pronunciations: Vec<String> = Vec::new();
     for text in spellings(term) {
-        let found = if letter_to_sound::are_symbols(&text) { vec![joined(&text)] } else { said(&text, known) };
-        for way in found {
-            if ways.len() < WAYS && !ways.contains(&way) {
-                ways.push(way);
+        let found = if letter_to_sound::are_symbols(&text) { vec![joined(&text)] } else { combine(&text, known) };
+        for pronunciation in found {
+            if pronunciations.len() < MAX_PRONUNCIATIONS && !pronunciations.contains(&pronunciation) {
+                pronunciations.push(pronunciation);
             }
         }
     }
-    ways
+    pronunciations
 }
 
 fn joined(symbols: &str) -> String {
     symbols.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Each way of each word with each of the others, up to [`WAYS`].
-fn said(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
+/// Combines all pronunciations of all words, up to [`MAX_PRONUNCIATIONS`].
+fn combine(text: &str, known: &HashMap<String, Vec<String>>) -> Vec<String> {
     let words = words(text);
     if words.is_empty() || words.len() > LONGEST {
         return Vec::new();
     }
-    let mut ways = vec![String::new()];
+    let mut pronunciations = vec![String::new()];
     for word in words {
-        let of_word = known.get(&word).cloned().or_else(|| letter_to_sound::pronounce(&word).map(|way| vec![way]));
+        let of_word = known
+            .get(&word)
+            .cloned()
+            .or_else(|| letter_to_sound::pronounce(&word).map(|pronunciation| vec![pronunciation]));
         let Some(of_word) = of_word else { return Vec::new() };
-        let longer = ways.iter().flat_map(|way| of_word.iter().map(move |next| format!("{way} {next}")));
-        ways = longer.take(WAYS).collect();
+        let longer = pronunciations
+            .iter()
+            .flat_map(|pronunciation| of_word.iter().map(move |next| format!("{pronunciation} {next}")));
+        pronunciations = longer.take(MAX_PRONUNCIATIONS).collect();
     }
-    ways.into_iter().map(|way| way.trim().to_owned()).collect()
+    pronunciations.into_iter().map(|pronunciation| pronunciation.trim().to_owned()).collect()
 }
 
 #[cfg(test)]

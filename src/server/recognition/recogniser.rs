@@ -1,40 +1,41 @@
-//! The door to whatever turns sound into words.
+//! The interface of speech recognisers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Turns one segment of speech into words. Many threads may call it at once; how many are served
-/// at once is the implementation's affair, the others wait.
+/// Recognises the words of one segment of speech. Many threads may call it at once; the implementation decides how many
+/// run at once, and the others wait.
 pub trait Recogniser: Send + Sync {
-    /// What people call it.
+    /// Returns its name for people.
     fn name(&self) -> &'static str {
         "a recogniser without a name"
     }
 
-    /// Codes such as `en`, the one that is assumed first.
+    /// Returns codes such as `en`; the first one is assumed where no language is given.
     fn languages(&self) -> &[&'static str];
 
-    /// The words in `samples` (16 kHz, mono, at most half a minute), in order of time; none for
-    /// silence. The same samples give the same words, whatever was recognised before. Blocks for
-    /// seconds: call it from a thread that may.
+    /// Returns the words in `samples` (16 kHz, mono, at most half a minute), in order of time; none for silence. Equal
+    /// samples give equal words, whatever was recognised before. Blocks for seconds: call it from a thread that may
+    /// block.
     ///
     /// # Errors
-    /// What the recogniser needs is missing or broken; see [`RecogniserError`].
+    /// Something that the recogniser needs is missing or broken; see [`RecogniserError`].
     fn recognise(&self, samples: &[i16]) -> Result<Vec<RecognisedWord>, RecogniserError>;
 
-    /// What can be learnt of these words. Blocks on the disk. One that learns nothing says so of all.
+    /// Returns the vocabulary that the recogniser can learn of these terms. Blocks on the disk. A recogniser that
+    /// cannot learn returns all of them as unknown.
     ///
     /// # Errors
-    /// What the recogniser needs is missing.
+    /// Something that the recogniser needs is missing.
     fn learn(&self, terms: &[Term]) -> Result<LearntVocabulary, RecogniserError> {
         Ok(LearntVocabulary { words: Vec::new(), unknown: terms.iter().map(|term| term.value.clone()).collect() })
     }
 
-    /// As [`Recogniser::recognise`], expecting the lesson's words as well; those are spelt as the lesson
-    /// spells them. Keep one lesson for all segments of a recording: learning it takes time.
+    /// As [`Recogniser::recognise`], expecting the words of `lesson` too; those are spelt as in the lesson. Keep one
+    /// lesson for all segments of a recording, because learning takes time.
     ///
     /// # Errors
-    /// As those of [`Recogniser::recognise`].
+    /// Those of [`Recogniser::recognise`].
     fn recognise_with(
         &self,
         samples: &[i16],
@@ -45,37 +46,37 @@ pub trait Recogniser: Send + Sync {
     }
 }
 
-/// A word, or several, that somebody expects in a recording.
+/// A word, or several, expected in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// As it should be written.
+    /// How it is written.
     pub value: String,
-    /// How it may sound, spelt as said; may be empty.
+    /// How it may sound, in spelling or in sounds; may be empty.
     pub pronunciations: Vec<String>,
 }
 
-/// What a recogniser learnt of a vocabulary.
+/// What a recogniser can learn of some terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LearntVocabulary {
-    /// What it will know.
+    /// The words that it can recognise.
     pub words: Vec<LearntWord>,
-    /// What it could not learn, as it was asked for.
+    /// The terms that it cannot learn, as they were given.
     pub unknown: Vec<String>,
 }
 
 /// A word and its sounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearntWord {
-    /// As it should be written.
+    /// How it is written.
     pub value: String,
-    /// Ways to say it, each the recogniser's own symbols with blanks between; at least one.
+    /// Its pronunciations, each in the recogniser's own symbols with spaces between; at least one.
     pub sounds: Vec<String>,
 }
 
 /// One word as it was recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecognisedWord {
-    /// As the dictionary spells it, lower case; as the lesson spells it where it is one of that.
+    /// The word in lower case, as the dictionary spells it; a learnt word as the vocabulary spells it.
     pub word: String,
     /// Seconds from the segment's start.
     pub start: f64,
@@ -85,8 +86,8 @@ pub struct RecognisedWord {
     pub confidence: f64,
 }
 
-/// Why nothing can be recognised. All but [`RecogniserError::Recognition`] are for whoever runs
-/// the machine.
+/// Why nothing can be recognised. All errors except [`RecogniserError::Recognition`] need the administrator of the
+/// machine.
 #[derive(Debug, thiserror::Error)]
 pub enum RecogniserError {
     /// The library is not installed.
@@ -95,7 +96,7 @@ pub enum RecogniserError {
          `libpocketsphinx3` ({reason})"
     )]
     LibraryMissing { library: String, reason: String },
-    /// There is a library of that name, of another version.
+    /// A library of that name is there, but in another version.
     #[error(
         "the speech recogniser's library `{library}` has another interface than the one of \
          `libpocketsphinx.so.3` that is needed ({reason}); install the package `libpocketsphinx3` \
@@ -103,7 +104,7 @@ pub enum RecogniserError {
     )]
     LibraryIncompatible {
         library: String,
-        /// What gave it away.
+        /// How that was found out.
         reason: String,
     },
     /// A file of the language model is missing or cannot be read.
@@ -112,17 +113,17 @@ pub enum RecogniserError {
          `pocketsphinx-en-us`", path.display()
     )]
     ModelMissing {
-        /// The file that was looked for.
+        /// The file.
         path: PathBuf,
         reason: String,
     },
-    /// The library would not take the model.
+    /// The library does not accept the model.
     #[error(
         "the speech recogniser did not start with the model in {}; reinstall the package \
          `pocketsphinx-en-us`, and see that 120 MB of memory are free", model.display()
     )]
     Start { model: PathBuf },
-    /// One segment failed; others may not.
+    /// One segment failed; others may succeed.
     #[error("the speech recogniser failed on a segment of {seconds:.1} s")]
     Recognition {
         /// Length of the segment.

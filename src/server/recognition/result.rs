@@ -1,4 +1,4 @@
-//! What was made of a recording, as the interface writes it (interface, "Result object").
+//! Writes the result of a transcription as the interface defines it (interface, "Result object").
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// What the parameters ask of the ears.
+/// Returns what the parameters request of the recognition.
 pub fn transcribe_options(params: &Params) -> TranscribeOptions {
     let config = params.custom_vocabulary_config.as_ref().filter(|_| params.custom_vocabulary == Some(true));
     let default = config.and_then(|config| config.default_intensity).unwrap_or(0.5);
-    // All words are learnt alike; one that shall not weigh anything is not learnt.
+    // All words are learnt alike; a word of intensity 0 is not learnt.
     let weighs = |word: &&Vocabulary| word.intensity.unwrap_or(default) > 0.0;
     let words = config.into_iter().flat_map(|config| &config.vocabulary).filter(weighs);
     let term = |word: &Vocabulary| Term {
@@ -33,19 +33,19 @@ pub fn transcribe_options(params: &Params) -> TranscribeOptions {
     TranscribeOptions { vocabulary: words.map(term).collect(), every_channel, ..TranscribeOptions::default() }
 }
 
-/// What is known of a transcription beside what was heard.
+/// Facts about a transcription that do not come from the recognition.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultFacts {
-    /// Seconds of the file.
+    /// The length of the file in seconds.
     pub audio_duration: f64,
-    /// When it was created.
+    /// When the transcription was created.
     pub created: Timestamp,
     pub ended: Timestamp,
-    /// Whose shapes are written.
+    /// Which shapes to write where the interface and the public service differ.
     pub shapes: Shapes,
 }
 
-/// What is written as the result of a transcription.
+/// The result of a transcription.
 pub struct WrittenResult {
     params: Params,
     transcript: Transcript,
@@ -55,11 +55,11 @@ pub struct WrittenResult {
 }
 
 impl WrittenResult {
-    /// Of what was heard.
-    pub fn from_speech(params: Params, hearing: RecognisedSpeech, facts: ResultFacts) -> Self {
-        let RecognisedSpeech { mut transcript, channels, unknown } = hearing;
+    /// Makes the result of the recognised speech.
+    pub fn from_speech(params: Params, speech: RecognisedSpeech, facts: ResultFacts) -> Self {
+        let RecognisedSpeech { mut transcript, channels, unknown } = speech;
         let mut enrichments = unsupported::unsupported_envelopes(&params, facts.shapes);
-        if let Some(recognition) = doubts(&mut transcript, &params) {
+        if let Some(recognition) = recognition_envelope(&mut transcript, &params) {
             enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
         }
         let mut fail = |name: &str, error| {
@@ -67,18 +67,18 @@ impl WrittenResult {
             enrichments.other.insert(name.to_owned(), json!(envelope));
         };
         if let Err(grown) = respell(&mut transcript, &params) {
-            fail("custom_spelling", not_respelt(&grown));
+            fail("custom_spelling", spelling_error(&grown));
         }
         if params.punctuation_enhanced == Some(true) {
             text_formatting::punctuate(&mut transcript);
         }
         if !unknown.is_empty() {
-            fail("custom_vocabulary", unlearnt(&unknown));
+            fail("custom_vocabulary", vocabulary_error(&unknown));
         }
         Self { params, transcript, channels, facts, enrichments }
     }
 
-    /// Writes it as JSON, piece by piece.
+    /// Writes the result as JSON, piece by piece.
     ///
     /// # Errors
     /// Those of the writer.
@@ -86,7 +86,8 @@ impl WrittenResult {
         let (params, transcript) = (&self.params, &self.transcript);
         let config = params.subtitles_config.clone().unwrap_or_default();
         let complies = config.style == Some(SubtitleStyle::Compliance);
-        let cues = if params.subtitles == Some(true) { shown(transcript, &config, complies) } else { Vec::new() };
+        let cues =
+            if params.subtitles == Some(true) { subtitle_cues(transcript, &config, complies) } else { Vec::new() };
         let (srt, vtt) = (|| as_srt(&cues, complies), || vtt(&cues, None));
         let one = |format: &SubtitleFormat| match format {
             SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &srt },
@@ -108,7 +109,7 @@ impl WrittenResult {
     }
 }
 
-/// The spellings that were asked for go before the punctuation: they are what is punctuated.
+/// Applies the requested spellings. They come before the punctuation, which then applies to them.
 fn respell(transcript: &mut Transcript, params: &Params) -> Result<(), Grown> {
     match &params.custom_spelling_config {
         Some(config) if params.custom_spelling == Some(true) => {
@@ -118,7 +119,7 @@ fn respell(transcript: &mut Transcript, params: &Params) -> Result<(), Grown> {
     }
 }
 
-/// Amounts in seconds with three decimals, as the public service rounds them (service notes, 3).
+/// Returns the amounts in seconds with three decimals, as the public service rounds them (service notes, 3).
 fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata {
     let audio_duration = rounded(audio_duration);
     ResultMetadata {
@@ -134,7 +135,7 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// Each format once: what an older release accepted may name one a thousand times.
+/// Returns each format once: requests that an older release accepted may repeat one a thousand times.
 fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
     let mut formats = Vec::new();
     for format in config.formats.as_deref().unwrap_or(&[SubtitleFormat::Srt]) {
@@ -145,7 +146,7 @@ fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
     formats
 }
 
-fn shown(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
+fn subtitle_cues(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
     let mut cues = lay_out(transcript, &Layout::of(config));
     if complies {
         cues.iter_mut().for_each(without_markup);
@@ -157,35 +158,36 @@ fn as_srt(cues: &[Cue], complies: bool) -> String {
     if complies { srt(cues).replace('\n', "\r\n") } else { srt(cues) }
 }
 
-/// What players of plain SubRip might take for formatting goes.
+/// Removes characters that players of plain SubRip might take for formatting.
 fn without_markup(cue: &mut Cue) {
     for row in &mut cue.rows {
         row.retain(|c| !matches!(c, '<' | '>' | '{' | '}'));
     }
 }
 
-/// A sentence is what is said between two pauses: punctuation is made by these, not they by it.
+/// Returns the utterances as sentences: a sentence is what is said between two pauses, because the punctuation is made
+/// from pauses.
 ///
-/// Texts in either shape: the public service's own clients take them for texts, and make of an object a text
+/// Sentences are texts in either shape: the public service's own clients expect texts, and turn an object into the text
 /// of its source.
 fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
-    let (begun, utterances) = (clock.uptime(), transcript.utterances.as_slice());
-    Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
+    let (started, utterances) = (clock.uptime(), transcript.utterances.as_slice());
+    Envelope::completed(Texts(utterances), utterances.is_empty(), seconds(clock, started))
 }
 
-fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
-    rounded(clock.uptime().since(begun).as_secs_f64())
+fn seconds(clock: &dyn Clock, started: Uptime) -> f64 {
+    rounded(clock.uptime().since(started).as_secs_f64())
 }
 
-/// Into the language that is spoken a text is its own translation; into any other there is none here,
-/// and each says so.
+/// Returns the translations. A text in the requested language is its own translation; any other language has none here,
+/// and its entry says so.
 fn translation<'a>(
     params: &'a Params,
     transcript: &'a Transcript,
     original: &TranscriptionOut<'a>,
     clock: &dyn Clock,
 ) -> Envelope<Vec<TranslatedOut<'a>>> {
-    let begun = clock.uptime();
+    let started = clock.uptime();
     let targets = params.target_languages();
     let is_spoken = |target: &str| unsupported::is_own_language(target, &transcript.languages);
     let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
@@ -195,13 +197,13 @@ fn translation<'a>(
     let results: Vec<TranslatedOut<'a>> =
         targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
-        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, begun));
+        return Envelope::completed(results, transcript.utterances.is_empty(), seconds(clock, started));
     }
     let results = Some(results).filter(|results| !results.is_empty());
     Envelope { results, ..Envelope::failed(unsupported::unsupported_error("translation")) }
 }
 
-/// The original, or nothing but why there is no translation.
+/// Returns the original, or an empty entry with the reason why there is no translation.
 fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Option<EnvelopeError>) -> TranslatedOut<'a> {
     let languages = [target];
     match error {
@@ -224,17 +226,17 @@ fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Optio
     }
 }
 
-/// Where a result says what of the speech was not understood.
+/// The key of the result that lists speech that was not understood.
 pub const RECOGNITION: &str = "recognition";
 
-/// Stretches that are listed at most, and named in words.
+/// The most stretches that are listed, and the most that the message names.
 const LISTED: usize = 1_000;
 const IN_WORDS: usize = 5;
 
-/// What of the speech was not understood; `None`: all was. Its language is not known then, unless the client has said
-/// it, and is not named.
-fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
-    // Of a few words it is uncertain; but a language that is to be detected is not named without it.
+/// Returns the speech that was not understood; `None` if all of it was. Its language is not known then, and is removed
+/// unless the client has named the language.
+fn recognition_envelope(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
+    // A few words are uncertain evidence, but a language that is to be detected is not named without them.
     let is_detected = params.detect_language == Some(true) || params.code_switching();
     let doubtful = confidence::find_doubtful(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
     let stretches = confidence::doubtful_stretches(&transcript.utterances, &doubtful);
@@ -246,12 +248,12 @@ fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<D
         all.filter(|(_, is_doubtful)| **is_doubtful).for_each(|(utterance, _)| utterance.language.clear());
         transcript.languages.retain(|language| transcript.utterances.iter().any(|one| one.language == *language));
     }
-    let error = not_understood(&stretches);
+    let error = low_confidence_error(&stretches);
     let results = Some(stretches.into_iter().take(LISTED).collect());
     Some(Envelope { is_empty: false, results, ..Envelope::failed(error) })
 }
 
-fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
+fn low_confidence_error(stretches: &[Doubtful]) -> EnvelopeError {
     let time = |seconds: f64| {
         let whole = seconds.max(0.0) as u64;
         format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
@@ -274,7 +276,7 @@ fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
     }
 }
 
-fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
+fn spelling_error(Grown { bytes, most }: &Grown) -> EnvelopeError {
     EnvelopeError {
         status_code: 422,
         exception: "ResultTooLarge".to_owned(),
@@ -285,10 +287,10 @@ fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
     }
 }
 
-/// Words of a vocabulary named in an error at most.
+/// The most words of a vocabulary that an error names.
 const NAMED: usize = 20;
 
-fn unlearnt(unknown: &[String]) -> EnvelopeError {
+fn vocabulary_error(unknown: &[String]) -> EnvelopeError {
     let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -1,26 +1,26 @@
-//! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a
-//! time and no silence. By energy alone, against a floor that follows the background.
+//! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a time and no silence.
+//! Decides by energy alone, relative to a floor that follows the background.
 
 use crate::media::decode::SAMPLE_RATE;
 
-/// A stretch of speech with a little of the silence around it.
+/// A stretch of speech with a little silence around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Place of the first sample in the stream, counted from 0.
+    /// The position of the first sample in the stream, counted from 0.
     pub start_sample: u64,
-    /// 16 kHz mono, at most 30 s: a recogniser's time and memory for one segment grow with its length.
+    /// 16 kHz mono samples, at most 30 s: a recogniser's time and memory for a segment grow with its length.
     pub samples: Vec<i16>,
 }
 
-/// Takes 16 kHz mono samples as they come and gives segments as they end. Holds at most one
-/// segment's samples, however long the stream is.
+/// Takes 16 kHz mono samples as they arrive and returns segments as they end. Holds at most the samples of one segment,
+/// however long the stream is.
 #[derive(Debug, Clone)]
 pub struct Segmenter {
-    /// Whole frames not yet given away or dropped, then the beginning of one.
+    /// Whole frames that were neither returned nor dropped yet, and then the start of another one.
     held: Vec<i16>,
-    /// Place of `held[0]` in the stream.
+    /// The position of `held[0]` in the stream.
     held_start: u64,
-    /// Of the whole frames of `held`, in decibels below full scale.
+    /// The levels of the whole frames of `held`, in decibels relative to full scale.
     levels: Vec<f32>,
     floor: f32,
     state: State,
@@ -29,28 +29,28 @@ pub struct Segmenter {
 /// 30 ms: long enough for a steady energy, short enough to place a cut.
 const FRAME: usize = SAMPLE_RATE as usize * 30 / 1000;
 const MAX_FRAMES: usize = 1000;
-/// 300 ms of silence stay on each side: unvoiced sounds at a word's edges are hardly louder than
-/// the background, and a recogniser wants some silence to begin and end with.
+/// Keeps 300 ms of silence on each side: unvoiced sounds at a word's edges are hardly louder than the background, and a
+/// recogniser needs some silence at both ends.
 const PAD_FRAMES: usize = 10;
-/// Speech begins with 90 ms of it: a click is shorter.
+/// Speech begins with three loud frames (90 ms) in a row: a click is shorter.
 const ONSET_FRAMES: usize = 3;
-/// A pause of 600 ms ends a segment; a shorter one is part of it.
+/// A pause of 600 ms ends a segment; a shorter one belongs to it.
 const GAP_FRAMES: usize = 20;
-/// How far above the floor speech is, in decibels.
+/// How many decibels speech is above the floor.
 const MARGIN: f32 = 9.0;
-/// The floor is never thought to be lower than this, so that the last bit's rustle is silence.
+/// The lowest floor, so that noise in the last bit counts as silence.
 const LOWEST_FLOOR: f32 = -75.0;
-/// What the floor may be at first: a recording that starts with speech must not set it by that.
+/// The highest floor at the start, so that a recording that begins with speech does not raise it.
 const FIRST_FLOOR: f32 = -60.0;
-/// Decibels the floor rises in a frame (2 dB a second): slower than words follow each other, each
-/// gap between two of them pulls it down again.
+/// How many decibels the floor may rise in a frame (2 dB a second). That is slow compared with the gaps between words,
+/// each of which lowers the floor again.
 const RISE: f32 = 0.06;
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// No speech; `loud` frames of what may become some.
+    /// No speech; the last `loud` frames may be the start of some.
     Silence { loud: usize },
-    /// In speech; `quiet` frames since it was last heard.
+    /// In speech; `quiet` frames have passed since the last loud one.
     Speech { quiet: usize },
 }
 
@@ -67,12 +67,12 @@ impl Default for Segmenter {
 }
 
 impl Segmenter {
-    /// At the start of a stream.
+    /// Creates a segmenter at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the stream's next samples, any number of them; gives the segments that ended.
+    /// Takes the stream's next samples, any number of them, and returns the segments that ended.
     pub fn push(&mut self, samples: &[i16]) -> Vec<Segment> {
         let mut ended = Vec::new();
         let mut rest = samples;
@@ -88,7 +88,7 @@ impl Segmenter {
         ended
     }
 
-    /// At the end of the stream: the segment that was still open.
+    /// Ends the stream and returns the segment that was still open.
     pub fn finish(mut self) -> Option<Segment> {
         let State::Speech { quiet } = self.state else { return None };
         if quiet < PAD_FRAMES {
@@ -97,7 +97,7 @@ impl Segmenter {
         Some(self.take(self.levels.len() - (quiet - PAD_FRAMES)))
     }
 
-    /// A whole frame has come in.
+    /// Handles a frame that is complete.
     fn frame(&mut self) -> Option<Segment> {
         let level = level(&self.held[self.levels.len() * FRAME..]);
         self.levels.push(level);
@@ -111,7 +111,7 @@ impl Segmenter {
         }
     }
 
-    /// Follows the background: down at once, up slowly.
+    /// Whether a frame is loud. Also adapts the floor to the background: down at once, up slowly.
     fn is_loud(&mut self, level: f32) -> bool {
         let loud = level > self.floor + MARGIN;
         self.floor = level.min(self.floor + RISE).max(LOWEST_FLOOR);
@@ -137,7 +137,7 @@ impl Segmenter {
         (frames >= MAX_FRAMES).then(|| self.cut(quiet))
     }
 
-    /// Speech without a pause for as long as a segment may be.
+    /// Cuts speech that has no pause, when the segment has its largest length.
     fn cut(&mut self, quiet: usize) -> Segment {
         let segment = self.take(self.quietest());
         if self.levels.len() <= quiet {
@@ -146,7 +146,7 @@ impl Segmenter {
         segment
     }
 
-    /// Where that hurts least: the quietest 90 ms of the second half.
+    /// Returns the best place for a cut: the quietest 90 ms of the second half.
     fn quietest(&self) -> usize {
         let loudness = |middle: &usize| self.levels[middle - 1..=middle + 1].iter().sum::<f32>();
         (MAX_FRAMES / 2..self.levels.len() - 1)
@@ -168,8 +168,8 @@ impl Segmenter {
     }
 }
 
-/// Root mean square in decibels below full scale, without the constant part that cheap sound
-/// cards add; digital silence is -96.
+/// Returns the root mean square in decibels relative to full scale, without the constant offset that cheap sound cards
+/// add; digital silence is -96.
 fn level(frame: &[i16]) -> f32 {
     let count = frame.len() as f32;
     let mean = frame.iter().map(|s| f32::from(*s)).sum::<f32>() / count;
@@ -185,7 +185,7 @@ mod tests {
 
     const SECOND: usize = SAMPLE_RATE as usize;
 
-    /// Noise of an even loudness; the same for the same `seed`.
+    /// Returns noise of constant loudness; equal for equal `seed`.
     fn noise(samples: usize, amplitude: i16, seed: u64) -> Vec<i16> {
         let mut state = seed | 1;
         let mut next = || {
@@ -198,7 +198,7 @@ mod tests {
         (0..samples).map(|_| next()).collect()
     }
 
-    /// The segments of a stream that comes in pieces of `piece` samples, and the most held meanwhile.
+    /// Returns the segments of a stream that arrives in pieces of `piece` samples, and the most samples held meanwhile.
     fn cut(stream: &[i16], piece: usize) -> (Vec<Segment>, usize) {
         let (mut segmenter, mut segments, mut most) = (Segmenter::new(), Vec::new(), 0);
         for samples in stream.chunks(piece) {
@@ -215,8 +215,8 @@ mod tests {
         segments.iter().map(span).collect()
     }
 
-    /// `lead` seconds of background, then a second of speech and one and a half of background,
-    /// `times` times.
+    /// Returns `lead` seconds of background, and then `times` times a second of speech and one and a half of
+    /// background.
     fn bursts(lead: usize, times: usize, background: i16) -> Vec<i16> {
         let mut stream = noise(lead * SECOND, background, 7);
         for at in 0..times {
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Speech 12 dB above the background: it is learnt in some seconds, then told apart.
+    /// Speech 12 dB above the background: the background is learnt in some seconds, and then distinguished.
     #[test]
     fn a_noisy_background_is_learnt() {
         let (segments, _) = cut(&bursts(12, 6, 2000), 1000);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(cut(&vec![3000; 5 * SECOND], 999).0, []);
     }
 
-    /// Speech of 40 s with one short dip at 22 s, too short for a pause.
+    /// 40 s of speech with one short dip at 22 s, too short for a pause.
     #[test]
     fn speech_without_a_pause_is_cut_where_it_is_quietest() {
         let mut stream: Vec<i16> = (0..40)

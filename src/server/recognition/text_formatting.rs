@@ -1,27 +1,27 @@
-//! How what was heard is written: the spellings that were asked for, punctuation and capitals by rules.
+//! Formats recognised text: the requested spellings, and punctuation and capitals by rules.
 
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use std::collections::{BTreeMap, HashMap};
 
-/// What spellings would add to a text, where that is more than they may.
+/// The requested spellings would make a text too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grown {
-    /// Bytes that they would add.
+    /// The bytes that they would add.
     pub bytes: usize,
-    /// Bytes that they may.
+    /// The most bytes that they may add.
     pub most: usize,
 }
 
-/// Spellings may make a text so many times longer, and a little more: a short text may grow by a few long names.
+/// Spellings may add this many times the length of the text, and this many bytes more: a short text may grow by a few
+/// long names.
 const TIMES: usize = 8;
 const A_LITTLE: usize = 1 << 20;
 
-/// Writes what the dictionary names by its keys: the key as it stands, for one word or several of an
+/// Replaces words by the keys of the dictionary: a key is written as it stands, for one word or several words of an
 /// utterance, whatever their case and the punctuation around them.
 ///
 /// # Errors
-/// The text would grow beyond all measure: each occurrence is replaced, so that a long key multiplies. Then it
-/// stays as it is.
+/// The text would grow too much: each occurrence is replaced, so a long key multiplies. The text then stays unchanged.
 pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<String>>) -> Result<(), Grown> {
     let rules = rules(dictionary);
     if rules.keys.is_empty() {
@@ -41,16 +41,16 @@ pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<St
     Ok(())
 }
 
-/// Sequences of words to be replaced.
+/// The sequences of words that are replaced.
 struct Rules<'a> {
-    /// What is written in place of words that are joined by blanks.
+    /// The replacement of a sequence, whose words are joined by spaces.
     keys: HashMap<String, &'a str>,
-    /// By their first word how many words they have, most first.
+    /// The lengths of the sequences that begin with a word, longest first.
     lengths: HashMap<String, Vec<usize>>,
 }
 
 impl<'a> Rules<'a> {
-    /// The longest sequence that stands here: how many words, and what is written for them.
+    /// Returns the longest sequence at the start of `plain`: its number of words, and its replacement.
     fn at(&self, plain: &[String]) -> Option<(usize, &'a str)> {
         let lengths = self.lengths.get(plain.first()?)?;
         lengths.iter().find_map(|length| Some((*length, *self.keys.get(&plain.get(..*length)?.join(" "))?)))
@@ -75,7 +75,7 @@ fn rules(dictionary: &BTreeMap<String, Vec<String>>) -> Rules<'_> {
     rules
 }
 
-/// Bytes of all that is written in place of words.
+/// Counts the bytes of all replacements.
 fn added(words: &[Word], rules: &Rules<'_>) -> usize {
     let plain: Vec<String> = words.iter().map(|word| bare(&word.text)).collect();
     let (mut added, mut at) = (0_usize, 0);
@@ -101,7 +101,7 @@ fn respelt(words: &[Word], rules: &Rules<'_>) -> Vec<Word> {
     respelt
 }
 
-/// Several words as one, written `key`.
+/// Joins several words to one, written as `key`.
 fn joined(words: &[Word], key: &str) -> Word {
     let (first, last) = (&words[0], &words[words.len() - 1]);
     let lead: String = first.text.chars().take_while(|c| !c.is_alphanumeric()).collect();
@@ -119,11 +119,11 @@ fn text(words: &[Word]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<String>().trim().to_owned()
 }
 
-/// Seconds of silence between two words of an utterance that are written as a comma.
+/// The shortest pause between two words, in seconds, that is written as a comma.
 const COMMA: f64 = 0.3;
 
-/// Punctuation by pauses, questions by their first two words, capitals for names that are known by what
-/// stands before them or by what they are. English only: other utterances stay as they are.
+/// Adds punctuation by pauses, question marks by the first two words, and capitals to titles, the names after them,
+/// days and months. English only: other utterances stay as they are.
 pub fn punctuate(transcript: &mut Transcript) {
     for utterance in transcript.utterances.iter_mut().filter(|utterance| utterance.language == "en") {
         capitals(&mut utterance.words);
@@ -152,7 +152,7 @@ fn commas(words: &mut [Word]) {
 
 const TITLES: [&str; 7] = ["mister", "mr", "missus", "mrs", "doctor", "professor", "saint"];
 
-/// Not those that are other words as well: march, may.
+/// Without names that are also other words: march, may.
 const CALENDAR: [&str; 17] = [
     "monday",
     "tuesday",
@@ -199,7 +199,7 @@ const HELPING: [&str; 14] =
 const DOING: [&str; 9] = ["i", "you", "he", "she", "it", "we", "they", "this", "there"];
 const HOW: [&str; 5] = ["much", "many", "long", "often", "far"];
 
-/// "what is …", "how many …", "do you …".
+/// Whether an utterance is a question: "what is …", "how many …", "do you …".
 fn asks(utterance: &Utterance) -> bool {
     let mut words = utterance.words.iter().map(|word| bare(&word.text));
     let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Words with a pause of 0.4 s at each `|`.
+    /// Returns a transcript of these words, with a pause of 0.4 s at each `|`.
     fn said(words: &str) -> Transcript {
         let mut at = 0.0;
         let mut spoken = Vec::new();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     proptest! {
-        /// Text and words stay one, no time moves, and nothing is lost but what was replaced.
+        /// Text and words agree, no time changes, and only replaced words are lost.
         #[test]
         fn words_and_text_stay_one(words in "[a-c]{1,2}( ([a-c]{1,2}|\\|)){0,20} a", key in "[A-C]{1,3}", value in "[a-c] [a-c]") {
             let before = said(&words);

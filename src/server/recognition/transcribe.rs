@@ -1,4 +1,4 @@
-//! A file in, what was said in it out: decode, cut at the silences, recognise, put together.
+//! Transcribes a file: decodes it, cuts it at silences, recognises the segments, and joins their words.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,47 +20,47 @@ use crate::media::length;
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscribeError {
-    /// The file gave no sound.
+    /// The file has no usable sound.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The recogniser is not available, or failed.
     #[error(transparent)]
     Recogniser(#[from] RecogniserError),
-    /// The thread of the recogniser ended in the middle; a fault of this program.
+    /// The recogniser's thread ended early, which is a fault of this program.
     #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
     Stopped,
-    /// It goes on for longer than this service takes.
+    /// The recording is longer than this service accepts.
     #[error("{}", too_long_message(*.0))]
     TooLong(Duration),
-    /// More was said than a result can hold.
+    /// More words were recognised than a result can hold.
     #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
     TooManyWords,
 }
 
-/// Sound of one file that is decoded, unless it is said otherwise: a file of a megabyte may hold years of silence.
+/// The default limit of decoded sound of one file: a file of a megabyte may hold years of silence.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Why a recording is refused that lasts longer than this.
+/// Returns the message for a recording that is longer than `limit`.
 pub fn too_long_message(limit: Duration) -> String {
     let limit = humantime::format_duration(limit);
     format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
 }
 
-/// Words of one recording, of all its channels: they are held in memory, some 100 bytes each.
+/// The most words of one recording, in all channels: they are held in memory, some 100 bytes each.
 const MOST_WORDS: usize = 3_000_000;
 
-/// Bytes of text of one recording: a word of a vocabulary may be long.
+/// The most bytes of text of one recording: a word of a vocabulary may be long.
 const MOST_TEXT: usize = 64 << 20;
 
-/// What is asked of the ears.
+/// The options of a transcription.
 #[derive(Debug, Clone)]
 pub struct TranscribeOptions {
     pub vocabulary: Vec<Term>,
-    /// Equal channels are heard one by one all the same.
+    /// Whether equal channels are recognised separately all the same.
     pub every_channel: bool,
-    /// A longer recording is refused, by what it says of itself or where it goes on for longer.
+    /// A longer recording is refused: at the start by its declared length, or when this much was decoded.
     pub longest: Duration,
-    /// Whether this goes on, or waits for its place.
+    /// Pauses and resumes the transcription.
     pub turn: TurnSignal,
 }
 
@@ -72,123 +72,123 @@ impl Default for TranscribeOptions {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecognisedSpeech {
-    /// Of all channels, in order of time. Silence gives an empty one.
+    /// The transcript of all channels, in order of time; empty for silence.
     pub transcript: Transcript,
-    /// Equal ones counted once; at least 1.
+    /// The number of distinct channels, at least 1.
     pub channels: u32,
-    /// Words to expect that nothing says how to say.
+    /// The vocabulary's words that the recogniser could not learn.
     pub unknown: Vec<String>,
 }
 
-/// Transcribes the first audio track of `path`, each channel for itself, equal ones once.
+/// Transcribes the first audio track of `path`: each channel separately, equal ones once.
 ///
-/// Memory does not grow with the file but by its words. The segments of one file are recognised in
-/// order by one thread; several files at once use as many as the recogniser allows. When this
-/// future is dropped, ffmpeg is ended at once and the thread after its current segment. Without its turn it stands
-/// still: ffmpeg and the thread keep what they have and compute nothing.
+/// Memory grows with the number of words, not with the file. One thread recognises the segments of a file in order;
+/// several files at once use as many threads as the recogniser allows. When this future is dropped, ffmpeg ends at once
+/// and the thread ends after its current segment. While it is paused, ffmpeg and the thread keep what they have and
+/// compute nothing.
 ///
 /// # Errors
 /// See [`TranscribeError`].
 pub async fn transcribe(
     path: &Path,
     recogniser: Arc<dyn Recogniser>,
-    wishes: TranscribeOptions,
+    options: TranscribeOptions,
 ) -> Result<RecognisedSpeech, TranscribeError> {
     let decoder = Decoder::open(path, INACTIVITY).await?;
-    if length::is_longer(path, decoder.media().duration, wishes.longest) {
-        return Err(TranscribeError::TooLong(wishes.longest));
+    if length::is_longer(path, decoder.media().duration, options.longest) {
+        return Err(TranscribeError::TooLong(options.longest));
     }
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let (heard, turn) = (wishes.vocabulary.clone(), wishes.turn.clone());
-    let listening = blocking::spawn(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
-    let cut = cut(decoder, &wishes, sender).await;
+    let (vocabulary, turn) = (options.vocabulary.clone(), options.turn.clone());
+    let recognising = blocking::spawn(move || recognise_segments(receiver, &*recogniser, &vocabulary, &turn, &dropped));
+    let cut = cut(decoder, &options, sender).await;
     let _guard = cut.is_ok().then_some(guard);
-    // A recogniser that failed is why nobody took the segments: its error says more.
-    let (transcript, unknown) = listening.await.map_err(|_| TranscribeError::Stopped)??;
+    // If the recogniser failed, nothing received the segments: its error says more.
+    let (transcript, unknown) = recognising.await.map_err(|_| TranscribeError::Stopped)??;
     let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
     Ok(RecognisedSpeech { transcript, channels, unknown })
 }
 
-/// Segments decoded ahead of the recogniser, each at most 1 MB.
+/// How many segments are decoded ahead of the recogniser, each at most 1 MB.
 const WAITING_SEGMENTS: usize = 2;
 
-/// Seconds without a word that end an utterance.
+/// How many seconds without a word end an utterance.
 const PAUSE: f64 = 0.6;
 
-/// What the decoding hands to the listening.
+/// What the decoding sends to the recognition.
 enum Work {
-    Hear(usize, Segment),
-    /// Up to here the one channel was the other: its words so far are both of theirs.
-    Part(Parting),
+    Recognise(usize, Segment),
+    /// Up to here two channels were equal: the words so far belong to both.
+    Split(Parting),
 }
 
-/// How many channels were distinct.
+/// Decodes the file and sends its segments. Returns the number of distinct channels.
 async fn cut(
     mut decoder: Decoder,
-    wishes: &TranscribeOptions,
+    options: &TranscribeOptions,
     sender: mpsc::Sender<Work>,
 ) -> Result<usize, TranscribeError> {
     let count = decoder.channels();
     let mut channels =
-        if wishes.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
+        if options.every_channel { ChannelGroups::all_distinct(count) } else { ChannelGroups::all_equal(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
     let send = async |work| sender.send(work).await.map_err(|_| TranscribeError::Stopped);
-    let mut left = wishes.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
+    let mut left = options.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
     while let Some(planes) = decoder.next().await? {
         let length = planes.first().map_or(0, Vec::len) as u64;
-        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(wishes.longest))?;
-        // Hours of silence are decoded as fast as they come: others get the thread, and the place, in between.
+        left = left.checked_sub(length).ok_or(TranscribeError::TooLong(options.longest))?;
+        // Hours of silence are decoded without a wait: this lets other tasks run in between.
         tokio::task::yield_now().await;
-        wishes.turn.wait().await;
+        options.turn.wait().await;
         for parting in channels.update(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
-            send(Work::Part(parting)).await?;
+            send(Work::Split(parting)).await?;
         }
         for (channel, segmenter) in &mut segmenters {
             for segment in segmenter.push(&planes[*channel]) {
-                send(Work::Hear(*channel, segment)).await?;
+                send(Work::Recognise(*channel, segment)).await?;
             }
         }
     }
     let distinct = segmenters.len();
     for (channel, segmenter) in segmenters {
         if let Some(segment) = segmenter.finish() {
-            send(Work::Hear(channel, segment)).await?;
+            send(Work::Recognise(channel, segment)).await?;
         }
     }
     Ok(distinct)
 }
 
-/// What was heard on one channel so far.
+/// What was recognised on one channel so far.
 #[derive(Default, Clone)]
-struct Spoken {
+struct ChannelSpeech {
     utterances: Vec<Utterance>,
     /// Words since the last pause.
     open: Vec<RecognisedWord>,
 }
 
-impl Spoken {
+impl ChannelSpeech {
     fn add(&mut self, heard: Vec<RecognisedWord>, channel: usize, language: &str) {
         for word in heard {
             if self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
-                self.pause(channel, language);
+                self.end_utterance(channel, language);
             }
             self.open.push(word);
         }
     }
 
-    fn pause(&mut self, channel: usize, language: &str) {
+    fn end_utterance(&mut self, channel: usize, language: &str) {
         let channel = u32::try_from(channel).unwrap_or(u32::MAX);
         let words = std::mem::take(&mut self.open);
         self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
     }
 
-    /// Of the other channel from now on.
-    fn parted(&self, channel: usize) -> Self {
+    /// Returns a copy for another channel.
+    fn copy_for(&self, channel: usize) -> Self {
         let mut parted = self.clone();
         let channel = u32::try_from(channel).unwrap_or(u32::MAX);
         parted.utterances.iter_mut().for_each(|utterance| utterance.channel = channel);
@@ -197,11 +197,11 @@ impl Spoken {
 
     fn size(&self) -> Size {
         let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
-        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::and)
+        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::add_word)
     }
 }
 
-/// How much was heard.
+/// An amount of recognised text.
 #[derive(Default, Clone, Copy)]
 struct Size {
     words: usize,
@@ -209,7 +209,7 @@ struct Size {
 }
 
 impl Size {
-    fn and(self, bytes: usize) -> Self {
+    fn add_word(self, bytes: usize) -> Self {
         Self { words: self.words + 1, bytes: self.bytes.saturating_add(bytes) }
     }
 
@@ -220,8 +220,8 @@ impl Size {
     }
 }
 
-/// On a thread that may block, until the work ends or nobody wants it any more.
-fn listen(
+/// Recognises segments until the work ends or the transcription is dropped. Runs on a thread that may block.
+fn recognise_segments(
     mut work: mpsc::Receiver<Work>,
     recogniser: &dyn Recogniser,
     vocabulary: &[Term],
@@ -230,20 +230,20 @@ fn listen(
 ) -> Result<(Transcript, Vec<String>), TranscribeError> {
     let language = recogniser.languages().first().copied().unwrap_or_default();
     let lesson = Arc::new(recogniser.learn(vocabulary)?);
-    let (mut spoken, mut size) = (BTreeMap::<usize, Spoken>::new(), Size::default());
+    let (mut spoken, mut size) = (BTreeMap::<usize, ChannelSpeech>::new(), Size::default());
     while let Some(work) = work.blocking_recv() {
         turn.wait_blocking(dropped);
         if dropped.is_cancelled() {
             break;
         }
         match work {
-            Work::Hear(channel, segment) => {
-                let heard = hear(recogniser, &segment, &lesson)?;
-                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::and))?;
+            Work::Recognise(channel, segment) => {
+                let heard = recognise(recogniser, &segment, &lesson)?;
+                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::add_word))?;
                 spoken.entry(channel).or_default().add(heard, channel, language);
             }
-            Work::Part(Parting { from, to }) => {
-                let so_far = spoken.get(&from).map(|from| from.parted(to)).unwrap_or_default();
+            Work::Split(Parting { from, to }) => {
+                let so_far = spoken.get(&from).map(|from| from.copy_for(to)).unwrap_or_default();
                 size.grow(so_far.size())?;
                 spoken.insert(to, so_far);
             }
@@ -252,8 +252,8 @@ fn listen(
     Ok((transcript(spoken, language), lesson.unknown.clone()))
 }
 
-/// The segment's words in seconds from the recording's start.
-fn hear(
+/// Returns the segment's words, with times in seconds from the recording's start.
+fn recognise(
     recogniser: &dyn Recogniser,
     segment: &Segment,
     lesson: &Arc<LearntVocabulary>,
@@ -263,11 +263,11 @@ fn hear(
     Ok(heard.map(|heard| RecognisedWord { start: heard.start + begin, end: heard.end + begin, ..heard }).collect())
 }
 
-/// Of several channels in order of time.
-fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
+/// Joins all channels in order of time.
+fn transcript(spoken: BTreeMap<usize, ChannelSpeech>, language: &str) -> Transcript {
     let mut utterances: Vec<Utterance> = Vec::new();
     for (channel, mut spoken) in spoken {
-        spoken.pause(channel, language);
+        spoken.end_utterance(channel, language);
         utterances.append(&mut spoken.utterances);
     }
     utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
@@ -275,7 +275,7 @@ fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
     Transcript { languages: languages.into_iter().collect(), utterances }
 }
 
-/// `heard` holds a word at least, as every chunk does.
+/// Makes an utterance of at least one word.
 fn utterance(heard: &[RecognisedWord], channel: u32, language: &str) -> Utterance {
     let words: Vec<Word> = heard.iter().enumerate().map(|(at, heard)| word(at, heard)).collect();
     let text: String = words.iter().map(|word| word.text.as_str()).collect();
@@ -301,8 +301,8 @@ fn word(at: usize, heard: &RecognisedWord) -> Word {
     }
 }
 
-/// The recogniser knows lower case only: an utterance's first letter and the word "I" (with "I'm"
-/// and its like) are upper case. A word that somebody gave with a capital is spelt as they gave it.
+/// The recogniser returns lower case: an utterance's first letter and the word "I" (also "I'm" and the like) become
+/// upper case. A word of the vocabulary that contains a capital stays as it was given.
 fn cased(first: bool, word: &str) -> String {
     let mut letters = word.chars();
     match letters.next() {
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     fn transcript<const N: usize>(channels: [(usize, Vec<RecognisedWord>); N]) -> Transcript {
-        let mut spoken = BTreeMap::<usize, Spoken>::new();
+        let mut spoken = BTreeMap::<usize, ChannelSpeech>::new();
         for (channel, heard) in channels {
             spoken.entry(channel).or_default().add(heard, channel, "en");
         }

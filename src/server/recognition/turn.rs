@@ -1,10 +1,10 @@
-//! Whether a transcription that has begun goes on, or has given up its place for a while and keeps what it has.
+//! A signal that pauses and resumes a transcription in progress, which keeps what it has.
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Shared by who decides and by who works. Goes on at first.
+/// Shared by the dispatcher and the transcription. Not paused at first.
 #[derive(Debug, Clone)]
 pub struct TurnSignal(watch::Sender<bool>);
 
@@ -15,23 +15,23 @@ impl Default for TurnSignal {
 }
 
 impl TurnSignal {
-    /// The work stops at its next step.
+    /// Pauses the work before its next step.
     pub fn pause(&self) {
         self.0.send_replace(false);
     }
 
-    /// The work goes on.
+    /// Lets the work continue.
     pub fn resume(&self) {
         self.0.send_replace(true);
     }
 
-    /// Waits until the work may go on.
+    /// Waits while the work is paused.
     pub async fn wait(&self) {
-        // The sender lives as long as this does.
+        // `self` keeps the sender alive.
         let _ = self.0.subscribe().wait_for(|goes_on| *goes_on).await;
     }
 
-    /// As [`TurnSignal::wait`], on a thread that may block; returns also when nobody wants the work any more.
+    /// As [`TurnSignal::wait`], on a thread that may block; also returns when the work is dropped.
     pub fn wait_blocking(&self, dropped: &CancellationToken) {
         if *self.0.borrow() {
             return;

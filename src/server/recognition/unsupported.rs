@@ -1,7 +1,7 @@
-//! What this build of the service does of what can be requested, and what it does not. The create is checked with
-//! it, results are made with it, and `scribed check` and `scribed plan` say beforehand what it comes to.
+//! Which of the parameters that can be requested this build of the service supports. Creates are checked with it,
+//! results are made with it, and `scribed check` and `scribed plan` announce its effects.
 //!
-//! An enrichment that is not done says so in its own envelope; there is never a made-up result.
+//! An enrichment that is not supported says so in its own envelope; no result is ever invented.
 
 use crate::domain::missing_enrichment::{Enrichment, MissingPart};
 use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
@@ -10,21 +10,21 @@ use crate::wire::published;
 use serde_json::Value;
 use std::fmt;
 
-/// What becomes of a parameter here.
+/// What the service does with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ability {
     Done,
-    /// It is done as far as these words say.
+    /// It is supported as far as this text says.
     InPart(&'static str),
-    /// It is a translation: done into the language that is spoken, and into no other.
+    /// It is a translation: supported only into the language that is spoken.
     OnlySpoken,
     /// It is accepted and changes nothing, for this reason.
     NoEffect(&'static str),
     /// The transcription ends without it.
     LeftOut,
-    /// The request is refused: the rest alone would do harm.
+    /// The request is refused, because the rest alone would do harm.
     Refused,
-    /// It says how this toggle is done, and does nothing where that is not on.
+    /// It configures this toggle, and does nothing if the toggle is off.
     With(&'static str),
 }
 
@@ -34,7 +34,7 @@ const SAME_WEIGHT: Ability = Ability::InPart("above 0 all words weigh the same")
 const NO_TRANSLATION: Ability =
     Ability::NoEffect("a text is only its own translation, into the language that is spoken");
 
-/// What becomes of each parameter of a create, in the order of the interface's table.
+/// What the service does with each parameter of a create, in the order of the interface's table.
 const PARAMETERS: [(&str, Ability); 79] = {
     use Ability::{Done, LeftOut, NoEffect, OnlySpoken, Refused, With};
     [
@@ -123,7 +123,7 @@ const PARAMETERS: [(&str, Ability); 79] = {
     ]
 };
 
-/// In one word, as the published page has it.
+/// Writes the word that the published page uses.
 impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,7 +137,7 @@ impl fmt::Display for Ability {
     }
 }
 
-/// Each parameter with what becomes of it, as the published page has it.
+/// Returns each parameter with the word that the published page uses.
 pub fn published_abilities() -> Vec<(&'static str, String)> {
     PARAMETERS.iter().map(|(path, ability)| (*path, ability.to_string())).collect()
 }
@@ -150,10 +150,10 @@ fn ability(enrichment: Enrichment) -> Ability {
     ability_of(enrichment.name())
 }
 
-/// A parameter that is requested and has no effect here, or less than its name promises.
+/// A requested parameter that has no effect here, or less than its name promises.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ineffective {
-    /// Dotted path; elements of a list as `[]`.
+    /// The dotted path; `[]` stands for the elements of a list.
     pub parameter: &'static str,
     pub why: String,
 }
@@ -164,19 +164,19 @@ impl fmt::Display for Ineffective {
     }
 }
 
-/// What a request comes to here, as far as it would not be done.
+/// The parts of a request that this build does not support.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnsupportedParts {
-    /// Why the create would be refused.
+    /// The reasons why the create would be refused.
     pub refused: Vec<String>,
-    /// What the result would lack.
+    /// The parts that the result would lack.
     pub missing: Vec<MissingPart>,
-    /// What would be accepted, and change nothing or little.
+    /// The parameters that would be accepted, and change nothing or little.
     pub without_effect: Vec<Ineffective>,
 }
 
 impl UnsupportedParts {
-    /// Of a request, by a recogniser of these languages.
+    /// Checks a request against a recogniser of these languages.
     pub fn check(request: &Params, languages: &[&str]) -> Self {
         let words = |part: &str| Some(unsupported_error(part).message);
         let mut missing = Vec::new();
@@ -204,24 +204,25 @@ impl UnsupportedParts {
     }
 }
 
-/// What is requested and changes nothing or little. What is off, empty or the default requests nothing.
+/// Returns the requested parameters that change nothing or little. A value that is off, empty or the default requests
+/// nothing.
 fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
     let all = request.to_value();
     let is_on = |toggle: &str| all.get(toggle) == Some(&Value::Bool(true));
     let why = |path: &str, ability: Ability| match ability {
         Ability::NoEffect(why) | Ability::InPart(why) => Some(why.to_owned()),
-        // Of its parts nothing more is to be said.
+        // For the object's members nothing more is reported.
         Ability::With(toggle) if !is_on(toggle) && !path.contains('.') => Some(format!("`{toggle}` is not on")),
         _ => None,
     };
     let is_requested = |path: &str| {
-        // The language that is recognised anyway asks for nothing.
+        // Naming the language that is recognised anyway requests nothing.
         let is_known =
             |value: &Value| path.ends_with(".language") && value.as_str().is_some_and(|one| languages.contains(&one));
         let mut values = values(&all, path).into_iter();
         values.any(|value| requests(value, published::default_of(path)) && !is_known(value))
     };
-    // What hangs on a toggle that is off is told with its object.
+    // Members of an object whose toggle is off are reported with the object.
     let is_idle = |path: &str| {
         let object = path.split_once('.').map(|(object, _)| ability_of(object));
         matches!(object, Some(Ability::With(toggle)) if !is_on(toggle))
@@ -233,7 +234,7 @@ fn without_effect(request: &Params, languages: &[&str]) -> Vec<Ineffective> {
     PARAMETERS.iter().filter_map(one).collect()
 }
 
-/// The values at this path, those of all elements where it goes through a list.
+/// Returns the values at this path; where it goes through a list, those of all elements.
 fn values<'v>(all: &'v Value, path: &str) -> Vec<&'v Value> {
     path.split('.').fold(vec![all], |found, key| {
         let inner = found.into_iter().filter_map(|value| value.get(key.trim_end_matches("[]")));
@@ -244,13 +245,13 @@ fn values<'v>(all: &'v Value, path: &str) -> Vec<&'v Value> {
     })
 }
 
-/// Whether this value asks for more than the default does.
+/// Whether this value requests more than the default does.
 fn requests(value: &Value, default: &str) -> bool {
     let is_default = serde_json::from_str::<Value>(default).is_ok_and(|default| default == *value);
     !is_default
         && match value {
             Value::Null => false,
-            // One that is off asks for something only where it would be on otherwise.
+            // `false` requests something only where the default is `true`.
             Value::Bool(is_on) => *is_on || default == "true",
             Value::Number(number) => number.as_f64() != Some(0.0),
             Value::String(text) => !text.is_empty(),
@@ -266,24 +267,24 @@ fn untranslated_or(enrichment: Enrichment, target: Option<&str>) -> String {
     }
 }
 
-/// A translation into this language, as it is named where it is not done.
+/// Returns how a translation into this language is named in messages.
 pub fn translation_part(target: &str) -> String {
     format!("translation into `{target}`")
 }
 
-/// Whether a text in these languages is its own translation into this one.
+/// Whether a text in these languages is its own translation into `target`.
 pub fn is_own_language<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
     matches!(languages, [only] if only.as_ref() == target)
 }
 
-/// What the interface allows and this build cannot do, where doing the rest would mislead: another
-/// language would come out as English nonsense, and what was to be hidden would be shown.
+/// Returns the reasons to refuse a create that the interface allows, where doing the rest would mislead: another
+/// language would be recognised as English nonsense, and text that should be redacted would be shown.
 pub fn refusal_reasons(request: &Params, languages: &[&str]) -> Vec<String> {
     let is_other = !unknown_languages(request, languages).is_empty();
     is_other.then(|| only_known(languages)).into_iter().chain(harmful(request)).collect()
 }
 
-/// The requested languages that the recogniser does not know.
+/// Returns the requested languages that the recogniser does not know.
 fn unknown_languages<'r>(request: &'r Params, languages: &[&str]) -> Vec<&'r str> {
     request.languages().iter().map(String::as_str).filter(|wanted| !languages.contains(wanted)).collect()
 }
@@ -300,7 +301,7 @@ fn harmful(request: &Params) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why an enrichment is not done here.
+/// Returns the error of an enrichment that is not supported.
 pub fn unsupported_error(name: &str) -> EnvelopeError {
     EnvelopeError {
         status_code: 501,
@@ -314,7 +315,7 @@ fn envelope<T>(request: &Params, enrichment: Enrichment) -> Option<Either<Envelo
     is_left_out.then(|| Either::Known(Envelope::failed(unsupported_error(enrichment.name()))))
 }
 
-/// The envelopes of what was asked for and is not done.
+/// Returns the envelopes of the requested enrichments that are not supported.
 pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
     use Enrichment as E;
     let all = Enrichments {
@@ -336,13 +337,13 @@ pub fn unsupported_envelopes(params: &Params, shapes: Shapes) -> Enrichments {
 
 fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
     match shapes {
-        // The one envelope with a payload of another name (interface, "Result object").
+        // This envelope has a payload of another name (interface, "Result object").
         Shapes::Interface => {
             if let Some(Either::Known(entities)) = &mut all.named_entity_recognition {
                 entities.other.insert("entity".to_owned(), Value::Null);
             }
         }
-        // Where the public service allows no null, its clients count on a text and a list.
+        // The public service allows no null here; its clients expect a text and a list.
         Shapes::Current => {
             if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis {
                 sentiments.results = Some(Sentiments::Text(String::new()));
@@ -375,7 +376,7 @@ mod tests {
         Params::parse_lenient(&Value::Object(toggles.chain([config]).collect()))
     }
 
-    /// What is foreseen is what is found missing in the result.
+    /// The forecast equals what is found missing in the result.
     #[test]
     fn what_is_foreseen_comes_true() {
         let request = all();
@@ -472,8 +473,8 @@ mod tests {
         assert_eq!(UnsupportedParts::check(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
     }
 
-    /// The table says the truth: without what has no effect the recogniser is asked for the same, and the result is the
-    /// same.
+    /// The table is true: without the parameters that have no effect, the recogniser gets the same options, and the
+    /// result is the same.
     #[test]
     fn what_has_no_effect_changes_no_result() {
         let with = json!({

@@ -1,4 +1,4 @@
-//! Sees to one transcription: has it heard, and writes what came of it.
+//! Processes one transcription: recognises it and writes its result.
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
@@ -28,22 +28,22 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What a worker needs.
+/// Processes transcriptions of a store.
 pub struct Worker {
-    /// Where it takes its work from and puts what it made.
+    /// The store that has the records and gets the results.
     pub store: Arc<TranscriptionStore>,
     pub recogniser: Arc<LazyRecogniser>,
-    /// Paces what is tried again.
+    /// Used for waits.
     pub clock: Arc<dyn Clock>,
-    /// Whose shapes results have.
+    /// Which shapes results have where the interface and the public service differ.
     pub shapes: Shapes,
-    /// The longest recording that is heard.
+    /// The longest recording that is accepted.
     pub length_limit: Duration,
 }
 
 impl Worker {
-    /// Sees it to its end. Dropped in the middle it loses nothing but the time: the store has it queued again at
-    /// the next start. What this machine cannot do now is given back: it has to wait again, once this has returned.
+    /// Processes a transcription to its end. When dropped in the middle, only time is lost: the store queues it again
+    /// at the next start. If this machine cannot process it now, it is returned, and the caller has to queue it again.
     #[must_use = "what is given back waits nowhere"]
     pub async fn process(&self, taken: TakenTranscription, turn: TurnSignal) -> Option<TakenTranscription> {
         let done = match self.begin(&taken).await {
@@ -63,7 +63,7 @@ impl Worker {
                 underway.complete();
                 None
             }
-            // Nothing is wrong with the transcription: it waits for whoever runs the machine.
+            // Nothing is wrong with the transcription: it waits until the administrator fixes the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
                 Some(taken)
@@ -90,28 +90,28 @@ impl Worker {
         };
         let media = self.store.upload_store.media_path(taken.upload);
         let params: Params = serde_json::from_value(published::with_defaults(&head.params)).unwrap_or_default();
-        let wishes = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
-        let hearing = catch_panic(async move { transcribe::transcribe(&media, recogniser, wishes).await });
-        match hearing.await {
-            Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
+        let options = TranscribeOptions { longest: self.length_limit, turn, ..result::transcribe_options(&params) };
+        let speech = catch_panic(async move { transcribe::transcribe(&media, recogniser, options).await });
+        match speech.await {
+            Ok(Ok(speech)) => Ok(self.write_result(taken, head, params, speech).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(internal_failure())),
         }
     }
 
-    /// Writes the result, however long the disk takes: what was heard is not thrown away.
-    async fn write_up(
+    /// Writes the result, and repeats that until the disk accepts it, so that no recognised speech is lost.
+    async fn write_result(
         &self,
         taken: &TakenTranscription,
         head: RecordMeta,
         params: Params,
-        hearing: RecognisedSpeech,
+        speech: RecognisedSpeech,
     ) -> Outcome {
         let (at, shapes) = (self.store.end_time(taken), self.shapes);
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
         let facts = ResultFacts { audio_duration, created: head.created, ended: at, shapes };
         let made =
-            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, hearing, facts)))).await;
+            catch_panic(elsewhere(move || Arc::new(result::WrittenResult::from_speech(params, speech, facts)))).await;
         let Ok(made) = made else { return Outcome::Failed(internal_failure()) };
         let dropped = CancellationToken::new();
         let _guard = dropped.clone().drop_guard();
@@ -138,10 +138,10 @@ impl Worker {
     }
 }
 
-/// Notes that work begins.
+/// Records that work begins.
 ///
 /// # Errors
-/// Those of the file system: then it must not.
+/// Errors of the file system: the work must then not begin.
 pub async fn begin_work(
     store: &Arc<TranscriptionStore>,
     taken: &TakenTranscription,
@@ -153,10 +153,11 @@ pub async fn begin_work(
         .unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
 }
 
-/// Bytes of the largest result that is kept: a million words with everything that can be asked for are a fifth.
+/// Bytes of the largest result that is stored: a million words with everything that can be requested take a fifth of
+/// it.
 const LARGEST: u64 = 1 << 30;
 
-/// Whether the result was written; else it is too large. Stops when nobody waits for it any more.
+/// Returns `true` if the result was written, `false` if it is too large. Fails if `dropped` is cancelled meanwhile.
 fn write(
     store: &TranscriptionStore,
     id: Uuid,
@@ -166,7 +167,7 @@ fn write(
 ) -> io::Result<bool> {
     let mut is_over = false;
     let written = store.write_result(id, |to| {
-        let to = Wanted { to, dropped };
+        let to = CancellableWriter { to, dropped };
         let mut to = Bounded { to, left: LARGEST, is_over: false };
         let written = made.write(&mut to, clock);
         is_over = to.is_over;
@@ -175,13 +176,13 @@ fn write(
     if is_over { Ok(false) } else { written.map(|()| true) }
 }
 
-/// A writer that fails when nobody wants what it writes any more.
-struct Wanted<'a> {
+/// A writer that fails once `dropped` is cancelled.
+struct CancellableWriter<'a> {
     to: &'a mut dyn Write,
     dropped: &'a CancellationToken,
 }
 
-impl Write for Wanted<'_> {
+impl Write for CancellableWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.dropped.is_cancelled() {
             return Err(io::Error::other("the service is being stopped"));
@@ -199,7 +200,7 @@ fn too_large() -> TranscriptionFailure {
     TranscriptionFailure { code: 422, message }
 }
 
-/// Writes the end of a transcription, however long the disk takes: what was made is not thrown away.
+/// Writes the end of a transcription, and repeats that until the disk accepts it, so that no result is lost.
 pub async fn write_end(
     store: &Arc<TranscriptionStore>,
     clock: &dyn Clock,
@@ -219,17 +220,17 @@ pub async fn write_end(
     }
 }
 
-/// How long is waited when this machine cannot do its part.
+/// How long to wait before a retry when this machine cannot do its part.
 pub const AGAIN: Duration = Duration::from_secs(15);
 
-/// How a transcription came out.
+/// The outcome of a transcription.
 enum Outcome {
-    /// The moment that its times were taken from; the result is kept.
+    /// The result is stored; its times were computed for this end time.
     Done(Timestamp),
     Failed(TranscriptionFailure),
 }
 
-/// This machine lacks something; whoever runs it can mend it.
+/// This machine lacks something that its administrator can fix.
 struct Unable(String);
 
 impl Unable {
@@ -238,10 +239,11 @@ impl Unable {
     }
 }
 
-/// What was being done panicked.
+/// The work panicked.
 pub struct Panic;
 
-/// The failure to be recorded: 422 when the file is to blame, 500 when the recogniser is.
+/// Returns the failure to record: 422 if the file is the cause, 500 if this program or the recogniser is. An error that
+/// the administrator can fix is returned as [`Unable`].
 fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
     use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
@@ -254,20 +256,20 @@ fn failure_of(error: &TranscribeError) -> Result<TranscriptionFailure, Unable> {
     Ok(TranscriptionFailure { code, message: error.to_string() })
 }
 
-/// What is recorded of what its owner wants no more.
+/// Returns the failure of a transcription that its owner cancelled.
 pub fn cancelled_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 410, message: "cancelled by a DELETE of its key".to_owned() }
 }
 
-/// What is recorded where this program is to blame.
+/// Returns the failure for a fault of this program.
 pub fn internal_failure() -> TranscriptionFailure {
     TranscriptionFailure { code: 500, message: "a fault in the service; its log says more".to_owned() }
 }
 
-/// Does something in a task of its own, that ends with this future, so that a panic ends nothing else.
+/// Runs work in a task of its own, so that a panic ends nothing else. The task ends when this future is dropped.
 ///
 /// # Errors
-/// It panicked.
+/// The work panicked.
 pub async fn catch_panic<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
     let mut task = JoinSet::new();
     task.spawn(work);

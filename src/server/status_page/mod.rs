@@ -1,4 +1,4 @@
-//! The page for people at `GET /`.
+//! The status page for people at `GET /`.
 
 pub(crate) mod page;
 pub(crate) mod statistics;

@@ -1,8 +1,8 @@
-//! `GET /`: the state of the service, as a page for people.
+//! Serves `GET /`: the state of the service, as a page for people.
 //!
-//! Records are a key's own. A browser cannot send a header, so the key may come as the password it asks
-//! for; then the page shows that key's newest records. Without any key there are only figures that tell
-//! nothing of a record, and only for who asks on this machine itself. `/?key` always asks for the key.
+//! Records are shown only to their key. A browser cannot send a key's header, so the key may come as the password that
+//! the browser asks for; the page then shows that key's newest records. Without any key there are only numbers that
+//! reveal nothing of a record, and only for requests from this machine itself. `/?key` always asks for the key.
 
 use crate::domain::escape;
 use crate::domain::names::Hash;
@@ -30,7 +30,7 @@ const TEMPLATE: &str = include_str!("page.html");
 enum Reader {
     /// Somebody on this machine, without a key.
     Neighbour,
-    /// Somebody with this owner's key.
+    /// The holder of this owner's key.
     Owner(Hash),
 }
 
@@ -49,10 +49,10 @@ pub async fn get_page(
     };
     let seen = blocking(move || View::build(&own, owner)).await.map_err(IntoResponse::into_response)?;
     let view = seen.map_err(|error| ServiceError::from_disk(&error).into_response())?;
-    Ok((heads(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
+    Ok((security_headers(), Html(render(&view).map_err(IntoResponse::into_response)?)).into_response())
 }
 
-/// A wrong key is refused also where none is needed.
+/// Decides what the request may see. A wrong key is refused even where none is needed.
 fn reader(door: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader, ServiceError> {
     match door.has_credentials(headers) {
         false if may_look => Ok(Reader::Neighbour),
@@ -60,8 +60,8 @@ fn reader(door: &KeyCheck, may_look: bool, headers: &HeaderMap) -> Result<Reader
     }
 }
 
-/// Whether this machine asks itself, by its own name: not through a proxy here that lends strangers its
-/// address, and not by a stranger's name for this machine, whose page could read the answer.
+/// Whether the request comes from this machine and uses its own name: not through a local proxy that passes on requests
+/// of others, and not under a foreign name for this machine, whose page could read the response.
 fn is_near(peer: IpAddr, headers: &HeaderMap) -> bool {
     const HANDED_ON: [&str; 5] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
@@ -72,15 +72,15 @@ fn is_near(peer: IpAddr, headers: &HeaderMap) -> bool {
     peer.to_canonical().is_loopback() && by_own_name && !HANDED_ON.iter().any(|name| headers.contains_key(*name))
 }
 
-/// Has a browser ask for the key.
+/// Returns a response that makes a browser ask for the key.
 fn challenge(refusal: ServiceError) -> Response {
     let ask = HeaderValue::from_static("Basic realm=\"scribed: any name, the key as password\", charset=\"UTF-8\"");
     ([(header::WWW_AUTHENTICATE, ask), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], refusal)
         .into_response()
 }
 
-/// Nothing runs, nothing comes from elsewhere, nothing is kept, nobody frames it.
-fn heads() -> [(HeaderName, HeaderValue); 6] {
+/// Returns headers that forbid scripts, content from elsewhere, caching and framing.
+fn security_headers() -> [(HeaderName, HeaderValue); 6] {
     let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -99,7 +99,7 @@ fn heads() -> [(HeaderName, HeaderValue); 6] {
 fn render(view: &View) -> Result<String, ServiceError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // What was uploaded may be named as if it were another one.
+    // An upload's name may contain characters that make it look like another one.
     environment.set_formatter(|out, state, value| match value.as_str() {
         Some(text) if !value.is_safe() => escape_formatter(out, state, &escape::lines(text).into_owned().into()),
         _ => escape_formatter(out, state, value),

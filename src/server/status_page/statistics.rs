@@ -1,4 +1,4 @@
-//! The state of the service, for people who look: how much is where, and one key's own newest records.
+//! Numbers for the status page, and one key's own newest records.
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::{Hash, Timestamp};
@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How many transcriptions are where.
+/// How many transcriptions have each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TranscriptionCounts {
-    /// Their turn has not come, or their audio.
+    /// Those that wait for their turn or for their audio.
     pub queued: usize,
     pub running: usize,
     pub done: usize,
@@ -52,13 +52,13 @@ fn only(status: Status) -> ListQuery {
     ListQuery { status: vec![status], ..ListQuery::default() }
 }
 
-/// The counts of all owners, counted anew no more often than every few seconds: whoever looks needs no
-/// key, and counting keeps the store's index.
+/// The counts of all owners. They are computed at most every few seconds, because the page needs no key and counting
+/// locks the store's index.
 #[derive(Debug, Default)]
 pub struct Statistics(Mutex<Option<(Uptime, TranscriptionCounts)>>);
 
 impl Statistics {
-    /// Of all these owners.
+    /// Returns the counts of these owners together.
     pub fn get(&self, store: &TranscriptionStore, owners: &[Hash], clock: &dyn Clock) -> TranscriptionCounts {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.uptime();
@@ -76,21 +76,21 @@ impl Statistics {
     }
 }
 
-/// How long a count is good for.
+/// How long a count is used.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// A record of an owner's.
+/// A record of an owner.
 #[derive(Debug)]
 pub struct RecentRecord {
     pub id: Uuid,
-    /// What is kept of it.
+    /// The stored record.
     pub head: RecordMeta,
 }
 
-/// An owner's newest records of one status, newest first. Reads them from the disk.
+/// Returns an owner's newest records of one status, newest first. Reads them from the disk.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn newest_records(
     store: &TranscriptionStore,
     owner: &Hash,
@@ -101,10 +101,10 @@ pub fn newest_records(
     read(store, listed.into_iter().map(|(_, id)| id))
 }
 
-/// An owner's records that were set aside, at most so many. Reads them from the disk.
+/// Returns at most `most` records of an owner that were set aside. Reads them from the disk.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn set_aside_records(store: &TranscriptionStore, owner: &Hash, most: usize) -> io::Result<Vec<RecentRecord>> {
     let ids: Vec<Uuid> = store.index().set_aside_ids(Some(owner)).take(most).collect();
     read(store, ids)
@@ -113,7 +113,7 @@ pub fn set_aside_records(store: &TranscriptionStore, owner: &Hash, most: usize) 
 fn read(store: &TranscriptionStore, ids: impl IntoIterator<Item = Uuid>) -> io::Result<Vec<RecentRecord>> {
     let read = |id| match store.record_meta(id) {
         Ok(head) => Some(Ok(RecentRecord { id, head })),
-        // Deleted since.
+        // The record was deleted meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Err(error)),
     };

@@ -1,4 +1,4 @@
-//! What the page says, in the words and figures that people read.
+//! The content of the status page, as people read it.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::zone::Zone;
@@ -21,7 +21,7 @@ pub struct View {
     disk: Disk,
     recogniser: Recogniser,
     calls: usize,
-    /// What was set aside, of all keys.
+    /// The number of transcriptions of all keys that were set aside.
     set_aside: usize,
     own: Option<Own>,
 }
@@ -31,7 +31,7 @@ struct Disk {
     used: String,
     limit: String,
     percent: u64,
-    /// From here on the oldest results make room.
+    /// Whether the service removes the oldest results to free space.
     crowded: bool,
 }
 
@@ -44,11 +44,11 @@ struct Recogniser {
 
 #[derive(Debug, Serialize)]
 struct Own {
-    /// Of the key, where it has one.
+    /// The name of the key, if it has one.
     name: Option<String>,
     counts: TranscriptionCounts,
     groups: Vec<Group>,
-    /// What of it is not started again, also where it is not among the newest.
+    /// The transcriptions that were set aside, also those that are not among the newest.
     set_aside: Vec<Row>,
 }
 
@@ -64,28 +64,28 @@ struct Group {
 struct Row {
     id: String,
     name: String,
-    /// How long the recording is.
+    /// The length of the recording.
     length: Option<String>,
     when: String,
     at: String,
-    /// The same for people.
+    /// The same time for people.
     shown: String,
     trouble: Option<String>,
-    /// Whether somebody is still to be called about it.
+    /// Whether a delivery is not complete.
     pending_deliveries: bool,
 }
 
 impl View {
-    /// As it is now; with an owner also what is theirs. Blocks on the disk.
+    /// Builds the page's content; with an owner also the owner's records. Blocks on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn build(service: &ServiceState, owner: Option<Hash>) -> io::Result<Self> {
         let (store, clock) = (&service.list_sources.store, &*service.clock);
         let now = clock.now();
-        // Imports count on the disk.
+        // Imports count towards the disk quota.
         service.list_sources.live.refresh()?;
-        // On a line of its own: what holds the index must not hold it while the rest is looked up.
+        // In a statement of its own, so that the index is not locked during the others.
         let set_aside = store.index().set_aside_ids(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -101,7 +101,7 @@ impl View {
     }
 }
 
-/// The newest of each status that are shown.
+/// The most records that are shown of each status.
 const SHOWN: usize = 8;
 
 fn own(service: &ServiceState, owner: &Hash, now: Timestamp) -> io::Result<Own> {
@@ -137,7 +137,9 @@ fn row(RecentRecord { id, head }: RecentRecord, now: Timestamp, shown: Zone) -> 
     let failure = head.ended.and_then(|ended| ended.failure);
     Row {
         id: id.to_string(),
-        name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
+        name: without_bidi_marks(
+            &head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default(),
+        ),
         length: head.file.audio_duration.map(length),
         when: format!("{verb} {} ago", span(now.duration_since(at))),
         at: timestamps::format(at),
@@ -152,7 +154,7 @@ fn disk(service: &ServiceState) -> Disk {
     Disk {
         used: bytes(usage.used),
         limit: bytes(usage.limit),
-        // Wider: a limit may be nearly all that there is.
+        // In 128 bits: a limit may be nearly the largest number.
         percent: u64::try_from(u128::from(usage.used) * 100 / u128::from(usage.limit.max(1))).unwrap_or(100).min(100),
         crowded: service.list_sources.store.upload_store.is_nearly_full(),
     }
@@ -168,7 +170,7 @@ fn recogniser(readiness: Readiness) -> Recogniser {
     Recogniser { name: name.to_owned(), state, words }
 }
 
-/// The two largest units: `3 d 4 h`, `12 min 5 s`, `0 s`.
+/// Formats the two largest units: `3 d 4 h`, `12 min 5 s`, `0 s`.
 fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     let units = [("d", seconds / 86_400), ("h", seconds / 3600 % 24), ("min", seconds / 60 % 60), ("s", seconds % 60)];
@@ -178,15 +180,15 @@ fn span(span: Duration) -> String {
     if text.is_empty() { "0 s".to_owned() } else { text }
 }
 
-/// `1:02:03` or `2:03`; the rest of a second counts as one.
+/// Formats as `1:02:03` or `2:03`; a fraction of a second counts as one.
 fn length(seconds: f64) -> String {
-    // Saturates; what is no number is 0.
+    // The conversion saturates; NaN becomes 0.
     let seconds = seconds.ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// In steps of 1000, as disks are sold.
+/// Formats in powers of 1000, as disks are sold.
 fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let step = (0..UNITS.len() - 1).find(|step| bytes < 1000_u64.pow(*step as u32 + 1)).unwrap_or(UNITS.len() - 1);
@@ -200,13 +202,14 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Without the marks that turn the direction of writing: `exe.wav` can be made to look like `vaw.exe`.
-fn in_order(name: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    name.chars().map(|c| if turns(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+/// Replaces characters that change the writing direction: they can make `exe.wav` look like `vaw.exe`.
+fn without_bidi_marks(name: &str) -> String {
+    let is_bidi_mark =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().map(|c| if is_bidi_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Where audio is fetched from, without what may be a secret: name, password, query.
+/// Returns the address that audio is fetched from, without parts that may be secret: name, password, query.
 fn plain_source(address: &str) -> String {
     let parsed = reqwest::Url::parse(address).ok();
     parsed.map(|url| format!("{}{}", url.host_str().unwrap_or_default(), url.path())).unwrap_or_default()
@@ -226,7 +229,7 @@ mod tests {
             [0.0, 0.2, 61.0, 3723.0, f64::NAN, -1.0].map(length),
             ["0:00", "0:01", "1:01", "1:02:03", "0:00", "0:00"]
         );
-        assert_eq!(in_order("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
+        assert_eq!(without_bidi_marks("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
         assert_eq!(plain_source("https://u:p@h.example:8/a/b.wav?token=x#y"), "h.example/a/b.wav");
     }
 }

@@ -1,4 +1,4 @@
-//! How a create is accepted: it becomes durable in the ledger, together with all that come at the same time.
+//! Accepts creates: each becomes durable in the log, together with all others that arrive at the same time.
 
 use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
@@ -15,17 +15,17 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// What a create asks for, once it is checked.
+/// A checked create.
 #[derive(Debug)]
 pub struct CreateOrder {
     pub owner: Hash,
-    /// What it is made from.
+    /// The audio that is transcribed.
     pub audio: CreateAudio,
     /// The parameters as given, in the present names; an object.
     pub params: Box<RawValue>,
-    /// As it was sent.
+    /// The metadata, as it was sent.
     pub metadata: Option<Box<RawValue>>,
-    /// Who wants to be called about its end.
+    /// The address that is called at its end.
     pub callback: Option<Callee>,
 }
 
@@ -33,94 +33,90 @@ pub struct CreateOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateAudio {
     Upload(Uuid),
-    /// At this address, http or https.
+    /// At this http or https address.
     Elsewhere(String),
 }
 
-/// What became of a create.
+/// The result of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
     Accepted(Uuid),
     /// The owner has no such upload.
     NoUpload,
-    /// So many of the owner's have not ended already.
+    /// Not accepted: this many transcriptions of the owner have not ended.
     Full(usize),
 }
 
-/// What a create is made from.
-struct Made {
+/// The audio of a create.
+struct HeldAudio {
     upload: Uuid,
     source: Option<String>,
 }
 
 impl TranscriptionStore {
-    /// Accepts a create; durable when it returns [`Acceptance::Accepted`]. Once begun it is seen to its end,
-    /// whether somebody waits for the answer or not; `until_then` is held as long.
+    /// Accepts a create; it is durable when [`Acceptance::Accepted`] is returned. Once begun it is completed, whether
+    /// somebody waits for the result or not; `guard` is held until it is complete.
     ///
     /// # Errors
-    /// Those of the file system; then nothing was accepted.
-    pub async fn accept<G: Send + 'static>(
-        self: &Arc<Self>,
-        request: CreateOrder,
-        until_then: G,
-    ) -> io::Result<Acceptance> {
+    /// Errors of the file system; then nothing was accepted.
+    pub async fn accept<G: Send + 'static>(self: &Arc<Self>, request: CreateOrder, guard: G) -> io::Result<Acceptance> {
         let (id, owner) = (Uuid::new_v4(), request.owner);
-        let Some(made) = self.made_from(id, &request) else { return Ok(Acceptance::NoUpload) };
-        let (upload, waits) = (made.upload, made.waits());
-        let most = self.rules.running.saturating_add(self.rules.queue);
-        let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
+        let Some(audio) = self.hold_audio(id, &request) else { return Ok(Acceptance::NoUpload) };
+        let (upload, queue) = (audio.upload, audio.queue());
+        let limit = self.rules.running.saturating_add(self.rules.queue);
+        let Some(created) = self.index().reserve(owner, limit, self.clock.now()) else {
             self.upload_store.release_unused(upload);
-            return Ok(Acceptance::Full(most));
+            return Ok(Acceptance::Full(limit));
         };
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
         let entry = IndexEntry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
-        let place = Place { store: Arc::clone(self), created, waits, entry: Some(entry) };
+        let reservation = Reservation { store: Arc::clone(self), created, queue, entry: Some(entry) };
         crash_points::point(Point::Accepting);
-        let line = LogLine::acceptance(id, &head(request, made, created))?;
-        let (told, answer) = oneshot::channel();
+        let line = LogLine::acceptance(id, &record_meta(request, audio, created))?;
+        let (reply, answer) = oneshot::channel();
         let accept = move |written: io::Result<()>| {
-            // Nobody may be waiting any more.
-            drop(told.send(written.map(|()| place.take())));
-            drop(until_then);
+            // The receiver may be gone.
+            drop(reply.send(written.map(|()| reservation.commit())));
+            drop(guard);
         };
         self.committer.enqueue(&line, Box::new(accept));
         answer.await.unwrap_or_else(|_| Err(group_commit::stopped_error()))?;
         Ok(Acceptance::Accepted(id))
     }
 
-    /// Holds the upload of a request; `None` when there is none.
-    fn made_from(&self, id: Uuid, request: &CreateOrder) -> Option<Made> {
+    /// Holds the upload of a request; returns `None` if there is no such upload.
+    fn hold_audio(&self, id: Uuid, request: &CreateOrder) -> Option<HeldAudio> {
         match &request.audio {
             CreateAudio::Upload(upload) => {
                 let is_there = self.upload_store.hold(*upload, &request.owner);
-                is_there.then_some(Made { upload: *upload, source: None })
+                is_there.then_some(HeldAudio { upload: *upload, source: None })
             }
-            // What is fetched gets the transcription's id: after a crash it is found again.
-            CreateAudio::Elsewhere(url) => Some(Made { upload: id, source: Some(url.clone()) }),
+            // Fetched audio gets the transcription's id, so that it is found again after a crash.
+            CreateAudio::Elsewhere(url) => Some(HeldAudio { upload: id, source: Some(url.clone()) }),
         }
     }
 }
 
-/// What was reserved for a create. Dropped before it is taken, all of it is given back.
-struct Place {
+/// What was reserved for a create. When dropped before [`commit`](Reservation::commit), it gives all of it back.
+struct Reservation {
     store: Arc<TranscriptionStore>,
     created: Timestamp,
-    waits: QueueKind,
+    queue: QueueKind,
     entry: Option<IndexEntry>,
 }
 
-impl Place {
-    /// What it is for is durable.
-    fn take(mut self) {
+impl Reservation {
+    /// Adds the create to the index, because its record is durable.
+    fn commit(mut self) {
         crash_points::point(Point::Accepted);
         if let Some(entry) = self.entry.take() {
-            self.store.index().accept(self.created, entry, self.waits);
-            self.store.notify_workers(self.waits);
+            self.store.index().accept(self.created, entry, self.queue);
+            self.store.notify_workers(self.queue);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take() {
             self.store.upload_store.release_unused(entry.upload);
@@ -129,16 +125,16 @@ impl Drop for Place {
     }
 }
 
-impl Made {
-    fn waits(&self) -> QueueKind {
+impl HeldAudio {
+    fn queue(&self) -> QueueKind {
         if self.source.is_some() { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard }
     }
 }
 
-fn head(request: CreateOrder, made: Made, created: Timestamp) -> RecordMeta<Box<RawValue>> {
+fn record_meta(request: CreateOrder, audio: HeldAudio, created: Timestamp) -> RecordMeta<Box<RawValue>> {
     let CreateOrder { owner, params, metadata, callback, .. } = request;
-    let Made { upload, source } = made;
-    // As long as it has not ended, the upload store says what the audio is.
+    let HeldAudio { upload, source } = audio;
+    // Until the transcription ends, the upload store knows the audio's properties.
     let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
     let upload = upload.to_string();
     RecordMeta { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside }

@@ -1,5 +1,5 @@
-//! The room that an import has on the disk. It runs beside the service, which has the store: what is kept
-//! is looked up in the directory.
+//! The disk space that is left for an import. An import runs beside the service, which has the store open, so the used
+//! space is measured in the directory.
 
 use crate::server::storage::live::ImportError;
 use crate::server::storage::log::ledger::LEDGER;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
-/// How much is kept, and how much may be, in bytes.
+/// The used and the allowed disk space, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskQuota {
     used: u64,
@@ -15,31 +15,33 @@ pub struct DiskQuota {
 }
 
 impl DiskQuota {
-    /// What is left of `limit` in the data directory. Looks at every file in it.
+    /// Measures the data directory, of which `limit` bytes may be used. Looks at every file in it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn measure(root: &Path, limit: u64) -> io::Result<Self> {
         Ok(Self { used: size_below(root)?, limit })
     }
 
-    /// An import may not have transcriptions removed for it, as they are when nine tenths are used.
+    /// Returns how many bytes an import may add. The service removes transcriptions when nine tenths are used, so an
+    /// import may only fill up to that.
     pub fn remaining(self) -> u64 {
         (self.limit / 10 * 9).saturating_sub(self.used)
     }
 
-    /// That it does not fit.
+    /// Returns the error for an import that does not fit.
     pub fn full_error(self) -> ImportError {
         ImportError::Full { used: self.used, limit: self.limit }
     }
 }
 
-/// Without the ledger, as the upload store counts: its volumes are laid out ahead, and few.
+/// Returns the size of all files except the log, which the upload store does not count either: its volumes are few and
+/// allocated ahead.
 fn size_below(root: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let counts = |entry: &DirEntry| entry.depth() != 1 || entry.file_name() != LEDGER;
     for entry in WalkDir::new(root).min_depth(1).into_iter().filter_entry(counts) {
-        // What goes while this looks is not kept any more.
+        // A file that is removed meanwhile does not count.
         let found = entry.and_then(|entry| entry.metadata());
         match found {
             Ok(found) if found.is_file() => bytes += found.len(),
@@ -51,12 +53,12 @@ fn size_below(root: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// A writer that takes so many bytes and no more.
+/// A writer that accepts at most `left` more bytes.
 pub struct Bounded<W> {
     pub to: W,
-    /// Bytes.
+    /// How many more bytes are accepted.
     pub left: u64,
-    /// Whether it was given more.
+    /// Whether a write was refused because it was too long.
     pub is_over: bool,
 }
 

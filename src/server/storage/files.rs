@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, and a folder that belongs to one process.
+//! Files that are written whole or not at all, and a folder that belongs to one process.
 
 use crate::crash_points::{self, Point};
 use crate::durable_file::{self, Durability, StagedFile, folder_of};
@@ -9,18 +9,18 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use uuid::Uuid;
 
-/// As [`durable_file::replace`], synced.
+/// Writes a file as [`durable_file::replace`] does, and syncs it.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_streamed(path, |to| to.write_all(bytes))
 }
 
-/// As [`write_whole`], of what is written piece by piece.
+/// As [`write_whole`], for content that `write` writes piece by piece.
 ///
 /// # Errors
-/// Those of the file system, and those of `write`.
+/// Errors of the file system, and those of `write`.
 pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
     let mut staged = temporary(folder_of(path)?)?;
     let mut to = io::BufWriter::with_capacity(PIECE, &mut staged);
@@ -34,21 +34,21 @@ pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io:
     renamed.sync()
 }
 
-/// Bytes that are written at once.
+/// How many bytes are written at once.
 const PIECE: usize = 64 << 10;
 
-/// A new file without a lasting name.
+/// Creates a new file without a lasting name.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn temporary(folder: &Path) -> io::Result<StagedFile> {
     StagedFile::create_in(folder).map_err(explain_state_at(folder))
 }
 
-/// Makes a folder, and those above it, that only its owner may enter.
+/// Creates a folder that only its owner may enter, and the folders above it. An existing folder is left as it is.
 ///
 /// # Errors
-/// Those of the file system. That it is there already is none.
+/// Errors of the file system.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(explain_state_at(path))?;
     match folder_of(path) {
@@ -57,10 +57,10 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes a file; that it is not there is no error.
+/// Deletes a file if it exists.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(explain_state_at(path)(error)),
@@ -68,10 +68,11 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks a file for this process, for as long as the answer lives; `None` when another has it.
+/// Locks a file for this process for as long as the returned file is open; returns `None` if another process has the
+/// lock.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(explain_state_at(path))?;
     match file.try_lock() {
@@ -81,18 +82,18 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes what a dead process left half-done in a folder where nobody works.
+/// Removes the incomplete files of a dead process in a folder where no process works.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
     durable_file::sweep(folder).map(drop).map_err(explain_state_at(folder))
 }
 
-/// The ids of the files named `<id>.json` in a folder. Removes what a dead process left half-done.
+/// Returns the ids of the files named `<id>.json` in a folder. Removes the incomplete files of a dead process.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn record_ids(folder: &Path) -> io::Result<Vec<Uuid>> {
     remove_leftovers(folder)?;
     let mut ids = Vec::new();
@@ -104,8 +105,8 @@ pub fn record_ids(folder: &Path) -> io::Result<Vec<Uuid>> {
     Ok(ids)
 }
 
-/// An id in the one spelling that this service gives out; `None` for any other text.
+/// Parses an id in the one spelling that this service gives out; returns `None` for any other text.
 pub fn parse_id(text: &str) -> Option<Uuid> {
-    // The library also takes braces, capitals, no hyphens, and a URN.
+    // The library also accepts braces, capitals, no hyphens, and a URN.
     Uuid::try_parse(text).ok().filter(|id| id.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text)
 }

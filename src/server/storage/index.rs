@@ -1,4 +1,4 @@
-//! What a store knows of its transcriptions without looking at the disk. Pure.
+//! The store's index of its transcriptions, which answers without the disk. Pure.
 
 use crate::clock::Uptime;
 use crate::domain::names::{Hash, Timestamp};
@@ -13,33 +13,33 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// All transcriptions of a store, by their moment of creation, which is unique.
+/// All transcriptions of a store, by their creation time, which is unique.
 #[derive(Default)]
 pub struct TranscriptionIndex {
     entries: BTreeMap<Timestamp, IndexEntry>,
     by_id: HashMap<Uuid, Timestamp>,
-    /// Audio that has to be fetched first.
-    fetching: FairQueue,
-    /// What can be heard.
-    hearing: FairQueue,
+    /// Transcriptions whose audio has to be fetched first.
+    fetch_queue: FairQueue,
+    /// Transcriptions that wait for recognition.
+    recognition_queue: FairQueue,
     owners: HashMap<Hash, Load>,
-    /// What has ended, oldest end first.
+    /// The ended transcriptions by end time and creation time.
     ended: BTreeSet<(Timestamp, Timestamp)>,
-    /// Calls that are due, by when, whose, and which.
+    /// Pending deliveries: due time, creation time of the transcription, and number of the delivery.
     calls: BTreeSet<(Timestamp, Timestamp, usize)>,
-    /// The newest creation time that was given out.
+    /// The newest creation time that was assigned.
     last: Option<Timestamp>,
-    /// What was in progress when the service was killed, and waits to be started again.
+    /// Transcriptions that were in progress when the service was killed, and wait to be started again.
     suspects: BTreeMap<Timestamp, Suspect>,
-    /// What was tried in vain, and is not tried again before its time.
-    resting: BTreeMap<Timestamp, Resting>,
-    /// What is in progress: fetched or heard.
+    /// Transcriptions that were tried without success, and are not tried again before their time.
+    deferred: BTreeMap<Timestamp, Deferred>,
+    /// Transcriptions in progress: their audio is fetched, or they are recognised.
     busy: HashSet<Timestamp>,
     /// The suspect that is in progress.
-    alone: Option<Timestamp>,
-    /// Those that would be set aside after the next kill may be started.
-    tries_last: bool,
-    /// What was set aside.
+    current_suspect: Option<Timestamp>,
+    /// Whether suspects may be started that the next kill would set aside.
+    allows_last_attempts: bool,
+    /// Transcriptions that were set aside.
     set_aside: BTreeSet<Timestamp>,
 }
 
@@ -47,81 +47,82 @@ pub struct TranscriptionIndex {
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     kills: u32,
-    waits: QueueKind,
+    queue: QueueKind,
 }
 
-/// A transcription for which this machine could not do its part.
+/// A transcription that this machine could not process, and that is deferred.
 #[derive(Debug, Clone, Copy)]
-struct Resting {
+struct Deferred {
     owner: Hash,
-    waits: QueueKind,
+    queue: QueueKind,
     until: Uptime,
 }
 
-/// Of one owner's, while so many rest, no more are tried: a queue of thousands is not tried through again and again.
+/// With this many deferred transcriptions, an owner's other ones are not tried: a queue of thousands is not tried again
+/// and again.
 pub const MOST_RESTING: usize = 8;
 
-/// Where something waited that was taken out.
+/// Where a transcription waited before it was taken out.
 #[derive(Debug, Clone, Copy)]
-pub struct QueuePlace(Stood);
+pub struct QueuePlace(WaitingPlace);
 
 #[derive(Debug, Clone, Copy)]
-enum Stood {
-    InLine(QueueKind),
-    Suspected(Suspect),
-    Resting(Resting),
+enum WaitingPlace {
+    Queued(QueueKind),
+    Suspect(Suspect),
+    Deferred(Deferred),
 }
 
-/// What may be begun now.
-enum Turn {
-    /// Whatever is next in its line.
+/// What may be started now.
+enum NextStart {
+    /// Whatever is next in the queue.
     Anything,
     Only(Timestamp),
-    /// Nothing: a suspect is in progress, or waits for the end of all others.
+    /// Nothing: a suspect is in progress, or waits until nothing else is in progress.
     Nothing,
 }
 
 pub struct IndexEntry {
     pub id: Uuid,
     pub owner: Hash,
-    /// What it is made from.
+    /// The upload that it is made from.
     pub upload: Uuid,
     pub status: Status,
     pub ended: Option<Timestamp>,
-    /// As it was sent.
+    /// The metadata, as it was sent.
     pub metadata: Option<Box<RawValue>>,
-    /// Bytes of its files, uploads aside.
+    /// Bytes of its files, without the upload.
     pub bytes: u64,
     /// It ended because the service was killed too often while it was in progress.
     pub set_aside: bool,
 }
 
-/// What one owner has in the store.
+/// The number of an owner's transcriptions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Load {
-    /// Not ended, those that are just being accepted included.
+    /// Those that have not ended, including those that are just being accepted.
     open: usize,
     running: usize,
 }
 
-/// A call that is due.
+/// A delivery that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
     pub id: Uuid,
-    /// Which of its calls.
+    /// The number of the delivery among those of its transcription.
     pub number: usize,
 }
 
-/// What comes next of the calls.
+/// The next delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCall {
     Due(Due),
-    /// Not before this has gone by.
+    /// No delivery is due before this time has passed.
     In(Duration),
     None,
 }
 
-/// What waits first: the audio, or to be heard.
+/// What a transcription waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKind {
     ToBeFetched,
@@ -129,40 +130,39 @@ pub enum QueueKind {
 }
 
 impl TranscriptionIndex {
-    /// A place for one more of this owner's, and its moment of creation; `None` when the owner has
-    /// `most` that have not ended.
+    /// Reserves a place for one more transcription of this owner, and returns its creation time; returns `None` if
+    /// `most` transcriptions of the owner have not ended.
     pub fn reserve(&mut self, owner: Hash, most: usize, now: Timestamp) -> Option<Timestamp> {
         let load = self.owners.entry(owner).or_default();
         if load.open >= most {
             return None;
         }
         load.open += 1;
-        // Unlike any other, so that their order is total; a clock that stands or was set back does
-        // not disturb it.
+        // Creation times are unique, so that their order is total, even if the clock stands still or is set back.
         let after = self.last.map_or(i64::MIN, |last| last.0.saturating_add(1));
         let created = Timestamp(now.0.max(after));
         self.last = Some(created);
         Some(created)
     }
 
-    /// Gives back a place that nothing came of.
+    /// Gives back a place that was not used.
     pub fn unreserve(&mut self, owner: Hash) {
         self.load(owner).open -= 1;
     }
 
-    /// Takes in what a place was reserved for.
-    pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, waits: QueueKind) {
-        self.line(waits).push(entry.owner, created);
+    /// Adds the transcription that a place was reserved for.
+    pub fn accept(&mut self, created: Timestamp, entry: IndexEntry, queue: QueueKind) {
+        self.queue_mut(queue).push(entry.owner, created);
         self.by_id.insert(entry.id, created);
         self.entries.insert(created, entry);
     }
 
-    /// Takes in what was found at the start, and how often the service was killed during it.
+    /// Adds a transcription that was found at the start; `kills` is how often the service was killed during its work.
     pub fn restore(
         &mut self,
         created: Timestamp,
         entry: IndexEntry,
-        waits: QueueKind,
+        queue: QueueKind,
         calls: &[DeliveryState],
         kills: u32,
     ) {
@@ -175,8 +175,8 @@ impl TranscriptionIndex {
             None => {
                 self.load(entry.owner).open += 1;
                 match kills {
-                    0 => self.line(waits).push(entry.owner, created),
-                    _ => drop(self.suspects.insert(created, Suspect { kills, waits })),
+                    0 => self.queue_mut(queue).push(entry.owner, created),
+                    _ => drop(self.suspects.insert(created, Suspect { kills, queue })),
                 }
             }
         }
@@ -185,17 +185,18 @@ impl TranscriptionIndex {
         self.entries.insert(created, entry);
     }
 
-    /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
-    pub fn waiting_owners(&self, waits: QueueKind, running: usize) -> BTreeSet<Hash> {
-        let runs = |owner: &Hash| waits == QueueKind::ToBeFetched || self.may_run(owner, running);
-        let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
-        match self.turn() {
-            Turn::Anything => self.line_of(waits).owners().filter(|owner| may(owner)).copied().collect(),
-            Turn::Only(suspect) => {
-                let waits = self.suspects.get(&suspect).is_some_and(|suspect| suspect.waits == waits);
-                self.entries.get(&suspect).filter(|_| waits).map(|entry| entry.owner).into_iter().collect()
+    /// Returns the owners with work in this queue that may be started; for recognition, only owners with fewer than
+    /// `running` in progress.
+    pub fn waiting_owners(&self, queue: QueueKind, running: usize) -> BTreeSet<Hash> {
+        let runs = |owner: &Hash| queue == QueueKind::ToBeFetched || self.may_run(owner, running);
+        let may = |owner: &Hash| runs(owner) && self.count_deferred(owner, queue) < MOST_RESTING;
+        match self.next_start() {
+            NextStart::Anything => self.queue_of(queue).owners().filter(|owner| may(owner)).copied().collect(),
+            NextStart::Only(suspect) => {
+                let is_queued_here = self.suspects.get(&suspect).is_some_and(|suspect| suspect.queue == queue);
+                self.entries.get(&suspect).filter(|_| is_queued_here).map(|entry| entry.owner).into_iter().collect()
             }
-            Turn::Nothing => BTreeSet::new(),
+            NextStart::Nothing => BTreeSet::new(),
         }
     }
 
@@ -203,50 +204,51 @@ impl TranscriptionIndex {
         self.owners.get(owner).is_none_or(|load| load.running < running)
     }
 
-    fn count_resting(&self, owner: &Hash, waits: QueueKind) -> usize {
-        self.resting.values().filter(|resting| resting.owner == *owner && resting.waits == waits).count()
+    fn count_deferred(&self, owner: &Hash, queue: QueueKind) -> usize {
+        self.deferred.values().filter(|deferred| deferred.owner == *owner && deferred.queue == queue).count()
     }
 
-    /// Takes out what waits and was not begun: it is about to end. Where it waited; `None` where it is in progress.
+    /// Takes out a transcription that waits, because it is about to end. Returns where it waited; `None` if it is in
+    /// progress.
     pub fn remove_waiting(&mut self, created: Timestamp) -> Option<QueuePlace> {
         let owner = self.entries.get(&created).map(|entry| entry.owner)?;
-        let mut in_line = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
-        let stood = in_line.find(|waits| self.line(*waits).remove(&owner, created)).map(Stood::InLine);
-        let stood = stood.or_else(|| self.suspects.remove(&created).map(Stood::Suspected));
-        stood.or_else(|| self.resting.remove(&created).map(Stood::Resting)).map(QueuePlace)
+        let mut queues = [QueueKind::ToBeFetched, QueueKind::ToBeHeard].into_iter();
+        let place = queues.find(|queue| self.queue_mut(*queue).remove(&owner, created)).map(WaitingPlace::Queued);
+        let place = place.or_else(|| self.suspects.remove(&created).map(WaitingPlace::Suspect));
+        place.or_else(|| self.deferred.remove(&created).map(WaitingPlace::Deferred)).map(QueuePlace)
     }
 
-    /// Puts back what was taken out and did not end.
+    /// Puts back a transcription that was taken out and did not end.
     pub fn restore_waiting(&mut self, created: Timestamp, place: QueuePlace) {
         let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
         match place.0 {
-            Stood::InLine(waits) => self.line(waits).push(owner, created),
-            Stood::Suspected(suspect) => drop(self.suspects.insert(created, suspect)),
-            Stood::Resting(resting) => drop(self.resting.insert(created, resting)),
+            WaitingPlace::Queued(queue) => self.queue_mut(queue).push(owner, created),
+            WaitingPlace::Suspect(suspect) => drop(self.suspects.insert(created, suspect)),
+            WaitingPlace::Deferred(deferred) => drop(self.deferred.insert(created, deferred)),
         }
     }
 
-    /// The next one whose audio is to be fetched, of this owner where one is named.
+    /// Takes the next transcription whose audio is to be fetched; only of owner `of`, if one is given.
     pub fn pop_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
-        let created = match self.turn() {
-            Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
-            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
-            Turn::Nothing => return None,
+        let created = match self.next_start() {
+            NextStart::Anything => self.fetch_queue.pop(|owner| of.is_none_or(|of| of == owner))?,
+            NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeFetched)?,
+            NextStart::Nothing => return None,
         };
         self.busy.insert(created);
         self.entries.get(&created).map(|entry| (created, entry))
     }
 
-    /// The next one to be heard, of an owner who has fewer than `running`, of this one where one is named; it is
-    /// `processing` from now on.
+    /// Takes the next transcription to be recognised, of an owner with fewer than `running` in progress; only of owner
+    /// `of`, if one is given. Its status is `processing` from now on.
     pub fn pop_recognition(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &IndexEntry)> {
         let owners = &self.owners;
         let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
         let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
-        let created = match self.turn() {
-            Turn::Anything => self.hearing.pop(may)?,
-            Turn::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,
-            Turn::Nothing => return None,
+        let created = match self.next_start() {
+            NextStart::Anything => self.recognition_queue.pop(may)?,
+            NextStart::Only(suspect) => self.take_suspect(suspect, QueueKind::ToBeHeard)?,
+            NextStart::Nothing => return None,
         };
         self.busy.insert(created);
         let entry = self.entries.get_mut(&created)?;
@@ -255,100 +257,101 @@ impl TranscriptionIndex {
         Some((created, entry))
     }
 
-    /// Suspects go first, and each of them alone: if the service is killed again, it is known by which. Those
-    /// that this would condemn wait for a while first, so that whoever kills the service again and again for
-    /// other reasons condemns none.
-    fn turn(&self) -> Turn {
-        if self.alone.is_some() {
-            return Turn::Nothing;
+    /// Suspects go first, and each of them alone: if the service is killed again, the cause is known. Suspects that
+    /// another kill would set aside wait for a while first, so that repeated kills for other reasons set nothing aside.
+    fn next_start(&self) -> NextStart {
+        if self.current_suspect.is_some() {
+            return NextStart::Nothing;
         }
-        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.tries_last);
+        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.allows_last_attempts);
         let next = self.suspects.iter().filter(|(_, suspect)| may(suspect));
         match next.min_by_key(|(created, suspect)| (suspect.kills, **created)) {
-            None => Turn::Anything,
-            Some((created, _)) if self.busy.is_empty() => Turn::Only(*created),
-            Some(_) => Turn::Nothing,
+            None => NextStart::Anything,
+            Some((created, _)) if self.busy.is_empty() => NextStart::Only(*created),
+            Some(_) => NextStart::Nothing,
         }
     }
 
-    fn take_suspect(&mut self, created: Timestamp, waits: QueueKind) -> Option<Timestamp> {
-        self.suspects.get(&created).filter(|suspect| suspect.waits == waits)?;
+    fn take_suspect(&mut self, created: Timestamp, queue: QueueKind) -> Option<Timestamp> {
+        self.suspects.get(&created).filter(|suspect| suspect.queue == queue)?;
         self.suspects.remove(&created);
-        self.alone = Some(created);
+        self.current_suspect = Some(created);
         Some(created)
     }
 
-    /// From now on those may be started too that are set aside if the service is killed once more.
+    /// Allows, from now on, starting suspects that are set aside if the service is killed once more.
     pub fn allow_last_attempts(&mut self) {
-        self.tries_last = true;
+        self.allows_last_attempts = true;
     }
 
-    fn leave(&mut self, created: Timestamp) {
+    fn finish_work(&mut self, created: Timestamp) {
         self.busy.remove(&created);
         self.suspects.remove(&created);
-        if self.alone == Some(created) {
-            self.alone = None;
+        if self.current_suspect == Some(created) {
+            self.current_suspect = None;
         }
     }
 
-    /// What was set aside of one owner, or of all, oldest first.
+    /// Returns the transcriptions of one owner, or of all, that were set aside, oldest first.
     pub fn set_aside_ids(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
         let entries = self.set_aside.iter().filter_map(|created| self.entries.get(created));
         entries.filter(move |entry| owner.is_none_or(|owner| entry.owner == *owner)).map(|entry| entry.id)
     }
 
-    /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
-    pub fn requeue(&mut self, created: Timestamp, waits: QueueKind) {
-        if let Some(owner) = self.give_up(created) {
-            self.line(waits).push(owner, created);
+    /// Puts back a transcription that was in progress, into this queue. It caused no kill, so it is no longer a
+    /// suspect.
+    pub fn requeue(&mut self, created: Timestamp, queue: QueueKind) {
+        if let Some(owner) = self.stop_work(created) {
+            self.queue_mut(queue).push(owner, created);
         }
     }
 
-    /// As [`TranscriptionIndex::requeue`], of what could not be done on this machine: it is not tried again before `until`.
-    pub fn defer(&mut self, created: Timestamp, waits: QueueKind, until: Uptime) {
-        if let Some(owner) = self.give_up(created) {
-            self.resting.insert(created, Resting { owner, waits, until });
+    /// As [`TranscriptionIndex::requeue`], for a transcription that this machine could not process: it is not tried
+    /// again before `until`.
+    pub fn defer(&mut self, created: Timestamp, queue: QueueKind, until: Uptime) {
+        if let Some(owner) = self.stop_work(created) {
+            self.deferred.insert(created, Deferred { owner, queue, until });
         }
     }
 
-    /// Has what rested long enough wait again; when the next one has.
-    pub fn requeue_deferred(&mut self, waits: QueueKind, now: Uptime) -> Option<Uptime> {
-        let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
-        let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
-        for (created, resting) in due {
-            self.line(waits).push_retry(resting.owner, created);
+    /// Puts deferred transcriptions that are due back into the queue. Returns when the next one is due.
+    pub fn requeue_deferred(&mut self, queue: QueueKind, now: Uptime) -> Option<Uptime> {
+        let is_due = |_: &Timestamp, deferred: &mut Deferred| deferred.queue == queue && deferred.until <= now;
+        let due: Vec<_> = self.deferred.extract_if(.., is_due).collect();
+        for (created, deferred) in due {
+            self.queue_mut(queue).push_retry(deferred.owner, created);
         }
-        self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
+        self.deferred.values().filter(|deferred| deferred.queue == queue).map(|deferred| deferred.until).min()
     }
 
-    /// It is in progress no more, and has not ended; whose it is.
-    fn give_up(&mut self, created: Timestamp) -> Option<Hash> {
-        self.leave(created);
+    /// Ends the progress of a transcription that has not ended; returns its owner.
+    fn stop_work(&mut self, created: Timestamp) -> Option<Hash> {
+        self.finish_work(created);
         let entry = self.entries.get_mut(&created)?;
-        let (owner, ran) = (entry.owner, entry.status == Status::Processing);
+        let (owner, was_running) = (entry.owner, entry.status == Status::Processing);
         entry.status = Status::Queued;
-        self.load(owner).running -= usize::from(ran);
+        self.load(owner).running -= usize::from(was_running);
         Some(owner)
     }
 
     pub fn end(&mut self, created: Timestamp, head: &RecordMeta, bytes: u64) {
-        self.leave(created);
+        self.finish_work(created);
         if head.set_aside {
             self.set_aside.insert(created);
         }
         let (Some(entry), Some(ended)) = (self.entries.get_mut(&created), &head.ended) else { return };
-        let ran = entry.status == Status::Processing;
+        let was_running = entry.status == Status::Processing;
         entry.status = if ended.failure.is_some() { Status::Error } else { Status::Done };
         (entry.ended, entry.bytes, entry.set_aside) = (Some(ended.at), bytes, head.set_aside);
         let owner = entry.owner;
         let load = self.load(owner);
         load.open -= 1;
-        load.running -= usize::from(ran);
+        load.running -= usize::from(was_running);
         self.ended.insert((ended.at, created));
         self.add_calls(created, &head.calls);
     }
 
-    /// Forgets one; what was known of it.
+    /// Removes a transcription and returns its entry.
     pub fn remove(&mut self, id: Uuid) -> Option<IndexEntry> {
         let created = self.by_id.remove(&id)?;
         let entry = self.entries.remove(&created)?;
@@ -359,39 +362,40 @@ impl TranscriptionIndex {
         Some(entry)
     }
 
-    /// One by its id.
+    /// Returns the transcription with this id.
     pub fn get(&self, id: Uuid) -> Option<&IndexEntry> {
         self.entries.get(self.by_id.get(&id)?)
     }
 
-    /// When one was created that has not ended, whose it is, and its upload.
+    /// Returns the creation time, the owner and the upload of a transcription that has not ended.
     pub fn find_unfinished(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
         let created = *self.by_id.get(&id)?;
         let entry = self.entries.get(&created).filter(|entry| entry.ended.is_none())?;
         Some((created, entry.owner, entry.upload))
     }
 
-    /// One by its id, if it is this owner's.
+    /// Returns the transcription with this id, if it belongs to this owner.
     pub fn get_owned(&self, id: Uuid, owner: &Hash) -> Option<&IndexEntry> {
         self.get(id).filter(|entry| entry.owner == *owner)
     }
 
-    /// What is on a list, newest first: a choice, the interface does not say.
+    /// Returns a list's transcriptions, newest first; the interface does not specify the order.
     pub fn list<'a>(&'a self, owner: &'a Hash, query: &'a ListQuery) -> impl Iterator<Item = (Timestamp, Uuid)> + 'a {
         (self.entries.iter().rev())
-            .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
+            .filter(|(created, entry)| entry.owner == *owner && entry_matches(query, **created, entry))
             .map(|(created, entry)| (*created, entry.id))
     }
 
-    /// The one that ended longest ago, if that was before `moment`, of the owners who `may`.
+    /// Returns the transcription that ended longest ago, if that was before `moment`, among the owners for which `may`
+    /// returns true.
     pub fn oldest_ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
         let ended = self.ended.iter().take_while(|(ended, _)| *ended < moment);
         let mut entries = ended.filter_map(|(_, created)| self.entries.get(created));
         entries.find(|entry| may(&entry.owner)).map(|entry| entry.id)
     }
 
-    /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
-    /// clock was set back.
+    /// Takes the next due delivery. One that would be due in more than `longest` is due now, because the clock was set
+    /// back.
     pub fn pop_delivery(&mut self, now: Timestamp, longest: Duration) -> NextCall {
         while let Some((due, created, number)) = self.calls.first().copied() {
             let wait = due.duration_since(now);
@@ -406,7 +410,7 @@ impl TranscriptionIndex {
         NextCall::None
     }
 
-    /// Every call that is due at some time.
+    /// Returns all pending deliveries, whenever they are due.
     pub fn pending_deliveries(&self) -> Vec<Due> {
         let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
             self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
@@ -414,14 +418,14 @@ impl TranscriptionIndex {
         self.calls.iter().filter_map(due).collect()
     }
 
-    /// Takes one call out, whenever it is due.
+    /// Removes a delivery, whenever it is due.
     pub fn remove_delivery(&mut self, due: Due) {
         if let Some(created) = self.by_id.get(&due.id) {
             self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
         }
     }
 
-    /// Puts a call back to where it is due.
+    /// Adds a delivery that is due at this time.
     pub fn requeue_delivery(&mut self, id: Uuid, number: usize, due: Timestamp) {
         if let Some(created) = self.by_id.get(&id) {
             self.calls.insert((due, *created, number));
@@ -437,22 +441,22 @@ impl TranscriptionIndex {
         self.owners.entry(owner).or_default()
     }
 
-    fn line_of(&self, waits: QueueKind) -> &FairQueue {
-        match waits {
-            QueueKind::ToBeFetched => &self.fetching,
-            QueueKind::ToBeHeard => &self.hearing,
+    fn queue_of(&self, queue: QueueKind) -> &FairQueue {
+        match queue {
+            QueueKind::ToBeFetched => &self.fetch_queue,
+            QueueKind::ToBeHeard => &self.recognition_queue,
         }
     }
 
-    fn line(&mut self, waits: QueueKind) -> &mut FairQueue {
-        match waits {
-            QueueKind::ToBeFetched => &mut self.fetching,
-            QueueKind::ToBeHeard => &mut self.hearing,
+    fn queue_mut(&mut self, queue: QueueKind) -> &mut FairQueue {
+        match queue {
+            QueueKind::ToBeFetched => &mut self.fetch_queue,
+            QueueKind::ToBeHeard => &mut self.recognition_queue,
         }
     }
 }
 
-fn holds(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
+fn entry_matches(query: &ListQuery, created: Timestamp, entry: &IndexEntry) -> bool {
     if query.custom_metadata.is_empty() {
         return query.matches(created, &entry.status, None);
     }

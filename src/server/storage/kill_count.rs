@@ -1,9 +1,9 @@
-//! What is in progress, on the disk: a small file for each transcription that is being recognised or whose
-//! audio is being fetched. A file that is still there at the next start names work during which the service was
-//! killed. After [`MOST`] such kills the work is not started again (see `transcriptions.rs`).
+//! Records on the disk which work is in progress: a small file for each transcription that is being recognised, or
+//! whose audio is being fetched, and for each delivery. A file that still exists at the next start names work during
+//! which the service was killed. After [`MOST`] such kills the work is not started again (see `transcriptions.rs`).
 //!
-//! The files outlive a killed process; they are not synced, since a power failure says nothing about the work.
-//! For the same reason a file of an earlier boot of the machine does not count.
+//! The files outlive a killed process. They are not synced, since a power failure says nothing about the work. For the
+//! same reason a file from an earlier boot of the machine does not count.
 
 use crate::clock::boot;
 use crate::durable_file::{self, Durability};
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Kills of the service during one transcription, after which it is set aside.
+/// After this many kills of the service during the work on one transcription, it is set aside.
 pub const MOST: u32 = 3;
 
-/// Its folder in the data directory.
+/// The folder in the data directory.
 const FOLDER: &str = "started";
 
-/// What is done for a transcription.
+/// The kind of work on a transcription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TranscriptionWork {
-    /// Its audio is fetched.
+    /// Fetching its audio.
     Fetch,
-    /// It is recognised, and its result is written.
+    /// Recognising it and writing its result.
     Recognition,
-    /// Its end is told to somebody.
+    /// Delivering its end to an address.
     Delivery,
 }
 
@@ -45,12 +45,12 @@ impl TranscriptionWork {
     }
 }
 
-/// During which work the service was killed, and how often.
+/// How often, and during which work, the service was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kills {
     /// At least 1.
     pub count: u32,
-    /// The last time.
+    /// The work during the last kill.
     pub work: TranscriptionWork,
 }
 
@@ -60,12 +60,12 @@ struct Marker {
     #[serde(default)]
     kills: u32,
     work: TranscriptionWork,
-    /// The boot of the machine in which this is in progress; absent: it is not.
+    /// The boot of the machine in which the work is in progress; absent if it is not in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     running: Option<String>,
 }
 
-/// Under which name the work of telling one of a transcription's ends is noted.
+/// Returns the id under which the work on one delivery of a transcription is recorded.
 pub fn delivery_id(id: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(id.as_u128().wrapping_add(1).wrapping_add(number as u128))
 }
@@ -74,30 +74,30 @@ pub fn delivery_id(id: Uuid, number: usize) -> Uuid {
 pub struct Starts {
     folder: PathBuf,
     boot: String,
-    known: Mutex<HashMap<Uuid, Kills>>,
+    counts: Mutex<HashMap<Uuid, Kills>>,
 }
 
 impl Starts {
-    /// Reads what an earlier process left, and counts it. The count is on the disk when this returns.
+    /// Reads and counts what an earlier process left. The counts are written to the disk before this returns.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn open(root: &Path) -> io::Result<Self> {
         let folder = root.join(FOLDER);
         files::make_folder(&folder)?;
-        let starts = Self { folder, boot: boot(), known: Mutex::default() };
+        let starts = Self { folder, boot: boot(), counts: Mutex::default() };
         for id in files::record_ids(&starts.folder)? {
-            match starts.count(id)? {
-                Some(kills) => drop(starts.known().insert(id, kills)),
+            match starts.update_marker(id)? {
+                Some(kills) => drop(starts.counts().insert(id, kills)),
                 None => files::remove(&starts.path(id))?,
             }
         }
         Ok(starts)
     }
 
-    /// What is left of a marker; `None` where nothing speaks against the work.
-    fn count(&self, id: Uuid) -> io::Result<Option<Kills>> {
-        // One that cannot be read was written when the power failed.
+    /// Updates a marker for this start; returns `None` if no kill counts against the work.
+    fn update_marker(&self, id: Uuid) -> io::Result<Option<Kills>> {
+        // An unreadable marker was being written when the power failed.
         let marker = fs::read(self.path(id)).ok().and_then(|bytes| serde_json::from_slice::<Marker>(&bytes).ok());
         let Some(marker) = marker else { return Ok(None) };
         let killed = marker.running.as_ref().is_some_and(|boot| *boot == self.boot);
@@ -108,24 +108,24 @@ impl Starts {
         Ok((kills.count > 0).then_some(kills))
     }
 
-    /// During whose work the service was killed.
+    /// Returns the work during which the service was killed, by id.
     pub fn kill_counts(&self) -> HashMap<Uuid, Kills> {
-        self.known().clone()
+        self.counts().clone()
     }
 
-    /// Notes that work on a transcription begins. Blocks on the disk.
+    /// Records that work on a transcription begins. Blocks on the disk.
     ///
     /// # Errors
-    /// Those of the file system: then it must not begin.
+    /// Errors of the file system: the work must then not begin.
     pub fn start_work(self: &Arc<Self>, id: Uuid, work: TranscriptionWork) -> io::Result<Underway> {
-        let count = self.known().get(&id).map_or(0, |kills| kills.count);
+        let count = self.counts().get(&id).map_or(0, |kills| kills.count);
         self.write(id, count, work, Some(self.boot.clone()))?;
-        Ok(Underway { starts: Arc::clone(self), id, work, survived: false })
+        Ok(Underway { starts: Arc::clone(self), id, work, is_complete: false })
     }
 
-    /// Nothing speaks against the work any more: it was done, or is over.
+    /// Forgets the kills, because the work was completed or is not needed any more.
     pub fn clear(&self, id: Uuid) {
-        self.known().remove(&id);
+        self.counts().remove(&id);
         if let Err(error) = files::remove(&self.path(id)) {
             tracing::warn!(%id, %error, "cannot remove the note that work is in progress; if the service is killed, the next start counts it");
         }
@@ -140,30 +140,30 @@ impl Starts {
         self.folder.join(format!("{id}.json"))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Uuid, Kills>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, HashMap<Uuid, Kills>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Work in progress. Dropped before its end, as at a shutdown, it leaves the count of kills as it was.
+/// Work in progress. When dropped before its end, as at a shutdown, it leaves the count of kills unchanged.
 pub struct Underway {
     starts: Arc<Starts>,
     id: Uuid,
     work: TranscriptionWork,
-    survived: bool,
+    is_complete: bool,
 }
 
 impl Underway {
-    /// The work came to its end, and the service lives.
+    /// Records that the work was completed without a kill.
     pub fn complete(mut self) {
-        self.survived = true;
+        self.is_complete = true;
     }
 }
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        let count = self.starts.known().get(&self.id).map_or(0, |kills| kills.count);
-        if self.survived || count == 0 {
+        let count = self.starts.counts().get(&self.id).map_or(0, |kills| kills.count);
+        if self.is_complete || count == 0 {
             return self.starts.clear(self.id);
         }
         if let Err(error) = self.starts.write(self.id, count, self.work, None) {
@@ -181,7 +181,7 @@ mod tests {
         Arc::new(Starts::open(root).unwrap())
     }
 
-    /// As if the process had been killed.
+    /// Starts work as if the process were killed during it.
     fn killed(starts: &Arc<Starts>, id: Uuid, work: TranscriptionWork) {
         std::mem::forget(starts.start_work(id, work).unwrap());
     }
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(starts.kill_counts()[&id], Kills { count, work: TranscriptionWork::Recognition });
             drop(starts.start_work(id, TranscriptionWork::Recognition).unwrap());
         }
-        // A start without any work is none.
+        // A start without any work does not count.
         assert_eq!(open(root.path()).kill_counts()[&id].count, 3);
         let starts = open(root.path());
         starts.start_work(id, TranscriptionWork::Recognition).unwrap().complete();

@@ -1,8 +1,8 @@
-//! Live transcriptions: records that were imported, to be listed and read (interface, "GET
-//! /v2/live"). This service holds no sessions of its own.
+//! Live transcriptions: imported records that can be listed and read (interface, "GET /v2/live"). This service has no
+//! live sessions of its own.
 //!
-//! `live/000001.jsonl` is what one import brought, a line for each record; it is there whole or not
-//! at all. Of equal ids the later import counts. A running service sees a new file at its next look.
+//! `live/000001.jsonl` has the records of one import, one a line; it exists whole or not at all. Of records with equal
+//! ids the latest import counts. A running service notices a new file when it refreshes.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::durable_file::Durability;
@@ -27,16 +27,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The records of live transcriptions of one store.
 pub struct LiveRecords {
     folder: PathBuf,
-    /// Where their bytes count, beside those of the store.
+    /// The upload store that counts their bytes towards the disk quota.
     upload_store: Option<Arc<UploadStore>>,
-    /// Who owns what was made by an owner.
-    whose: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
+    /// Maps the owner in a record to its present owner.
+    present_owner: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Files that were read.
+    /// The number of files that were read.
     read: u32,
     entries: BTreeMap<(Timestamp, String, Hash), Entry>,
     by_id: HashMap<(String, Hash), Timestamp>,
@@ -45,12 +45,12 @@ struct State {
 struct Entry {
     status: Status,
     metadata: Option<Value>,
-    /// Of the record's text.
+    /// The hash of the record's text.
     content: Hash,
     place: LivePosition,
 }
 
-/// Where a record stands.
+/// The position of a record in the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LivePosition {
     file: u32,
@@ -58,7 +58,7 @@ pub struct LivePosition {
     length: usize,
 }
 
-/// A line of a file.
+/// A line of an import's file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     v: u32,
@@ -66,38 +66,38 @@ struct Line {
     record: Box<RawValue>,
 }
 
-/// Held by the one who imports.
+/// The name of the file that an import locks.
 const LOCK: &str = "lock";
 
-/// What an import came to.
+/// The result of an import: numbers of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Not known before.
+    /// Records with a new id.
     pub new: usize,
-    /// Known with another content, which the new one takes the place of.
+    /// Records with a known id and another content, which replace the earlier ones.
     pub changed: usize,
-    /// Known as they are.
+    /// Records that are already there with the same content.
     pub unchanged: usize,
 }
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Lines that are no records of live transcriptions.
+    /// These lines are not records of live transcriptions.
     #[error("nothing was imported; fix these lines and import the file again:\n{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// There is no room.
+    /// The import would use more than nine tenths of the disk quota.
     #[error(
         "nothing was imported: {used} of the {limit} bytes that `disk` in [serve] allows are used, and past nine \
          tenths of them transcriptions are removed to make room; raise `disk`, or delete transcriptions"
     )]
     Full {
-        /// Bytes that are kept.
+        /// Used bytes.
         used: u64,
-        /// Bytes.
+        /// Allowed bytes.
         limit: u64,
     },
-    /// Another import is in the middle.
+    /// Another import is running.
     #[error("another import is running; wait for its end and import the file again")]
     InUse,
     #[error(transparent)]
@@ -105,25 +105,25 @@ pub enum ImportError {
 }
 
 impl LiveRecords {
-    /// Opens the folder in the data directory, made if it is not there, and removes what an import that
-    /// was killed left half-done. With an upload store, what is read counts as kept there.
+    /// Opens the folder in the data directory, creates it if it does not exist, and removes the incomplete files of an
+    /// import that was killed. The records' bytes count in the upload store, if there is one.
     ///
     /// # Errors
-    /// Those of the file system, and a file of a newer release.
+    /// Errors of the file system, and a file of a newer release.
     pub fn open(root: &Path, upload_store: Option<Arc<UploadStore>>) -> io::Result<Self> {
         let folder = root.join("live");
         files::make_folder(&folder)?;
-        // Whoever has the lock is importing, and begins with a clean folder.
+        // A process that has the lock is importing, and has cleaned the folder itself.
         if let Some(_lock) = files::lock(&folder.join(LOCK))? {
             files::remove_leftovers(&folder)?;
         }
-        let whose = Box::new(Owners::open(root)?.mapping());
-        let records = Self { folder, upload_store, whose, state: Mutex::default() };
+        let present_owner = Box::new(Owners::open(root)?.mapping());
+        let records = Self { folder, upload_store, present_owner, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
     }
 
-    /// Takes in every line of a file for one owner: all of it, or nothing.
+    /// Imports all lines of a file for one owner, or nothing.
     ///
     /// # Errors
     /// See [`ImportError`].
@@ -193,23 +193,23 @@ impl LiveRecords {
         state.entries.get(&(created, key.0, owner)).map(|entry| entry.content)
     }
 
-    /// What is on an owner's list, newest first, with the moments of creation.
+    /// Returns the creation times and positions of an owner's list, newest first.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> io::Result<Vec<(Timestamp, LivePosition)>> {
         self.refresh()?;
         let state = self.state();
-        let hits = state.entries.iter().rev().filter(|((created, _, whose), entry)| {
-            whose == owner && query.matches(*created, &entry.status, entry.metadata.as_ref())
+        let hits = state.entries.iter().rev().filter(|((created, _, present_owner), entry)| {
+            present_owner == owner && query.matches(*created, &entry.status, entry.metadata.as_ref())
         });
         Ok(hits.map(|((created, ..), entry)| (*created, entry.place)).take(most).collect())
     }
 
-    /// The record of one of an owner's live transcriptions; `None` when there is none.
+    /// Returns the record of an owner's live transcription; `None` if there is none.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn find(&self, id: &str, owner: &Hash) -> io::Result<Option<Box<RawValue>>> {
         self.refresh()?;
         let key = (id.to_owned(), *owner);
@@ -221,10 +221,10 @@ impl LiveRecords {
         place.map(|place| self.read(place)).transpose()
     }
 
-    /// The record at a place.
+    /// Reads the record at a position.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn read(&self, place: LivePosition) -> io::Result<Box<RawValue>> {
         let mut file = File::open(self.path(place.file))?;
         file.seek(SeekFrom::Start(place.offset))?;
@@ -233,17 +233,17 @@ impl LiveRecords {
         Ok(serde_json::from_slice::<Line>(&line)?.record)
     }
 
-    /// Reads what was imported since the last look.
+    /// Reads the files that were imported since the last call.
     ///
     /// # Errors
-    /// Those of the file system, and a file of a newer release.
+    /// Errors of the file system, and a file of a newer release.
     pub fn refresh(&self) -> io::Result<()> {
         let mut state = self.state();
         loop {
             let number = state.read + 1;
             match File::open(self.path(number)) {
                 Ok(file) => {
-                    for (owner, bytes) in state.add(number, BufReader::new(file), &self.whose)? {
+                    for (owner, bytes) in state.add(number, BufReader::new(file), &self.present_owner)? {
                         self.upload_store.iter().for_each(|upload_store| upload_store.add_records(&owner, bytes));
                     }
                 }
@@ -264,20 +264,25 @@ impl LiveRecords {
 }
 
 impl State {
-    /// The bytes of it, by whose they are; those of a damaged line are nobody's.
-    fn add(&mut self, file: u32, lines: impl BufRead, whose: &impl Fn(Hash) -> Hash) -> io::Result<HashMap<Hash, u64>> {
+    /// Adds the records of a file. Returns its bytes by owner; those of damaged lines belong to [`NOBODY`].
+    fn add(
+        &mut self,
+        file: u32,
+        lines: impl BufRead,
+        present_owner: &impl Fn(Hash) -> Hash,
+    ) -> io::Result<HashMap<Hash, u64>> {
         let (mut offset, mut bytes) = (0, HashMap::new());
         for line in lines.split(b'\n') {
             let line = line?;
             let place = LivePosition { file, offset, length: line.len() };
             offset += line.len() as u64 + 1;
-            match written(&line)? {
+            match parse_line(&line)? {
                 Some((owner, live)) => {
-                    let owner = whose(owner);
+                    let owner = present_owner(owner);
                     *bytes.entry(owner).or_default() += place.length as u64 + 1;
                     self.insert(live, owner, place);
                 }
-                // The file stays as it is; all other records of all files are served.
+                // The file stays unchanged; all other records of all files are served.
                 None => {
                     *bytes.entry(NOBODY).or_default() += place.length as u64 + 1;
                     tracing::error!(
@@ -301,8 +306,8 @@ impl State {
     }
 }
 
-/// What a line of a file says; `None` where it is damaged.
-fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
+/// Parses a line of a file; returns `None` if it is damaged.
+fn parse_line(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
@@ -317,14 +322,14 @@ fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
     Ok(line.and_then(|Line { owner, record, .. }| Some((owner, live::read_stored(record.get())?))))
 }
 
-/// Bytes of one line that is imported.
+/// Longest line of an import, in bytes.
 const LONGEST_LINE: usize = 256 << 20;
 
-/// The lines of a file, each without its end; a line that is too long ends them.
-fn lines_of(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+/// Returns the lines of a file without their line breaks; a line that is too long is an error.
+fn lines_of(mut reader: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     std::iter::from_fn(move || {
         let mut line = Vec::new();
-        match from.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line) {
+        match reader.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line) {
             Ok(0) => None,
             Ok(_) if line.len() > LONGEST_LINE => {
                 Some(Err(io::Error::other(format!("a line is longer than {LONGEST_LINE} bytes"))))

@@ -1,4 +1,4 @@
-//! How a store is opened: its identity, its owners, and what is found in it.
+//! Opens a store: its identity, its owners, and its content.
 
 use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
@@ -29,31 +29,31 @@ pub enum StoreOpenError {
     /// Another process has the lock.
     #[error("the data directory {} is in use by another process", path.display())]
     InUse { path: PathBuf },
-    /// A file that this release does not understand.
+    /// A newer release wrote this file.
     #[error("a newer release of scribed wrote {} (version {version}); use that release or a later one", path.display())]
     Newer { path: PathBuf, version: u32 },
     #[error("cannot use the data directory {}: {}", path.display(), crate::permission_errors::describe_state_error(error, path))]
     Io { path: PathBuf, error: io::Error },
 }
 
-/// A store that nobody uses yet.
+/// An opened store that is not in use yet.
 pub struct OpenedStore {
     pub id: Uuid,
-    /// Held for as long as it is worked at.
+    /// Held as long as the store is in use.
     pub lock: fs::File,
     pub upload_store: UploadStore,
     pub index: TranscriptionIndex,
-    /// What was accepted and has not ended.
+    /// The log of accepted transcriptions that have not ended.
     pub ledger: Arc<TranscriptionLog>,
     pub committer: GroupCommit,
-    /// What was in progress when the service was killed.
+    /// The work that was in progress when the service was killed.
     pub starts: Arc<Starts>,
     pub owners: Owners,
-    /// The owner of each key that it was opened for.
+    /// The owner of each key that the store was opened with.
     pub assigned: Assigned,
 }
 
-/// What every file says, whatever else a newer release may write into it.
+/// The version field that every file has, whatever else a newer release writes into it.
 #[derive(Deserialize)]
 pub(crate) struct Version {
     pub(crate) v: u32,
@@ -65,8 +65,8 @@ struct Identity {
     id: String,
 }
 
-/// Opens the directory, made if it is not there, and removes what was left half-done. With keys, the first of them
-/// has the records that say nothing of an owner.
+/// Opens the data directory, creates it if it does not exist, and removes incomplete files. With keys, records without
+/// an owner belong to the first key.
 ///
 /// # Errors
 /// See [`StoreOpenError`].
@@ -91,23 +91,23 @@ pub fn open(
         rules.first_owner = assigned.first;
     }
     let rules = &*rules;
-    let of = owners.mapping();
-    let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
+    let present_owner = owners.mapping();
+    let owner_of = |owner| if owner == NOBODY { rules.first_owner } else { present_owner(owner) };
     let upload_store =
-        UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &whose);
+        UploadStore::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &owner_of);
     let upload_store = upload_store.map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
-    let index = rebuild(root, &upload_store, &whose, &ledger, &starts, failed)?;
+    let index = rebuild(root, &upload_store, &owner_of, &ledger, &starts, failed)?;
     let committer = GroupCommit::start(&ledger).map_err(failed)?;
     committer.request_compaction();
     Ok(OpenedStore { id, lock, upload_store, index, ledger, committer, starts, owners, assigned })
 }
 
-/// Whoever is just leaving writes to the end what it has begun: that is waited for.
+/// Waits up to two seconds for the lock, because a process that is shutting down completes its writes.
 fn lock(path: &Path) -> io::Result<Option<fs::File>> {
-    const LOOKS: u32 = 40;
-    for _ in 1..LOOKS {
+    const ATTEMPTS: u32 = 40;
+    for _ in 1..ATTEMPTS {
         if let Some(lock) = files::lock(path)? {
             return Ok(Some(lock));
         }
@@ -141,14 +141,14 @@ fn check_version(path: &Path, version: u32) -> Result<(), StoreOpenError> {
 fn rebuild(
     root: &Path,
     upload_store: &UploadStore,
-    whose: &impl Fn(Hash) -> Hash,
+    owner_of: &impl Fn(Hash) -> Hash,
     ledger: &TranscriptionLog,
     starts: &Starts,
     failed: impl Fn(io::Error) -> StoreOpenError,
 ) -> Result<TranscriptionIndex, StoreOpenError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
-    // Results are written before their end is: what has none with it was cut short.
-    let mut strays: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
+    // A result is written before the end of its transcription: a result without an ended transcription is incomplete.
+    let mut orphaned_results: HashSet<Uuid> = files::record_ids(&results).map_err(&failed)?.into_iter().collect();
     let mut index = TranscriptionIndex::default();
     let kills = starts.kill_counts();
     let kills = |id| kills.get(&id).map_or(0, |kills| kills.count);
@@ -156,14 +156,14 @@ fn rebuild(
         let path = folder.join(format!("{id}.json"));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            // One record that the disk does not give back must not keep all others from being served.
+            // One unreadable record must not keep all others from being served.
             Err(error) => {
                 tracing::error!(
                     path = %path.display(), %error,
                     "cannot read the record of a transcription; the service keeps the file, and serves the \
                      transcription when a later start can read it"
                 );
-                strays.remove(&id);
+                orphaned_results.remove(&id);
                 continue;
             }
         };
@@ -174,32 +174,32 @@ fn rebuild(
         match serde_json::from_slice::<RecordMeta>(&bytes) {
             Ok(head) => {
                 let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
-                strays.remove(&id);
-                // What has a file of its own is newer there.
+                orphaned_results.remove(&id);
+                // A record with its own file is newer there than in the log.
                 ledger.mark_settled(id);
-                restore(&mut index, id, head, (size, kills(id)), upload_store, whose);
+                restore(&mut index, id, head, (size, kills(id)), upload_store, owner_of);
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "the service renamed a damaged record of a transcription");
                 fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
-                // A person may mend it: its result stays.
-                strays.remove(&id);
+                // A person may repair it, so its result stays.
+                orphaned_results.remove(&id);
             }
         }
     }
     for id in ledger.needed_ids() {
-        // That it can be read, and by this release, was seen when the ledger was opened.
+        // Opening the log checked that each record can be read, and by this release.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
-        restore(&mut index, id, head, (0, kills(id)), upload_store, whose);
+        restore(&mut index, id, head, (0, kills(id)), upload_store, owner_of);
     }
-    // What has ended since, or was removed, needs no count.
+    // Transcriptions that have ended or were removed need no count.
     let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
-    let over = starts
+    let finished = starts
         .kill_counts()
         .into_iter()
         .filter(|(id, kills)| kills.work != TranscriptionWork::Delivery && !is_open(id));
-    over.for_each(|(id, _)| starts.clear(id));
-    for id in strays {
+    finished.for_each(|(id, _)| starts.clear(id));
+    for id in orphaned_results {
         files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
     }
     Ok(index)
@@ -211,7 +211,7 @@ fn restore(
     head: RecordMeta,
     (size, kills): (u64, u32),
     upload_store: &UploadStore,
-    whose: &impl Fn(Hash) -> Hash,
+    owner_of: &impl Fn(Hash) -> Hash,
 ) {
     let status = match &head.ended {
         None => Status::Queued,
@@ -222,7 +222,7 @@ fn restore(
     let last_use = head.ended.as_ref().map_or(head.created, |ended| ended.at);
     let has_audio = upload_store.register_use(upload, head.ended.is_none() || head.set_aside, last_use);
     let waits = if head.source.is_some() && !has_audio { QueueKind::ToBeFetched } else { QueueKind::ToBeHeard };
-    let owner = whose(head.owner);
+    let owner = owner_of(head.owner);
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
     let bytes = if ended.is_some() { size } else { 0 };
     upload_store.add_records(&owner, bytes);

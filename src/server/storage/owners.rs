@@ -1,8 +1,9 @@
-//! Whose records are whose, though keys are replaced: the owner of each named key, kept in `owners.json`.
+//! Keeps the owner of each named key in `owners.json`, so that records keep their owner when keys are replaced.
 //!
-//! Records hold their owner, not his name. The owner of a name is the hash of the first key that it had, so that what
-//! was made with that key before it had a name is the name's too. It stays when the key is replaced. What was made
-//! with another key that the name has or had belongs to it as well, from the next start on.
+//! Records contain their owner, not a name. The owner of a name is the hash of the first key that it had, so that
+//! records that were created with that key before it had a name belong to the name too. The owner stays when the key is
+//! replaced. Records that were created with another key that the name has or had belong to the name as well, from the
+//! next start on.
 
 use crate::domain::names::Hash;
 use crate::permission_errors::explain_state_at;
@@ -14,23 +15,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What stands in the file.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
     v: u32,
     #[serde(default)]
     names: BTreeMap<String, Known>,
-    /// Whose the records are that are older than keys; absent until there was a named key.
+    /// The owner of records that are older than keys; absent until there is a named key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<Hash>,
 }
 
-/// What is known of a name.
+/// The owner and the keys of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
-    /// Stands in its records.
+    /// The owner in the name's records.
     owner: Hash,
-    /// Of every key that it has had.
+    /// The hashes of all keys that the name has had.
     keys: Vec<Hash>,
 }
 
@@ -41,42 +42,43 @@ pub struct Owners {
     stored: Stored,
 }
 
-/// The owner of each key, in the order of the keys.
+/// The owners that belong to a list of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assigned {
-    /// One for each key.
+    /// One owner for each key, in the same order.
     pub owners: Vec<Hash>,
-    /// Whose the records are that are older than keys.
+    /// The owner of records that are older than keys.
     pub first: Hash,
-    /// Keys that have become a name's while their own records belong to themselves until the next start.
+    /// Keys that were added to a name; the records that were created with them before belong to it only from the next
+    /// start on.
     pub joined: Vec<Hash>,
-    /// Names that are used no more and whose keys are now another name's: the old name and the new one. Their records
-    /// belong to the old one until the next start.
+    /// Names that are no longer used and whose keys now have another name: the old and the new name. Their records
+    /// belong to the old name until the next start.
     pub merged: Vec<(String, String)>,
 }
 
 impl Owners {
-    /// As they are known in a data directory.
+    /// Reads the owners of a data directory.
     ///
     /// # Errors
-    /// Those of the file system; a file that is damaged, or of a newer release.
+    /// Errors of the file system; a file that is damaged, or of a newer release.
     pub fn open(root: &Path) -> io::Result<Self> {
         let path = root.join("owners.json");
         let stored = read(&path)?;
         Ok(Self { path, stored })
     }
 
-    /// Who owns what was made by this owner.
+    /// Returns the function that maps the owner in a record to its present owner.
     pub fn mapping(&self) -> impl Fn(Hash) -> Hash + Send + Sync + use<> {
         let aliases: HashMap<Hash, Hash> = self.stored.aliases().collect();
         move |owner| aliases.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// The owner of each key. `names`: all that are configured, also those without a key: only a name that is not among
-    /// them can have been renamed. What is new is kept before this returns. Blocks on the disk.
+    /// Returns the owner of each key. `names` are all configured names, also those without a key: only a name that is
+    /// not among them can have been renamed. New owners are stored before this returns. Blocks on the disk.
     ///
     /// # Errors
-    /// Those of the file system; then nothing has changed.
+    /// Errors of the file system; then nothing has changed.
     pub fn assign(&mut self, keys: &[ApiKey], names: &BTreeSet<String>) -> io::Result<Assigned> {
         let (stored, assigned) = self.stored.assign(keys, names);
         if stored != self.stored {
@@ -86,7 +88,7 @@ impl Owners {
         Ok(assigned)
     }
 
-    /// As [`assign`](Self::assign), without keeping it: for who looks beside a service that runs.
+    /// As [`assign`](Self::assign), without storing anything: for a process that looks beside a running service.
     pub fn preview_assign(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> Assigned {
         self.stored.assign(keys, names).1
     }
@@ -105,7 +107,7 @@ fn read(path: &Path) -> io::Result<Stored> {
     };
     match serde_json::from_slice::<Version>(&bytes) {
         Ok(Version { v }) if v != 1 => Err(wrong(format!("a newer release of scribed wrote it (version {v})"))),
-        // Without it named keys would get other owners, and lose their records.
+        // Without the file, named keys would get other owners and lose their records.
         _ => serde_json::from_slice(&bytes).map_err(|error| {
             wrong(format!(
                 "it is damaged ({error}): restore it from a backup, or delete it; names whose key was replaced \
@@ -120,7 +122,7 @@ impl Stored {
         Self { v: 1, names: BTreeMap::new(), first: None }
     }
 
-    /// From other keys of a name to its owner.
+    /// Returns each key of a name with the name's owner.
     fn aliases(&self) -> impl Iterator<Item = (Hash, Hash)> {
         self.names.values().flat_map(|known| known.keys.iter().map(|key| (*key, known.owner)))
     }
@@ -129,7 +131,7 @@ impl Stored {
         self.aliases().find(|(of, _)| *of == key).map_or(key, |(_, owner)| owner)
     }
 
-    /// Whether a key or an owner is some name's already.
+    /// Whether this is a key or the owner of some name.
     fn is_taken(&self, hash: Hash) -> bool {
         self.names.values().any(|known| known.owner == hash || known.keys.contains(&hash))
     }
@@ -143,9 +145,9 @@ impl Stored {
         for name in &present {
             if !stored.names.contains_key(*name) {
                 let own: Vec<Hash> = named.iter().filter(|(of, _)| of == name).map(|(_, key)| *key).collect();
-                let (known, others) = match stored.inherited(&own, &configured) {
+                let (known, others) = match stored.merge_unused_names(&own, &configured) {
                     Some(inherited) => inherited,
-                    None => (stored.begun(name, &own), Vec::new()),
+                    None => (stored.new_name(name, &own), Vec::new()),
                 };
                 stored.names.insert((*name).to_owned(), known);
                 merged.extend(others.into_iter().map(|old| (old, (*name).to_owned())));
@@ -173,16 +175,16 @@ impl Stored {
         (stored, Assigned { owners, first, joined, merged })
     }
 
-    /// Names that are configured no more and had one of these keys: the first was renamed, what the others had goes to
-    /// it as well. Also the names of the others.
-    fn inherited(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
-        let had = |(name, known): &(&String, &Known)| {
+    /// Merges the names that are no longer configured and had one of these keys. The first of them was renamed; the
+    /// keys of the others go to it as well. Also returns the names of the others.
+    fn merge_unused_names(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
+        let is_unused = |(name, known): &(&String, &Known)| {
             !configured.contains(name.as_str()) && known.keys.iter().any(|key| keys.contains(key))
         };
-        // In the order of the keys: the same whatever the names are.
-        let place = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
+        // In the order of the keys, so that the result does not depend on the names.
+        let position_of = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
         let mut names: Vec<(Option<usize>, String)> =
-            self.names.iter().filter(had).map(|(name, known)| (place(known), name.clone())).collect();
+            self.names.iter().filter(is_unused).map(|(name, known)| (position_of(known), name.clone())).collect();
         names.sort();
         let mut names = names.into_iter().map(|(_, name)| name);
         let mut known = self.names.remove(&names.next()?)?;
@@ -197,16 +199,16 @@ impl Stored {
         Some((known, others))
     }
 
-    fn begun(&self, name: &str, keys: &[Hash]) -> Known {
-        // Of a key that another name has had the records stay that one's.
+    fn new_name(&self, name: &str, keys: &[Hash]) -> Known {
+        // Records of a key that another name has had stay with that name.
         match keys.iter().find(|key| !self.is_taken(**key)) {
             Some(key) => Known { owner: *key, keys: vec![*key] },
-            None => Known { owner: of_name(name), keys: Vec::new() },
+            None => Known { owner: owner_for_name(name), keys: Vec::new() },
         }
     }
 }
 
-fn of_name(name: &str) -> Hash {
+fn owner_for_name(name: &str) -> Hash {
     Hash(blake3::derive_key("scribed 2026-11-22 owner by the name of a key", name.as_bytes()))
 }
 
@@ -274,7 +276,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut owners = Owners::open(root.path()).unwrap();
         owners.assign(&[named("alice", "one")], &none()).unwrap();
-        // Alice's file is empty, and her key stands under Aaron's name.
+        // Alice's key file is empty, and her key stands under Aaron's name.
         let names = ["aaron", "alice"].map(str::to_owned).into();
         let handed_on = owners.assign(&[named("aaron", "one")], &names).unwrap();
         assert_ne!(handed_on.owners, [hash("one")]);

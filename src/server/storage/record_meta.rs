@@ -1,4 +1,4 @@
-//! What is kept of one accepted create: a small JSON file, read by every later release.
+//! The stored form of one accepted create: a small JSON file that every later release can read.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::wire::params::CallbackMethod;
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One accepted create, as it is kept; `P` is how the parameters are held.
+/// One accepted create, as stored; `P` is the type that holds the parameters.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordMeta<P = Value> {
-    /// 1.
+    /// The version of the format, 1.
     pub v: u32,
-    /// Whose it is; [`NOBODY`] where it is older than keys: then the first key's.
+    /// The owner; [`NOBODY`] if the record is older than keys: it then belongs to the first key.
     #[serde(default = "nobody")]
     pub owner: Hash,
-    /// The upload it is made from; of fetched audio the one that it becomes.
+    /// The upload that is transcribed; for fetched audio the upload that it becomes.
     pub upload: String,
-    /// Where the audio is fetched from; absent for uploads.
+    /// The address that the audio is fetched from; absent for uploads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Unlike that of any other in this store.
+    /// The creation time, unique in this store.
     pub created: Timestamp,
-    /// How it ended; absent until then.
+    /// How the transcription ended; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<TranscriptionEnd>,
-    /// The audio, as it was found; empty until this has ended: the upload store knows it. Those of older releases
-    /// have it from the beginning, where it was here.
+    /// The properties of the audio. Empty until the transcription has ended, because the upload store knows them;
+    /// records of older releases have them from the beginning, if the audio was there.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub file: File,
-    /// The parameters as given, in the present names; those of older releases with the defaults too.
+    /// The parameters as given, in the present names; records of older releases also contain the defaults.
     pub params: P,
-    /// As it was sent, to the letter.
+    /// The metadata exactly as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<RawValue>>,
-    /// The address that the create wants to be called at; the record's parameters do not tell a
-    /// toggle that was off from one that was not given.
+    /// The callback that the create requests. It is stored because the parameters do not tell a toggle that was off
+    /// from one that was not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<Callee>,
-    /// Who is called about its end; decided when it ends.
+    /// The deliveries of its end; decided when it ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<DeliveryState>,
-    /// It ended because the service was killed too often while it was in progress; its audio is kept as long as
-    /// this is.
+    /// Whether it ended because the service was killed too often during its work. Its audio is then kept as long as the
+    /// record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub set_aside: bool,
 }
 
-/// The owner of what was kept before records had one.
+/// The owner of records from before records had owners.
 pub const NOBODY: Hash = Hash([0; 32]);
 
-/// For records that say nothing of an owner.
+/// Returns the default owner of records without one.
 pub fn nobody() -> Hash {
     NOBODY
 }
@@ -62,14 +62,14 @@ fn is_unknown(file: &File) -> bool {
 /// How a transcription ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptionEnd {
-    /// Never before its creation.
+    /// Never before the creation.
     pub at: Timestamp,
-    /// Absent: well.
+    /// Absent if the transcription succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<TranscriptionFailure>,
 }
 
-/// Why a transcription ended badly.
+/// Why a transcription failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptionFailure {
     /// 400 to 599 (interface, "Errors", 1).
@@ -77,13 +77,13 @@ pub struct TranscriptionFailure {
     pub message: String,
 }
 
-/// One who is to be called about the end, and how far that is.
+/// One delivery of the end, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryState {
     pub to: Callee,
     #[serde(default)]
     pub failed: u32,
-    /// When it is due; absent when it is over, one way or the other.
+    /// When the next attempt is due; absent when the delivery is over, with or without success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
 }
@@ -93,6 +93,6 @@ pub struct DeliveryState {
 pub enum Callee {
     /// An address that the create named.
     Callback { url: String, method: CallbackMethod },
-    /// The service's own webhook, wherever that is by then.
+    /// The service's own webhook, at the address that is configured when the delivery is made.
     Webhook,
 }

@@ -1,4 +1,4 @@
-//! What is read from a store: records as they stand, and lists of them.
+//! Reads records and lists from a store.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::http::streamed::StoredResult;
@@ -12,32 +12,32 @@ use std::fs;
 use std::io;
 use uuid::Uuid;
 
-/// What a transcription ends with whose head is lost.
+/// The message of a transcription that ends because its record is damaged.
 pub const LOST: &str = "the service's record of what was asked for was damaged on its disk, so this cannot be \
                         transcribed; create the transcription again";
 
-/// Whether a head was not read for something that does not pass. One that is not there may be: a disk that
-/// is away comes back.
+/// Whether the error means that a record is lost for good. A missing file is not lost for good: a disk that is away
+/// comes back.
 pub fn is_lost(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// A transcription as it stands.
+/// The current state of a transcription.
 #[derive(Debug)]
 pub struct TranscriptionState {
     pub id: Uuid,
-    /// What is kept of it.
+    /// Its stored record.
     pub head: RecordMeta,
     pub status: Status,
-    /// When it is done.
+    /// Present if the status is `done`.
     pub result: Option<StoredResult>,
 }
 
 impl TranscriptionStore {
-    /// What is kept of a transcription, with what the upload store knows of its audio.
+    /// Returns the record of a transcription, with the properties of its audio from the upload store.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn record_meta(&self, id: Uuid) -> io::Result<RecordMeta> {
         let head = match self.ledger.read(id)? {
             Some(head) => head,
@@ -51,11 +51,11 @@ impl TranscriptionStore {
         Ok(RecordMeta { file, ..head })
     }
 
-    /// What is left of one whose head is lost, so that it can end: all but its parameters, the address of its
-    /// audio and its callback.
+    /// Returns what is left of a damaged record, so that the transcription can end: everything except its parameters,
+    /// the address of its audio and its callback.
     ///
     /// # Errors
-    /// The one that the head was not read for, if it may pass.
+    /// Returns `error` if the record is not lost for good.
     pub(crate) fn partial_record(&self, taken: &TakenTranscription, error: io::Error) -> io::Result<RecordMeta> {
         if !is_lost(&error) {
             return Err(error);
@@ -88,30 +88,30 @@ impl TranscriptionStore {
         })
     }
 
-    /// A transcription of this owner; `None` when there is none.
+    /// Returns a transcription of this owner; `None` if there is none.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<TranscriptionState>> {
         let Some((status, _)) = self.status_and_upload(id, owner) else { return Ok(None) };
-        match self.standing(id, status) {
-            // It was deleted meanwhile.
+        match self.current_state(id, status) {
+            // The transcription was deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.status_and_upload(id, owner).is_none() => {
                 Ok(None)
             }
-            standing => standing.map(Some),
+            state => state.map(Some),
         }
     }
 
-    /// Where a transcription of this owner is, and what it is made from.
+    /// Returns the status and the upload of a transcription of this owner.
     pub fn status_and_upload(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
         self.index().get_owned(id, owner).map(|entry| (entry.status.clone(), entry.upload))
     }
 
-    fn standing(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
+    fn current_state(&self, id: Uuid, status: Status) -> io::Result<TranscriptionState> {
         let mut head = self.record_meta(id)?;
-        // It may be ending just now. The index has the last word, as for those who delete: it is told after
-        // the end is written.
+        // The transcription may be ending just now. The index decides, as it does for deletions: it changes after the
+        // end is written.
         let status = self.index().get(id).map_or(status, |entry| entry.status.clone());
         match (matches!(status, Status::Done | Status::Error), &head.ended) {
             (true, None) => head = self.record_meta(id)?,
@@ -125,7 +125,7 @@ impl TranscriptionStore {
         Ok(TranscriptionState { id, head, status, result })
     }
 
-    /// What is on a list, newest first, with the moments of creation.
+    /// Returns the creation times and ids of a list, newest first.
     pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> Vec<(Timestamp, Uuid)> {
         self.index().list(owner, query).take(most).collect()
     }

@@ -1,4 +1,4 @@
-//! Records as they were last answered, so that a poll costs no look at the disk.
+//! Caches rendered records, so that a poll does not read the disk.
 
 use crate::wire::record::Status;
 use axum::body::Bytes;
@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Bytes that are held at most.
+/// The most bytes in the cache.
 const LIMIT: usize = 32 << 20;
 
-/// Bytes of one record that is held at most; longer ones are read from the disk each time.
+/// The largest cached record, in bytes; longer ones are read from the disk each time.
 const LARGEST: usize = 1 << 20;
 
-/// A record's bodies by id, each for one status: another one makes it stale. The oldest go first.
+/// Rendered records by id, each for one status: with another status it is stale. The oldest are dropped first.
 #[derive(Default)]
 pub struct ResponseCache(Mutex<State>);
 
@@ -24,11 +24,11 @@ struct State {
 }
 
 impl ResponseCache {
-    /// The body of a record at this status.
+    /// Returns the body of a record for this status.
     pub fn get(&self, id: Uuid, status: &Status) -> Option<Bytes> {
         let state = self.state();
-        let (at, body) = state.bodies.get(&id)?;
-        (at == status).then(|| body.clone())
+        let (cached_status, body) = state.bodies.get(&id)?;
+        (cached_status == status).then(|| body.clone())
     }
 
     pub fn insert(&self, id: Uuid, status: Status, body: Bytes) {
@@ -43,12 +43,12 @@ impl ResponseCache {
         }
         while state.bytes > LIMIT {
             let Some(oldest) = state.order.pop_front() else { return };
-            let gone = state.bodies.remove(&oldest);
-            state.bytes -= gone.map_or(0, |(_, body)| body.len());
+            let removed = state.bodies.remove(&oldest);
+            state.bytes -= removed.map_or(0, |(_, body)| body.len());
         }
     }
 
-    /// Lets go of what was deleted.
+    /// Drops a deleted record.
     pub fn remove(&self, id: Uuid) {
         let mut state = self.state();
         if let Some((_, body)) = state.bodies.remove(&id) {

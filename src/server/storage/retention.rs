@@ -1,4 +1,4 @@
-//! What leaves a store: by order, after its time, and to make room.
+//! Removes transcriptions: by request, after their time, and to free space.
 
 use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What became of an order to delete.
+/// The result of a request to delete a transcription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeleteResult {
-    /// It is gone, with all that was kept of it.
+    /// It was removed with everything that was stored of it.
     Removed,
     /// The owner has no such transcription.
     Unknown,
@@ -23,14 +23,14 @@ pub enum DeleteResult {
     Open,
 }
 
-/// Results may be removed to make room when they are so old.
-const MAY_GO: Duration = Duration::from_secs(24 * 3600);
+/// Ended transcriptions of at least this age may be removed to free space.
+const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 impl TranscriptionStore {
-    /// Deletes an ended transcription of this owner with all that is kept of it; durable when it returns.
+    /// Deletes an ended transcription of this owner with everything that is stored of it; durable when it returns.
     ///
     /// # Errors
-    /// Those of the file system; it may be repeated.
+    /// Errors of the file system; the call may be repeated.
     pub fn delete(&self, id: Uuid, owner: &Hash) -> io::Result<DeleteResult> {
         match self.index().get_owned(id, owner).map(|entry| entry.ended) {
             None => return Ok(DeleteResult::Unknown),
@@ -41,11 +41,12 @@ impl TranscriptionStore {
         Ok(DeleteResult::Removed)
     }
 
-    /// As [`TranscriptionStore::delete`], of one that has not ended too: what waits ends and is deleted at once; what is in
-    /// progress is told to stop and is still [`DeleteResult::Open`]: this is to be repeated when it has ended.
+    /// As [`TranscriptionStore::delete`], also for a transcription that has not ended. One that waits ends and is
+    /// deleted at once. One that is in progress is told to stop, and the result is [`DeleteResult::Open`]: repeat the
+    /// call when it has ended.
     ///
     /// # Errors
-    /// Those of the file system; it may be repeated.
+    /// Errors of the file system; the call may be repeated.
     pub fn cancel(&self, id: Uuid, owner: &Hash) -> io::Result<DeleteResult> {
         let mut index = self.index();
         let open =
@@ -62,7 +63,7 @@ impl TranscriptionStore {
         let taken = TakenTranscription { id, owner, upload, cancelled: CancellationToken::new(), created };
         let ended = TranscriptionEnd { at: self.end_time(&taken), failure: Some(cancelled_failure()) };
         if let Err(error) = self.end(&taken, ended, None) {
-            // It has not ended: it waits where it waited, and may be cancelled again.
+            // It has not ended: it waits where it waited before, and may be cancelled again.
             self.index().restore_waiting(created, place);
             self.wake_workers();
             self.ends.notify_waiters();
@@ -71,10 +72,10 @@ impl TranscriptionStore {
         self.delete(id, &owner)
     }
 
-    /// The head first: a result without one is removed at the next start. But before the head goes, the
-    /// ledger says so, where the create would be found again. `by_order`: its audio goes too, unless another
-    /// transcription has it; else that stays for as long as `uploads` says.
-    fn remove(&self, id: Uuid, by_order: bool) -> io::Result<()> {
+    /// Removes the record before the result: the next start removes a result without a record. If the next start would
+    /// still find the create in the log, a deletion is written there first. With `by_request` the audio is removed too,
+    /// unless another transcription uses it; otherwise it stays for as long as `uploads` says.
+    fn remove(&self, id: Uuid, by_request: bool) -> io::Result<()> {
         let _settling = self.settle_lock();
         if self.ledger.contains(id) {
             self.committer.write_and_wait(&LogLine::deletion(id))?;
@@ -82,17 +83,17 @@ impl TranscriptionStore {
         }
         files::remove(&self.head_path(id))?;
         durable_file::sync(&self.root.join("transcriptions"))?;
-        let gone = self.index().remove(id);
-        if let Some(entry) = &gone {
+        let removed_entry = self.index().remove(id);
+        if let Some(entry) = &removed_entry {
             self.upload_store.subtract_records(&entry.owner, entry.bytes);
         }
-        if let Some(entry) = gone {
-            self.upload_store.forget(entry.upload, entry.set_aside, by_order);
+        if let Some(entry) = removed_entry {
+            self.upload_store.forget(entry.upload, entry.set_aside, by_request);
         }
         files::remove(&self.result_path(id))
     }
 
-    /// Removes what has been kept for as long as it may be, and what nobody holds in the upload store.
+    /// Removes transcriptions and uploads whose time is over, and frees space.
     pub fn remove_expired(&self) {
         self.upload_store.remove_expired();
         self.remove_expired_records();
@@ -108,9 +109,9 @@ impl TranscriptionStore {
         }
     }
 
-    /// Uploads that no transcription waits for make room first, then the oldest results, before the disk's limit stops
-    /// the intake; results of the last day stay. Where a key holds more than its share, only such keys make room: none
-    /// has to for another one's sake.
+    /// Frees space before the disk quota stops new uploads: first idle uploads, then the oldest ended transcriptions,
+    /// except those of the last day. Where a key holds more than its share, only such keys have to give way, so that no
+    /// key gives way for another one's excess.
     pub(crate) fn free_space(&self) {
         let uploads = self.upload_store.free_space();
         if uploads > 0 {
@@ -122,7 +123,7 @@ impl TranscriptionStore {
         if !self.upload_store.is_nearly_full() {
             return;
         }
-        let before = self.clock.now().saturating_sub(MAY_GO);
+        let before = self.clock.now().saturating_sub(MIN_AGE);
         let may = |owner: &Hash| self.upload_store.must_free_space(owner);
         let removed = self.remove_ended_before(before, || self.upload_store.is_nearly_full(), may);
         tracing::warn!(
@@ -131,9 +132,14 @@ impl TranscriptionStore {
         );
     }
 
-    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
+    fn remove_ended_before(
+        &self,
+        moment: Timestamp,
+        should_continue: impl Fn() -> bool,
+        may: impl Fn(&Hash) -> bool,
+    ) -> usize {
         let mut removed = 0;
-        while more() {
+        while should_continue() {
             let oldest = self.index().oldest_ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id, false) {

@@ -1,20 +1,20 @@
-//! The service's durable store: what it has accepted, in one data directory.
+//! The service's durable store: everything that it has accepted, in one data directory.
 //!
 //! ```text
 //! desk.json                  the identity of this store
-//! owners.json                whose the records of named keys are (see `owners`)
+//! owners.json                the owners of named keys (see `owners`)
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
 //! uploads/ID, uploads/ID.json
-//! ledger/N.log               accepted creates that have not ended (see `ledger`)
-//! transcriptions/ID.json     one that has ended, how, and who is still to be called; earlier releases
-//!                            wrote it when the create was accepted, and what they left is read
-//! results/ID.json            what was made of it, as the interface writes it
-//! started/ID.json            what is in progress, and how often the service was killed during it (see `starts`)
-//! live/                      what was imported of live transcriptions (see `live`)
+//! ledger/N.log               accepted creates that have not ended (see `log`)
+//! transcriptions/ID.json     an ended transcription: how it ended, and its deliveries; earlier releases
+//!                            wrote it when the create was accepted, and such files are read
+//! results/ID.json            the result, as the interface defines it
+//! started/ID.json            work in progress, and how often the service was killed during it (see `kill_count`)
+//! live/                      imported live transcriptions (see `live`)
 //! ```
 //!
-//! `processing` is written nowhere: what has not ended is queued again at the next start.
+//! The status `processing` is not stored: a transcription that has not ended is queued again at the next start.
 
 use crate::clock::Clock;
 use crate::crash_points::{self, Point};
@@ -48,59 +48,59 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What holds for a store.
+/// The settings of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreRules {
-    /// How much may be kept.
+    /// The limits of its size.
     pub limits: UploadLimits,
-    /// Whose the records are that say nothing of an owner.
+    /// The owner of records without one.
     pub first_owner: Hash,
-    /// Transcriptions of one owner that are heard at once, at least 1.
+    /// How many transcriptions of one owner run at once, at least 1.
     pub running: usize,
-    /// Transcriptions of one owner that may wait beside them.
+    /// How many more transcriptions of one owner may wait.
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
     /// How long an upload is kept after its last use.
     pub uploads: UploadRetention,
-    /// Whether the webhook hears of ends.
+    /// Whether the webhook is called at each end.
     pub webhook: bool,
-    /// How calls are tried again.
+    /// How deliveries are repeated.
     pub patience: DeliveryRetries,
-    /// Bytes of a volume of the ledger, about.
+    /// Bytes of a volume of the log, about.
     pub volume: u64,
 }
 
-/// A transcription that was taken to be worked on.
+/// A transcription that was taken from a queue to be worked on.
 #[derive(Debug, Clone)]
 pub struct TakenTranscription {
     pub id: Uuid,
     pub owner: Hash,
     pub upload: Uuid,
-    /// Whether its owner wants it no more: then it ends at once.
+    /// Cancelled when its owner deletes it: it then ends at once.
     pub cancelled: CancellationToken,
     pub(crate) created: Timestamp,
 }
 
-/// The store. Its methods block on the disk, but for [`accept`](Self::accept): call them from a thread
-/// that may.
+/// The store. Its methods block on the disk, except for [`accept`](Self::accept): call them from a thread that may
+/// block.
 pub struct TranscriptionStore {
     pub(crate) root: PathBuf,
     id: Uuid,
     pub(crate) rules: StoreRules,
     pub(crate) clock: Arc<dyn Clock>,
     index: Mutex<TranscriptionIndex>,
-    /// Held while the head of an ended transcription is changed or removed.
+    /// Held while the record of an ended transcription is changed or removed.
     settling: Mutex<()>,
-    /// Rung once for every one that can be heard.
+    /// Notified for each transcription that can be recognised.
     pub bell: Notify,
-    /// Rung once for every one whose audio is to be fetched.
+    /// Notified for each transcription whose audio is to be fetched.
     pub fetching: Notify,
-    /// Rung for every end that somebody is to be called about.
+    /// Notified at each end, which may have deliveries.
     pub calling: Notify,
-    /// Rung for every end.
+    /// Notified at each end.
     pub ends: Notify,
-    /// How those in progress are cancelled.
+    /// The tokens that cancel transcriptions in progress.
     in_progress: Mutex<HashMap<Uuid, CancellationToken>>,
     pub upload_store: Arc<UploadStore>,
     pub(crate) ledger: Arc<TranscriptionLog>,
@@ -108,22 +108,22 @@ pub struct TranscriptionStore {
     pub(crate) starts: Arc<Starts>,
     owners: Mutex<Owners>,
     lock: fs::File,
-    /// The last to go: with it the directory is free.
+    /// Dropped last: the directory is then free.
     pub(crate) held: Arc<()>,
 }
 
 impl TranscriptionStore {
-    /// Opens the store in a directory, made if it is not there, and takes up what had not ended.
+    /// Opens the store in a directory, creates it if it does not exist, and queues the transcriptions that have not
+    /// ended.
     ///
     /// # Errors
-    /// See [`StoreOpenError`]. A transcription's file that is damaged is set aside under another name
-    /// and told in the log, no error.
+    /// See [`StoreOpenError`]. A damaged record is not an error: it is renamed, and the log says so.
     pub fn open(root: &Path, rules: StoreRules, clock: Arc<dyn Clock>) -> Result<Self, StoreOpenError> {
         Self::open_with_keys(root, rules, (&[], &BTreeSet::new()), clock).map(|(store, _)| store)
     }
 
-    /// As [`open`](Self::open), for these keys and all names that are configured; the first key has the records that say nothing of an owner. With
-    /// the owner of each.
+    /// As [`open`](Self::open), with these keys and all configured names. Records without an owner belong to the first
+    /// key. Also returns the owner of each key.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -162,44 +162,45 @@ impl TranscriptionStore {
         Ok((store, assigned))
     }
 
-    /// The owner of each of other keys, from now on. What is new is kept before this returns.
+    /// Returns the owner of each of these keys, which replace the earlier ones. New owners are stored before this
+    /// returns.
     ///
     /// # Errors
-    /// Those of the file system; then nothing has changed.
+    /// Errors of the file system; then nothing has changed.
     pub fn assign_owners(&self, keys: &[ApiKey], names: &BTreeSet<String>) -> io::Result<Assigned> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys, names)
     }
 
-    /// The identity of this store: the same for ever, wherever it listens.
+    /// Returns the identity of this store, which never changes, wherever the service listens.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// Takes the next one to be heard; it is `processing` from now on.
+    /// Takes the next transcription to be recognised; its status is `processing` from now on.
     pub fn take_for_recognition(&self) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.pop_recognition(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// As [`TranscriptionStore::take_for_recognition`], of this owner.
+    /// As [`TranscriptionStore::take_for_recognition`], for this owner only.
     pub fn take_for_recognition_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.pop_recognition(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// Takes the next one whose audio is to be fetched; it stays `queued`.
+    /// Takes the next transcription whose audio is to be fetched; its status stays `queued`.
     pub fn take_to_fetch(&self) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.pop_fetch(None).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// As [`TranscriptionStore::take_to_fetch`], of this owner.
+    /// As [`TranscriptionStore::take_to_fetch`], for this owner only.
     pub fn take_to_fetch_of(&self, owner: &Hash) -> Option<TakenTranscription> {
         let mut index = self.index();
         index.pop_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
     }
 
-    /// Who has something that waits for this and may be begun.
+    /// Returns the owners with work in this queue that may be started.
     pub fn waiting_owners(&self, waits: QueueKind) -> BTreeSet<Hash> {
         self.index().waiting_owners(waits, self.rules.running)
     }
@@ -210,7 +211,7 @@ impl TranscriptionStore {
         TakenTranscription { id: entry.id, owner: entry.owner, upload: entry.upload, cancelled, created }
     }
 
-    /// Puts back what was taken, as it was.
+    /// Puts a taken transcription into this queue again.
     pub fn requeue(&self, taken: &TakenTranscription, waits: QueueKind) {
         let mut index = self.index();
         self.in_progress().remove(&taken.id);
@@ -218,12 +219,12 @@ impl TranscriptionStore {
         drop(index);
         self.notify_workers(waits);
         self.wake_workers();
-        // Whoever cancelled it meanwhile takes it out now.
+        // A request that cancels it meanwhile can take it out of the queue now.
         self.ends.notify_waiters();
     }
 
-    /// As [`TranscriptionStore::requeue`], of what could not be done on this machine: it is not tried again before `span` has
-    /// gone by, and holds nothing meanwhile.
+    /// As [`TranscriptionStore::requeue`], for a transcription that this machine could not process: it is not tried
+    /// again before `span` has passed, and holds no place until then.
     pub fn defer(&self, taken: &TakenTranscription, waits: QueueKind, span: Duration) {
         let until = self.clock.uptime().after(span);
         let mut index = self.index();
@@ -234,35 +235,35 @@ impl TranscriptionStore {
         self.ends.notify_waiters();
     }
 
-    /// Has what rested long enough wait again; how long until the next one has.
+    /// Puts deferred transcriptions that are due back into the queue. Returns how long until the next one is due.
     pub fn requeue_deferred(&self, waits: QueueKind) -> Option<Duration> {
         let now = self.clock.uptime();
         self.index().requeue_deferred(waits, now).map(|until| until.since(now))
     }
 
-    /// Notes on the disk that work on what was taken begins; if the service is killed before the answer is
-    /// dropped, the next start counts it.
+    /// Records on the disk that work on a taken transcription begins. If the service is killed before the returned
+    /// value is dropped, the next start counts the kill.
     ///
     /// # Errors
-    /// Those of the file system: then the work must not begin.
+    /// Errors of the file system: the work must then not begin.
     pub fn begin(&self, taken: &TakenTranscription, work: TranscriptionWork) -> io::Result<Underway> {
         self.starts.start_work(taken.id, work)
     }
 
-    /// From now on what would be set aside after one more kill is started too. Called when the service has
-    /// been up for a while.
+    /// Allows, from now on, starting transcriptions that one more kill would set aside. Called when the service has run
+    /// for a while.
     pub fn allow_last_attempts(&self) {
         self.index().allow_last_attempts();
         self.wake_workers();
     }
 
-    /// Whoever waited for a suspect to end, or is to begin with one, looks again.
+    /// Wakes all workers: those that wait until a suspect ends, and those that may start one now.
     pub(crate) fn wake_workers(&self) {
         self.bell.notify_waiters();
         self.fetching.notify_waiters();
     }
 
-    /// Ends what the service was killed by, or at least during, too often.
+    /// Ends transcriptions during whose work the service was killed too often.
     fn set_aside_killers(&self) {
         let work = self.starts.kill_counts().into_iter().filter(|(_, kills)| kills.work != TranscriptionWork::Delivery);
         for (id, kills) in work {
@@ -273,7 +274,7 @@ impl TranscriptionStore {
                 );
                 continue;
             }
-            // Not ended it waits for the next start: it is never taken.
+            // If it cannot be ended, it waits for the next start; it is never taken.
             match self.set_aside(id, kills) {
                 Ok(()) => self.starts.clear(id),
                 Err(error) => {
@@ -294,41 +295,41 @@ impl TranscriptionStore {
             kills.work.describe()
         );
         tracing::error!(%id, name, audio = %self.upload_store.media_path(upload).display(), "{message}");
-        // The client's affair, not a fault that passes: whoever creates it again kills the service again.
+        // A 4xx code, because the fault does not pass: creating it again would kill the service again.
         let ended =
             TranscriptionEnd { at: self.end_time(&taken), failure: Some(TranscriptionFailure { code: 422, message }) };
         self.end_as(&taken, ended, true)
     }
 
-    /// The audio has come, under the upload's id: it waits to be heard.
+    /// Queues a transcription for recognition, because its audio was stored under the upload's id.
     pub fn mark_fetched(&self, taken: &TakenTranscription) {
         self.upload_store.hold(taken.upload, &taken.owner);
         self.requeue(taken, QueueKind::ToBeHeard);
     }
 
-    /// The moment at which a transcription that ends now has ended: never before its creation,
-    /// even if the clock was set back.
+    /// Returns the end time of a transcription that ends now: never before its creation, even if the clock was set
+    /// back.
     pub fn end_time(&self, taken: &TakenTranscription) -> Timestamp {
         self.clock.now().max(taken.created)
     }
 
-    /// Ends a transcription, durably, and lets go of its upload. May be repeated after an error.
+    /// Ends a transcription, durably, and releases its upload. May be repeated after an error.
     ///
     /// # Errors
-    /// Those of the file system; then it has not ended.
+    /// Errors of the file system; the transcription has then not ended.
     pub fn end(&self, taken: &TakenTranscription, ended: TranscriptionEnd, result: Option<&str>) -> io::Result<()> {
-        // The result first: a head that says `done` must find it.
+        // The result first: a record that says `done` must have one.
         if let Some(result) = result {
             self.write_result(taken.id, |to| to.write_all(result.as_bytes()))?;
         }
         self.end_as(taken, ended, false)
     }
 
-    /// Keeps what was made of a transcription that is about to end, durably, as it is written: memory does not
-    /// grow with it.
+    /// Stores the result of a transcription that is about to end, durably. `write` writes it piece by piece, so that
+    /// memory does not grow with it.
     ///
     /// # Errors
-    /// Those of the file system, and of whoever writes; then nothing is kept.
+    /// Errors of the file system, and those of `write`; then nothing is stored.
     pub fn write_result(&self, id: Uuid, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         files::write_streamed(&self.result_path(id), write)?;
         crash_points::point(Point::EndResult);
@@ -345,21 +346,21 @@ impl TranscriptionStore {
         if self.ledger.mark_settled(taken.id) {
             self.committer.request_compaction();
         }
-        let kept = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
-        let result = if is_done { kept() } else { 0 };
+        let result_bytes = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
+        let result = if is_done { result_bytes() } else { 0 };
         let bytes = written + result;
         self.upload_store.add_records(&taken.owner, bytes);
         let mut index = self.index();
         self.in_progress().remove(&taken.id);
         index.end(taken.created, &head, bytes);
         drop(index);
-        // Of what was set aside the audio stays, for whoever looks into it.
+        // The audio of a transcription that was set aside stays, for a person who investigates.
         if !set_aside {
             self.upload_store.release(taken.upload);
         }
         self.calling.notify_one();
         self.ends.notify_waiters();
-        // Another one of the same owner may be heard now.
+        // Another transcription of the same owner may run now.
         self.bell.notify_one();
         self.wake_workers();
         self.free_space();
@@ -373,7 +374,7 @@ impl TranscriptionStore {
         }
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     pub(crate) fn write_head(&self, id: Uuid, head: &RecordMeta) -> io::Result<u64> {
         let bytes = serde_json::to_vec(head)?;
         files::write_whole(&self.head_path(id), &bytes)?;
@@ -392,7 +393,7 @@ impl TranscriptionStore {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locked after the index.
+    /// Returns the tokens of transcriptions in progress. Lock it after the index, never before.
     pub(crate) fn in_progress(&self) -> MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
         self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -403,7 +404,8 @@ impl TranscriptionStore {
 }
 
 impl Drop for TranscriptionStore {
-    /// Closing the file is not enough: a child process that is just being started has it open too.
+    /// Unlocks the file explicitly. Closing it is not enough: a child process that is just being started has it open
+    /// too.
     fn drop(&mut self) {
         self.committer.close();
         let _ = self.lock.unlock();

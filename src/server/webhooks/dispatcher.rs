@@ -1,8 +1,8 @@
-//! Calls those who want to hear of an end: callbacks and the webhook (interface, "Events").
+//! Delivers the ends of transcriptions to callbacks and to the webhook (interface, "Events").
 //!
-//! Each hears of it at least once: that a call is over is written down after it was heard. A process
-//! that dies in between calls again. Keys share the places: a call that gives up its place is broken off, counts as
-//! no attempt, and is made again when its key has a place.
+//! Each end is delivered at least once: a delivery is recorded as complete after it was received, so a process that
+//! dies in between repeats it. Keys share the places: a delivery that gives up its place is aborted, does not count as
+//! an attempt, and starts again when its key has a place.
 
 use crate::blocking::elsewhere;
 use crate::clock::{Clock, Steady};
@@ -28,26 +28,26 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How many are called at once where there are fewer keys; else each key has a place.
+/// How many deliveries run at once where there are fewer keys; otherwise each key has a place.
 pub const AT_ONCE: usize = 8;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long one call may take in all.
+/// How long one attempt may take in all.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Bytes a second that a receiver takes at least: a large result may take longer than [`WHOLE`].
+/// Bytes a second that a receiver has to accept at least: a large result may take longer than [`WHOLE`].
 const SLOWEST: u64 = 1 << 20;
 
 /// The service's own webhook.
 #[derive(Debug, Clone)]
 pub struct ServiceWebhook {
     pub url: Url,
-    /// What its calls are signed with.
+    /// The secret that signs its deliveries.
     pub secret: SigningSecret,
 }
 
-/// Makes the calls of a store.
+/// Makes the deliveries of a store.
 pub struct Dispatcher {
     store: Arc<TranscriptionStore>,
     webhook: Option<ServiceWebhook>,
@@ -55,29 +55,29 @@ pub struct Dispatcher {
     client: reqwest::Client,
     clock: Steady,
     pending_deliveries: Arc<PendingDeliveries>,
-    /// Hosts whose calls were refused, as far as that was said.
+    /// Hosts that were refused and logged.
     refused: Mutex<HashSet<String>>,
 }
 
-/// Calls that are due, by the key whose transcription they are about.
+/// Due deliveries, by the owner of their transcription.
 type Waiting = BTreeMap<Hash, VecDeque<Due>>;
 
-fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
-    let due = line.get_mut(&owner)?.pop_front();
-    if line.get(&owner).is_some_and(VecDeque::is_empty) {
-        line.remove(&owner);
+fn pop(queue: &mut Waiting, owner: Hash) -> Option<Due> {
+    let due = queue.get_mut(&owner)?.pop_front();
+    if queue.get(&owner).is_some_and(VecDeque::is_empty) {
+        queue.remove(&owner);
     }
     due
 }
 
-/// Hosts that are remembered at most.
+/// The most refused hosts that are remembered.
 const MOST_REFUSED: usize = 1_000;
 
 impl Dispatcher {
-    /// One that goes no further than `reach`.
+    /// Creates a dispatcher that connects only to addresses that `reach` allows.
     ///
     /// # Errors
-    /// The HTTP library's, such as no CA certificates.
+    /// The HTTP library's.
     pub fn new(
         store: Arc<TranscriptionStore>,
         webhook: Option<ServiceWebhook>,
@@ -97,58 +97,58 @@ impl Dispatcher {
         })
     }
 
-    /// Works for ever, with so many places.
+    /// Works with `places` places and never returns.
     pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
         elsewhere(move || own.pending_deliveries.load(&own.store)).await;
         let mut shares = FairShare::new(places, None).with_min_hold(PATIENCE);
-        let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
+        let (mut queue, mut calls, mut in_progress) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
-            let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
+            let wait = self.share_out(&mut shares, &mut queue, &mut in_progress, &mut calls);
             tokio::select! {
                 () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 due = self.next() => {
                     self.pending_deliveries.add(due);
                     let owner = self.store.index().get(due.id).map(|entry| entry.owner);
                     match owner {
-                        Some(owner) => line.entry(owner).or_default().push_back(due),
+                        Some(owner) => queue.entry(owner).or_default().push_back(due),
                         None => self.pending_deliveries.remove(due),
                     }
                 }
                 Some(ended) = calls.join_next() => {
                     let Ok((due, owner, is_over)) = ended else { return };
-                    begun.remove(&due);
+                    in_progress.remove(&due);
                     shares.end(due);
                     if !is_over {
-                        line.entry(owner).or_default().push_back(due);
+                        queue.entry(owner).or_default().push_back(due);
                     }
                 }
             }
         }
     }
 
-    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    /// Gives out places until all are held or nothing waits. Returns how long until the next change, if that is known.
     fn share_out(
         self: &Arc<Self>,
         shares: &mut FairShare<Due>,
-        line: &mut Waiting,
-        begun: &mut BTreeMap<Due, CancellationToken>,
+        queue: &mut Waiting,
+        in_progress: &mut BTreeMap<Due, CancellationToken>,
         calls: &mut JoinSet<(Due, Hash, bool)>,
     ) -> Option<Duration> {
         loop {
-            let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
+            let (now, waiting) = (self.clock.uptime(), queue.keys().copied().collect());
             match shares.decide(&waiting, now) {
                 ShareDecision::Start(owner) => {
-                    let Some(due) = pop(line, owner) else { continue };
+                    let Some(due) = pop(queue, owner) else { continue };
                     let given_up = CancellationToken::new();
                     shares.start(due, owner, now);
-                    begun.insert(due, given_up.clone());
+                    in_progress.insert(due, given_up.clone());
                     let own = Arc::clone(self);
                     calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
                 }
-                // Its place is free when it has gone back to those that wait.
+                // The place becomes free when the delivery is back in the queue.
                 ShareDecision::Yield(due) => {
-                    begun.get(&due).into_iter().for_each(CancellationToken::cancel);
+                    in_progress.get(&due).into_iter().for_each(CancellationToken::cancel);
                     return None;
                 }
                 ShareDecision::In(wait) => return Some(wait),
@@ -157,10 +157,10 @@ impl Dispatcher {
         }
     }
 
-    /// Whether it is over; else it has given up its place.
+    /// Returns `true` if the attempt is over, `false` if it gave up its place.
     async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
         let own = Arc::clone(self);
-        let done = catch_panic(async move { own.see_to(due, &given_up).await }).await;
+        let done = catch_panic(async move { own.deliver(due, &given_up).await }).await;
         if done.is_err() {
             self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
         }
@@ -169,34 +169,34 @@ impl Dispatcher {
 
     async fn next(&self) -> Due {
         loop {
-            let bell = self.store.calling.notified();
+            let notified = self.store.calling.notified();
             match self.store.next_delivery(self.clock.now()) {
                 NextCall::Due(due) => return due,
-                NextCall::None => bell.await,
+                NextCall::None => notified.await,
                 NextCall::In(wait) => tokio::select! {
-                    () = bell => {}
+                    () = notified => {}
                     () = self.clock.sleep(wait) => {}
                 },
             }
         }
     }
 
-    /// Whether it is over; else it has given up its place.
-    async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
+    /// Returns `true` if the attempt is over, `false` if it gave up its place.
+    async fn deliver(&self, due: Due, given_up: &CancellationToken) -> bool {
         let store = Arc::clone(&self.store);
-        let begun = elsewhere(move || {
+        let prepared = elsewhere(move || {
             let underway = store.begin_delivery(due)?;
-            Ok::<_, io::Error>(store.delivery(due)?.map(|letter| (underway, letter)))
+            Ok::<_, io::Error>(store.delivery(due)?.map(|delivery| (underway, delivery)))
         });
-        let (underway, heard) = match begun.await {
+        let (underway, result) = match prepared.await {
             Ok(None) => {
                 self.pending_deliveries.remove(due);
                 return true;
             }
-            Ok(Some((underway, letter))) => {
+            Ok(Some((underway, delivery))) => {
                 crash_points::point(Point::Telling);
                 tokio::select! {
-                    heard = self.call(due, letter) => (underway, heard),
+                    result = self.call(due, delivery) => (underway, result),
                     () = given_up.cancelled() => return false,
                 }
             }
@@ -206,13 +206,13 @@ impl Dispatcher {
                 return true;
             }
         };
-        let (store, told) = (Arc::clone(&self.store), heard.is_ok());
-        let settled = elsewhere(move || store.record_attempt(due, told)).await;
+        let (store, is_delivered) = (Arc::clone(&self.store), result.is_ok());
+        let recorded = elsewhere(move || store.record_attempt(due, is_delivered)).await;
         underway.complete();
-        if matches!(settled, Ok(false)) {
+        if matches!(recorded, Ok(false)) {
             self.pending_deliveries.remove(due);
         }
-        match (settled, heard) {
+        match (recorded, result) {
             (Err(error), _) => {
                 tracing::error!(id = %due.id, %error, "cannot save the outcome of a webhook call; the service repeats the call");
                 self.store.postpone_delivery(due, self.clock.now().saturating_add(AGAIN));
@@ -228,8 +228,8 @@ impl Dispatcher {
         true
     }
 
-    /// Said once for each host: whoever runs the service may want it otherwise. The rest of an address may be a
-    /// secret.
+    /// Returns the message for a forbidden address. Logs each host once, because the administrator may want to allow
+    /// it; the rest of an address may be a secret.
     fn forbidden(&self, host: &str, forbidden: &ssrf_guard::Forbidden) -> String {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
@@ -238,15 +238,15 @@ impl Dispatcher {
         forbidden.to_string()
     }
 
-    async fn call(&self, due: Due, letter: Delivery) -> Result<(), String> {
-        let (url, method, secret) = match &letter.to {
+    async fn call(&self, due: Due, delivery: Delivery) -> Result<(), String> {
+        let (url, method, secret) = match &delivery.to {
             Callee::Callback { url, method } => {
                 let url = Url::parse(url).map_err(|error| error.to_string())?;
                 let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
                 (url, method, None)
             }
             Callee::Webhook => {
-                // It was taken out of the configuration since.
+                // The webhook was removed from the configuration meanwhile.
                 let Some(ServiceWebhook { url, secret }) = &self.webhook else { return Ok(()) };
                 (url.clone(), Method::POST, Some(secret))
             }
@@ -255,24 +255,24 @@ impl Dispatcher {
         ssrf_guard::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "calling the receiver of a transcription");
         let seconds = self.clock.now().0.div_euclid(1000);
-        let length = letter.body.total_bytes();
+        let length = delivery.body.total_bytes();
         let whole = WHOLE + Duration::from_secs(length / SLOWEST);
         let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
-        request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
-        let request = match (letter.body.into_bytes(), secret) {
+        request = request.header("webhook-id", &delivery.name).header("webhook-timestamp", seconds);
+        let request = match (delivery.body.into_bytes(), secret) {
             (Ok(body), Some(secret)) => {
-                request = request.header("webhook-signature", signature::sign(secret, &letter.name, seconds, &body));
+                request = request.header("webhook-signature", signature::sign(secret, &delivery.name, seconds, &body));
                 request.body(body)
             }
             (Ok(body), None) => request.body(body),
-            // Only a callback is so large, and it is not signed.
+            // Only a callback is so large, and callbacks are not signed.
             (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.into_stream())),
         };
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(format!("the receiver answered {}", response.status())),
             Err(error) if ssrf_guard::is_forbidden(&error) => Err(self.forbidden(&host, &ssrf_guard::Forbidden)),
-            // Without its address: that is the caller's own, and may hold a secret.
+            // Without the address, because it may contain a secret of the caller.
             Err(error) => {
                 let error = error.without_url();
                 Err(trust::refused(&error).unwrap_or_else(|| error.to_string()))

@@ -1,4 +1,4 @@
-//! Deliveries of events to callbacks and to the webhook.
+//! Deliveries of the ends of transcriptions to callbacks and to the webhook. Start reading at `dispatcher.rs`.
 
 pub mod dispatcher;
 pub(crate) mod pending;

@@ -1,5 +1,5 @@
-//! The calls that somebody still waits for. The store knows what is due; this is how many that are, for
-//! people who look whether their receiver answers.
+//! The number of deliveries that are not complete, for people who check whether their receiver answers. The store
+//! itself only knows which deliveries are due.
 
 use crate::domain::names::Timestamp;
 use crate::server::storage::index::{Due, NextCall};
@@ -8,15 +8,15 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// The calls that are being made, or will be.
+/// The deliveries in progress or still to be made.
 #[derive(Debug, Default)]
 pub struct PendingDeliveries(Mutex<HashSet<(Uuid, usize)>>);
 
 impl PendingDeliveries {
-    /// Looks up what waits in the store from before the start, and leaves it as it was. Blocks on the disk.
+    /// Adds the deliveries that the store has from before the start, and leaves them there. Blocks on the disk.
     pub fn load(&self, store: &TranscriptionStore) {
-        let far = Timestamp(i64::MAX);
-        let waiting = std::iter::from_fn(|| match store.next_delivery(far) {
+        let far_future = Timestamp(i64::MAX);
+        let waiting = std::iter::from_fn(|| match store.next_delivery(far_future) {
             NextCall::Due(due) => Some(due),
             NextCall::In(_) | NextCall::None => None,
         });
@@ -24,30 +24,30 @@ impl PendingDeliveries {
         for due in waiting {
             let moment = store.record_meta(due.id).ok().and_then(|head| head.calls.get(due.number)?.due);
             self.add(due);
-            // What cannot be read is due at once: whoever makes the call says so.
+            // A delivery whose record cannot be read is due at once: the attempt reports the error.
             store.postpone_delivery(due, moment.unwrap_or(Timestamp(0)));
         }
     }
 
-    /// One that is to be made.
+    /// Adds a delivery that is to be made.
     pub fn add(&self, due: Due) {
-        self.all().insert((due.id, due.number));
+        self.deliveries().insert((due.id, due.number));
     }
 
-    /// One that was heard, or is given up.
+    /// Removes a delivery that was received or given up.
     pub fn remove(&self, due: Due) {
-        self.all().remove(&(due.id, due.number));
+        self.deliveries().remove(&(due.id, due.number));
     }
 
-    /// How many there are. Nobody is told of what was deleted.
+    /// Returns their number. Deliveries of deleted transcriptions are dropped.
     pub fn count(&self, store: &TranscriptionStore) -> usize {
-        let mut all = self.all();
+        let mut deliveries = self.deliveries();
         let index = store.index();
-        all.retain(|(id, _)| index.get(*id).is_some());
-        all.len()
+        deliveries.retain(|(id, _)| index.get(*id).is_some());
+        deliveries.len()
     }
 
-    fn all(&self) -> MutexGuard<'_, HashSet<(Uuid, usize)>> {
+    fn deliveries(&self) -> MutexGuard<'_, HashSet<(Uuid, usize)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Who is called about an end, what they are told, and when a call is tried again (interface,
-//! "Events"; service notes, 7). Pure.
+//! Decides which addresses are called about an end, what is sent, and when an attempt is repeated (interface, "Events";
+//! service notes, 7). Pure.
 //!
-//! Choices where the interface is silent: the webhook hears of ends only, good and bad; a callback
-//! carries the result; `callback_url` counts unless `callback` is false, and `callback_config` wins.
+//! Choices where the interface is silent: the webhook gets only ends, with success or failure; a callback carries the
+//! result; `callback_url` counts unless `callback` is false, and `callback_config` takes precedence.
 
 use crate::backpressure::backoff::Growth;
 use crate::domain::names::Timestamp;
@@ -14,26 +14,26 @@ use serde_json::value::RawValue;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often and how soon a call that failed is tried again.
+/// How often and how soon a failed delivery is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryRetries {
     /// Attempts in all, at least 1.
     pub attempts: u32,
     /// The wait after the first failure; three times as long after each further one.
     pub first: Duration,
-    /// No wait is longer.
+    /// The longest wait.
     pub longest: Duration,
 }
 
 impl Default for DeliveryRetries {
-    /// Twelve attempts within about a day and a half: a receiver that is down for a night hears of it.
+    /// Twelve attempts within about 27 hours: a receiver that is down for a night still gets the delivery.
     fn default() -> Self {
         Self { attempts: 12, first: Duration::from_secs(10), longest: Duration::from_secs(6 * 3600) }
     }
 }
 
 impl DeliveryRetries {
-    /// How long is waited after so many failures; `None` when it is given up.
+    /// Returns the wait after this many failures; `None` if the delivery is given up.
     pub fn backoff(&self, failed: u32) -> Option<Duration> {
         if failed >= self.attempts {
             return None;
@@ -43,7 +43,7 @@ impl DeliveryRetries {
     }
 }
 
-/// The address that a create wants to be called at; `None` when it wants no call.
+/// Returns the callback that a create requests; `None` if it requests none.
 pub fn callback_target(params: &Params) -> Option<Callee> {
     if params.callback == Some(false) {
         return None;
@@ -56,18 +56,18 @@ pub fn callback_target(params: &Params) -> Option<Callee> {
     Some(Callee::Callback { url, method })
 }
 
-/// Everybody who is called when a transcription has ended.
+/// Returns the deliveries for a transcription that has ended.
 pub fn initial_deliveries(callback: Option<Callee>, webhook: bool, ended: &TranscriptionEnd) -> Vec<DeliveryState> {
     let callees = callback.into_iter().chain(webhook.then_some(Callee::Webhook));
     callees.map(|to| DeliveryState { to, failed: 0, due: Some(ended.at) }).collect()
 }
 
-/// The word for how it ended.
+/// Returns the name of the event.
 pub fn event_name(ended: &TranscriptionEnd) -> &'static str {
     if ended.failure.is_none() { "transcription.success" } else { "transcription.error" }
 }
 
-/// What a callback carries: the result itself, or why there is none.
+/// The body of a callback: the result, or why there is none.
 #[derive(Serialize)]
 struct CallbackBody<'a> {
     id: String,
@@ -79,7 +79,7 @@ struct CallbackBody<'a> {
     custom_metadata: Option<&'a RawValue>,
 }
 
-/// The body of a call about a transcription that has ended.
+/// Returns the body of a delivery.
 pub fn delivery_body(
     to: &Callee,
     id: Uuid,
@@ -97,12 +97,12 @@ pub fn delivery_body(
     }
 }
 
-/// A call's own name: the same at every attempt, so that a receiver knows a repeated one.
+/// Returns the id of a delivery: the same at every attempt, so that a receiver recognises repetitions.
 pub fn delivery_id(id: Uuid, ended: &TranscriptionEnd) -> String {
     format!("{id}.{}", event_name(ended))
 }
 
-/// When a call that failed is due again, and how many failures it has; due never when given up.
+/// Returns the state of a delivery after one more failure: when it is due again, or not due if it is given up.
 pub fn after_failure(call: &DeliveryState, patience: &DeliveryRetries, now: Timestamp) -> DeliveryState {
     let failed = call.failed.saturating_add(1);
     DeliveryState { failed, due: patience.backoff(failed).map(|wait| now.saturating_add(wait)), ..call.clone() }

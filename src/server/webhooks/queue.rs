@@ -1,5 +1,5 @@
-//! Who is still to be called about the ends at a store, and what they are told. It is all in the heads of
-//! the transcriptions: an end and what is to be told of it become durable in one write.
+//! The deliveries of a store. They are part of the transcriptions' records, so that an end and its deliveries become
+//! durable in one write.
 
 use crate::domain::names::Timestamp;
 use crate::server::http::streamed::StreamedJson;
@@ -11,30 +11,30 @@ use crate::server::storage::transcriptions::{Callee, DeliveryState, Transcriptio
 use crate::server::webhooks::policy;
 use std::io;
 
-/// A call that is to be made.
+/// A delivery that is to be made.
 #[derive(Debug)]
 pub struct Delivery {
     pub to: Callee,
-    /// The same at every attempt.
+    /// The id, the same at every attempt.
     pub name: String,
     pub body: StreamedJson,
 }
 
 impl TranscriptionStore {
-    /// The next call that is due.
+    /// Takes the next due delivery.
     pub fn next_delivery(&self, now: Timestamp) -> NextCall {
         self.index().pop_delivery(now, self.rules.patience.longest.max(AGAIN))
     }
 
-    /// What is to be said in a call; `None` when there is nothing to be said any more.
+    /// Returns the content of a delivery; `None` if its transcription was deleted.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn delivery(&self, due: Due) -> io::Result<Option<Delivery>> {
         let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
         let Some(TranscriptionState { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
         let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
-        // The webhook's body holds no result.
+        // The webhook's body does not contain the result.
         let result = result.filter(|_| call.to != Callee::Webhook);
         let body = StreamedJson::from_result(result, |result| {
             policy::delivery_body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())
@@ -42,16 +42,17 @@ impl TranscriptionStore {
         Ok(Some(Delivery { to: call.to.clone(), name: policy::delivery_id(due.id, ended), body }))
     }
 
-    /// Notes on the disk that an attempt of a call begins; if the service is killed before the answer is dropped,
-    /// the next start counts it as one that failed.
+    /// Records on the disk that an attempt begins. If the service is killed before the returned value is dropped, the
+    /// next start counts the attempt as failed.
     ///
     /// # Errors
-    /// Those of the file system: then it must not begin.
+    /// Errors of the file system: the attempt must then not begin.
     pub fn begin_delivery(&self, due: Due) -> io::Result<Underway> {
         self.starts.start_work(kill_count::delivery_id(due.id, due.number), TranscriptionWork::Delivery)
     }
 
-    /// Counts the attempts during which the service was killed: what kills it is not tried for ever.
+    /// Counts attempts during which the service was killed as failed, so that a delivery that kills the service is not
+    /// repeated for ever.
     pub(crate) fn count_killed_deliveries(&self) {
         let mut kills = self.starts.kill_counts();
         kills.retain(|_, kills| kills.work == TranscriptionWork::Delivery);
@@ -68,30 +69,30 @@ impl TranscriptionStore {
         kills.into_keys().for_each(|key| self.starts.clear(key));
     }
 
-    /// Writes down how an attempt of a call went; whether there will be another one.
+    /// Stores the result of an attempt. Returns whether there will be another one.
     ///
     /// # Errors
-    /// Those of the file system: then the call will be made again after the next start.
-    pub fn record_attempt(&self, due: Due, heard: bool) -> io::Result<bool> {
+    /// Errors of the file system: the delivery is then repeated.
+    pub fn record_attempt(&self, due: Due, is_delivered: bool) -> io::Result<bool> {
         let _settling = self.settle_lock();
         if self.index().get(due.id).is_none() {
             return Ok(false);
         }
         let mut head = self.record_meta(due.id)?;
         let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
-        *call = match heard {
+        *call = match is_delivered {
             true => DeliveryState { due: None, ..call.clone() },
             false => policy::after_failure(call, &self.rules.patience, self.clock.now()),
         };
-        let again = call.due;
+        let next_due = call.due;
         self.write_head(due.id, &head)?;
-        if let Some(again) = again {
-            self.postpone_delivery(due, again);
+        if let Some(next_due) = next_due {
+            self.postpone_delivery(due, next_due);
         }
-        Ok(again.is_some())
+        Ok(next_due.is_some())
     }
 
-    /// Has a call made at another moment, without counting an attempt.
+    /// Makes a delivery due at another time, without counting an attempt.
     pub fn postpone_delivery(&self, due: Due, moment: Timestamp) {
         self.index().requeue_delivery(due.id, due.number, moment);
         self.calling.notify_one();

@@ -1,5 +1,5 @@
-//! The signature of a webhook: HMAC-SHA256 over `id.timestamp.body`, as the Standard Webhooks
-//! specification has it, so that receivers can check it with a library.
+//! Signs webhook deliveries: HMAC-SHA256 over `id.timestamp.body`, as the Standard Webhooks specification defines it,
+//! so that receivers can check it with a library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,12 +7,12 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use std::fmt;
 
-/// What is signed with. Shows nothing of itself.
+/// The signing secret. Its `Debug` output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(Vec<u8>);
 
 impl SigningSecret {
-    /// `whsec_` and base64, as receivers' libraries write it; any other text is taken as it is.
+    /// Decodes `whsec_` and base64, as receivers' libraries write it; any other text is used unchanged.
     pub fn new(text: &str) -> Self {
         let decoded = text.strip_prefix("whsec_").and_then(|coded| STANDARD.decode(coded).ok());
         Self(decoded.unwrap_or_else(|| text.as_bytes().to_vec()))
@@ -25,9 +25,9 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// The value of `webhook-signature`; `timestamp` in seconds since 1970.
+/// Returns the value of `webhook-signature`; `timestamp` is in seconds since 1970.
 pub fn sign(secret: &SigningSecret, id: &str, timestamp: i64, body: &[u8]) -> String {
-    // HMAC takes a key of any length.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&secret.0) else { return String::new() };
     mac.update(format!("{id}.{timestamp}.").as_bytes());
     mac.update(body);

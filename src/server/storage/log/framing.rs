@@ -1,33 +1,33 @@
-//! How the ledger writes a record down, so that a damaged one is known and the next one found:
-//! `CHECKSUM LENGTH JSON` and the end of the line. Pure.
+//! The format of a record in the log, by which a damaged record is detected and the next one is found: `CHECKSUM LENGTH
+//! JSON` and a line break. Pure.
 //!
-//! The JSON may hold ends of lines between its tokens, as it was sent; none of what follows such a one
-//! looks like a checksum and a length. Empty lines stand where something was blotted out, and zeros where
-//! nothing has been written yet.
+//! The JSON may contain line breaks between its tokens, as it was sent; nothing that follows such a line break looks
+//! like a checksum and a length. Empty lines stand where something was overwritten, and zeros where nothing has been
+//! written yet.
 
 use std::ops::Range;
 
 /// Hexadecimal digits of the checksum: the beginning of BLAKE3 of the JSON.
 const CHECKSUM: usize = 16;
 
-/// Digits of the length; leading zeros.
+/// Digits of the length, with leading zeros.
 const LENGTH: usize = 10;
 
-/// Before the JSON, the blanks included.
+/// Bytes before the JSON, including the spaces.
 const HEAD: usize = CHECKSUM + LENGTH + 2;
 
-/// Bytes that most records have room in.
+/// Initial capacity in bytes, enough for most records.
 const USUAL: usize = 512;
 
-/// What anything is blotted out with.
+/// The byte that overwrites a record.
 pub const BLANK: u8 = b'\n';
 
-/// What is found in bytes that were read back.
+/// A piece of the bytes that were read back.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A record, its head and the end of its line included.
+    /// A record, including its head and its line break.
     Whole(Range<usize>),
-    /// What is no record.
+    /// Bytes that are not a record.
     Damaged(Range<usize>),
 }
 
@@ -35,12 +35,11 @@ pub fn encode(json: &[u8]) -> Vec<u8> {
     encode_with(|bytes| bytes.extend_from_slice(json)).0
 }
 
-/// A sealed record of the JSON that `write` puts behind what is there, without a copy of it; and what `write`
-/// said.
+/// Encodes the JSON that `write` appends to its buffer, without copying it. Also returns the result of `write`.
 pub fn encode_with<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
     let mut bytes = Vec::with_capacity(USUAL);
     bytes.resize(HEAD, b' ');
-    let said = write(&mut bytes);
+    let result = write(&mut bytes);
     let (head, json) = bytes.split_at_mut(HEAD);
     head[..CHECKSUM].copy_from_slice(&checksum(json));
     let mut rest = json.len();
@@ -49,27 +48,27 @@ pub fn encode_with<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
         rest /= 10;
     }
     bytes.push(BLANK);
-    (bytes, said)
+    (bytes, result)
 }
 
-/// The JSON of the record that the bytes begin with; `None` where it is not whole.
+/// Returns the JSON of the record at the start of the bytes; `None` if the record is not whole.
 pub fn decode(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_at_checked(HEAD)?;
     let (sum, length) = head.split_at(CHECKSUM);
     let length = length.strip_prefix(b" ")?.strip_suffix(b" ")?;
     let digits = std::str::from_utf8(length).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     let length: usize = digits.parse().ok()?;
-    // The end of the line must be there; what stands in its place is not looked at.
+    // The line break must be there, but its value is not checked.
     let json = rest.get(..length).filter(|_| rest.len() > length)?;
     (checksum(json) == sum).then_some(json)
 }
 
-/// Everything in the bytes, in order; but for blanks nothing is left out.
+/// Splits the bytes into records and damaged pieces, in order. Only blanks and zeros are left out.
 pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let blank = blanks(rest);
+        let blank = leading_blanks(rest);
         if blank > 0 {
             at += blank;
             continue;
@@ -80,7 +79,7 @@ pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
             at = end;
             continue;
         }
-        let end = at + memchr::memchr(BLANK, rest).map_or_else(|| written(rest), |line| line + 1);
+        let end = at + memchr::memchr(BLANK, rest).map_or_else(|| written_length(rest), |line| line + 1);
         match pieces.last_mut() {
             Some(Frame::Damaged(range)) if range.end == at => range.end = end,
             _ => pieces.push(Frame::Damaged(at..end)),
@@ -90,17 +89,17 @@ pub fn split_frames(bytes: &[u8]) -> Vec<Frame> {
     pieces
 }
 
-/// Bytes before the first that is no blank and no zero.
-fn blanks(bytes: &[u8]) -> usize {
+/// Counts the blanks and zeros at the start.
+fn leading_blanks(bytes: &[u8]) -> usize {
     const ZEROS: [u8; 4096] = [0; 4096];
-    // Most of a young volume is zeros.
+    // Most of a new volume is zeros.
     let zeros = bytes.chunks(ZEROS.len()).take_while(|chunk| **chunk == ZEROS[..]).count() * ZEROS.len();
     let rest = &bytes[zeros..];
     zeros + rest.iter().take_while(|byte| **byte == BLANK || **byte == 0).count()
 }
 
-/// Bytes before the zeros at the end.
-fn written(bytes: &[u8]) -> usize {
+/// Returns the length without the zeros at the end.
+fn written_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
@@ -162,11 +161,11 @@ mod tests {
             let mut left = texts.clone();
             left.remove(hit);
             let found = whole(&bytes);
-            // The end of a line may be anything.
+            // The line break may be anything.
             prop_assert!(found == left || found == texts, "{found:?}");
         }
 
-        /// Cut anywhere, all before the cut is there.
+        /// Wherever the bytes are cut, everything before the cut is found.
         #[test]
         fn what_is_cut_off_costs_the_last(texts in texts(), at: prop::sample::Index) {
             let bytes = sealed(&texts);

@@ -1,5 +1,5 @@
-//! What a ledger's folder holds after whatever befell it: a process that was killed, power that failed in
-//! the middle of a write, a disk that gives back something else than it was given.
+//! Recovers a log's folder after a process was killed, the power failed in the middle of a write, or the disk returns
+//! other bytes than were written.
 
 use crate::server::storage::files;
 use crate::server::storage::log::framing;
@@ -16,18 +16,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Opens the ledger in a folder, made if it is not there. What is in it is durable when it returns.
+/// Opens the log in a folder, and creates the folder if it does not exist. The content is durable when this returns.
 ///
-/// What is damaged is blotted out; what may have been a record is set aside in a file beside the volume
-/// and told in the log, no error.
+/// Damaged bytes are overwritten. Those that may have been a record are copied to a file beside the volume, and the log
+/// output says so; this is not an error.
 ///
 /// # Errors
-/// Those of the file system, and a line that a newer release wrote.
+/// Errors of the file system, and a line that a newer release wrote.
 pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenError> {
     let failed = |error| StoreOpenError::Io { path: folder.clone(), error };
     files::make_folder(&folder).map_err(failed)?;
     files::remove_leftovers(&folder).map_err(failed)?;
-    let (mut book, mut last, mut gone) = (SegmentIndex::default(), None, HashSet::new());
+    let (mut index, mut last, mut gone) = (SegmentIndex::default(), None, HashSet::new());
     for volume in volumes(&folder).map_err(failed)? {
         let path = ledger::volume_path(&folder, volume);
         let bytes = fs::read(&path).map_err(failed)?;
@@ -36,29 +36,29 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<TranscriptionLog, StoreOpenEr
             return Err(StoreOpenError::Newer { path, version });
         }
         fix(&path, &bytes, &lines).map_err(failed)?;
-        note(&mut book, volume, &lines.sound);
+        add_to_index(&mut index, volume, &lines.sound);
         let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
-        book.set_volume_bytes(volume, end);
+        index.set_volume_bytes(volume, end);
         last = Some((volume, end));
     }
     let own = folder.clone();
-    TranscriptionLog::new(own, limit, book, last).map_err(failed)
+    TranscriptionLog::new(own, limit, index, last).map_err(failed)
 }
 
 /// The lines of a volume.
 #[derive(Default)]
 struct Lines {
-    /// Where each is, its id, and whether that is gone.
+    /// The place of each line, its id, and whether it is a deletion.
     sound: Vec<(Range<usize>, Uuid, bool)>,
     damaged: Vec<Range<usize>>,
-    /// Copies of what was gone already: this was stopped before they were blotted out. What says that
-    /// they are gone may be cleared away before them.
+    /// Copies of records that were already deleted: the process stopped before it overwrote them. They are overwritten
+    /// now, because the line of the deletion may be removed before them.
     copies: Vec<Range<usize>>,
-    /// The version of a line that is newer than this release.
+    /// The version of a line that a newer release wrote.
     newer: Option<u32>,
 }
 
-/// `gone` are the ids that are gone by what stands before these bytes, and then by them too.
+/// Reads the lines of a volume. `gone` are the ids that earlier volumes delete; the deletions of this one are added.
 fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
     let mut lines = Lines::default();
     for piece in framing::split_frames(bytes) {
@@ -68,13 +68,13 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
             continue;
         };
         let json = framing::decode(&bytes[range.clone()]).unwrap_or_default();
-        match understood(json) {
+        match parse_record(json) {
             Some((id, false)) if gone.contains(&id) => lines.copies.push(range),
-            Some((id, goes)) => {
-                gone.extend(goes.then_some(id));
-                lines.sound.push((range, id, goes));
+            Some((id, is_deletion)) => {
+                gone.extend(is_deletion.then_some(id));
+                lines.sound.push((range, id, is_deletion));
             }
-            None => match newer(json) {
+            None => match newer_version(json) {
                 Some(version) => lines.newer = Some(version),
                 None => lines.damaged.push(range),
             },
@@ -83,8 +83,8 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
     lines
 }
 
-/// The id of a line that is whole down to its head, and whether that is gone.
-fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
+/// Parses a line with its whole record. Returns its id, and whether it is a deletion.
+fn parse_record(json: &[u8]) -> Option<(Uuid, bool)> {
     let line: LogRecord<RecordMeta> = serde_json::from_slice(json).ok()?;
     if line.v != 1 || line.head.is_some_and(|head| head.v != 1) {
         return None;
@@ -92,24 +92,24 @@ fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
     Some((files::parse_id(&line.id)?, line.gone))
 }
 
-/// The version of a line, or of the head in it, if that is a newer one.
-fn newer(json: &[u8]) -> Option<u32> {
+/// Returns the version of a line, or of the record in it, if it is a newer one.
+fn newer_version(json: &[u8]) -> Option<u32> {
     let line = serde_json::from_slice::<Version>(json).ok().map(|line| line.v);
     let head = || Some(serde_json::from_slice::<LogRecord<Version>>(json).ok()?.head?.v);
     line.filter(|version| *version != 1).or_else(|| head().filter(|version| *version != 1))
 }
 
-fn note(book: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
+fn add_to_index(index: &mut SegmentIndex, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
     for (range, id, gone) in lines {
         if *gone {
-            book.mark_deleted(*id);
+            index.mark_deleted(*id);
         } else {
-            book.insert(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
+            index.insert(*id, RecordLocation { volume, at: range.start as u64, len: range.len() as u64 });
         }
     }
 }
 
-/// Sets aside and blots out what is damaged, and blots out copies. All of the volume is durable when it
+/// Copies damaged bytes to a file and overwrites them, and overwrites copies. The whole volume is durable when this
 /// returns.
 fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
@@ -118,8 +118,8 @@ fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
     }
     for range in &lines.damaged {
         let lost = &bytes[range.clone()];
-        // Without the end of a line it is less than a record: it was being written when the power failed,
-        // and nobody was told that it is accepted.
+        // Without a line break this is less than a record: it was being written when the power failed, and no client
+        // was told that it is accepted.
         if lost.contains(&BLANK) {
             let aside = path.with_extension(format!("{}.damaged", range.start));
             files::write_whole(&aside, lost)?;
@@ -137,17 +137,17 @@ fn fix(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
         }
         overwrite_blank(&file, range.start as u64, range.len() as u64)?;
     }
-    // What a killed process had written and not synced is taken as accepted.
+    // Lines that a killed process had written and not synced count as accepted.
     file.sync_all()
 }
 
-/// The numbers of the volumes in a folder, oldest first.
+/// Returns the numbers of the volumes in a folder, oldest first.
 fn volumes(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
-        // Only in the spelling that they are written in.
+        // Only names in the spelling that this code writes.
         numbers
             .extend(number.filter(|number| ledger::volume_path(folder, *number).file_name() == Some(name.as_os_str())));
     }

@@ -1,88 +1,88 @@
-//! What lies where in the ledger, what of it is still needed, and what is to be cleared away. Pure.
+//! The index of the log: where each record is, whether it is still needed, and what to compact. Pure.
 //!
-//! Volumes go from the oldest on: what says that a record is gone stands in the same volume or in a
-//! later one, and so never goes before the record itself.
+//! Volumes are removed from the oldest on. The line that deletes a record is in the same volume or in a later one, so
+//! it is never removed before the record itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
-/// All that is in the ledger.
+/// All records of the log.
 #[derive(Debug, Default)]
 pub struct SegmentIndex {
-    records: HashMap<Uuid, Kept>,
+    records: HashMap<Uuid, RecordEntry>,
     volumes: BTreeMap<u64, Volume>,
 }
 
-/// Where a record lies.
+/// The place of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordLocation {
     pub volume: u64,
-    /// Bytes before it.
+    /// The offset in bytes.
     pub at: u64,
-    /// Bytes, its seal included.
+    /// The length in bytes, including the checksum, the length field and the line break.
     pub len: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RecordEntry {
     place: RecordLocation,
     usage: Usage,
 }
 
-/// What a record is good for.
+/// Whether a record is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Usage {
-    /// It is all there is of a transcription.
+    /// Needed: there is no other record of the transcription.
     Needed,
-    /// The transcription has a file of its own.
+    /// Not needed: the transcription has a file of its own.
     Settled,
-    /// The ledger says that the transcription is gone.
-    Struck,
+    /// Not needed: a line in the log deletes the transcription.
+    Deleted,
 }
 
 #[derive(Debug, Default)]
 struct Volume {
-    /// Of every record that was put here, also if it lies elsewhere by now.
+    /// The ids of all records that were written here, including those that have been copied to another volume since.
     ids: Vec<Uuid>,
     bytes: u64,
-    /// Bytes of what is needed.
+    /// Bytes of the needed records.
     needed: u64,
-    /// How many are writing here, of whom nothing is known yet.
+    /// The number of writes in progress, whose lines are not in the index yet.
     writers: usize,
 }
 
-/// What is to be cleared away next.
+/// The next step of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tidying {
-    /// Nothing in this volume is needed.
+    /// Remove this volume: nothing in it is needed.
     Remove(u64),
-    /// What is needed of this volume is to be written again, so that all of it can go.
+    /// Copy the needed records of this volume, so that it can be removed.
     Renew(u64),
 }
 
 impl SegmentIndex {
-    /// A volume has so many bytes.
+    /// Sets the size of a volume.
     pub fn set_volume_bytes(&mut self, volume: u64, bytes: u64) {
         self.volumes.entry(volume).or_default().bytes = bytes;
     }
 
-    /// Somebody begins to write to a volume: it stays until that is over.
+    /// Marks the start of a write to a volume, which stays until the write is complete.
     pub fn begin_writing(&mut self, volume: u64) {
         self.volumes.entry(volume).or_default().writers += 1;
     }
 
-    /// It is over, one way or the other.
+    /// Marks the end of a write, with or without success.
     pub fn end_writing(&mut self, volume: u64) {
         if let Some(volume) = self.volumes.get_mut(&volume) {
             volume.writers -= 1;
         }
     }
 
-    /// A record lies here, and nowhere else from now on. What was struck stays so.
+    /// Records the place of a record, which replaces its earlier place. A deleted record stays deleted.
     pub fn insert(&mut self, id: Uuid, place: RecordLocation) {
         let (usage, before) = match self.records.entry(id) {
-            Entry::Vacant(entry) => (entry.insert(Kept { place, usage: Usage::Needed }).usage, None),
+            Entry::Vacant(entry) => (entry.insert(RecordEntry { place, usage: Usage::Needed }).usage, None),
             Entry::Occupied(mut entry) => {
                 let kept = entry.get_mut();
                 (kept.usage, Some(std::mem::replace(&mut kept.place, place)))
@@ -92,57 +92,57 @@ impl SegmentIndex {
         volume.ids.push(id);
         if usage == Usage::Needed {
             volume.needed += place.len;
-            before.map(|before| self.give_back(before));
+            before.map(|before| self.subtract_needed(before));
         }
     }
 
-    /// A transcription has a file of its own now. Whether something can be cleared away by it.
+    /// Records that a transcription has a file of its own. Returns whether a volume may now be removed.
     pub fn mark_settled(&mut self, id: Uuid) -> bool {
-        self.free(id, Usage::Settled)
+        self.release(id, Usage::Settled)
     }
 
-    /// A transcription is gone.
+    /// Records that a transcription was deleted.
     pub fn mark_deleted(&mut self, id: Uuid) {
-        self.free(id, Usage::Struck);
+        self.release(id, Usage::Deleted);
     }
 
-    fn free(&mut self, id: Uuid, usage: Usage) -> bool {
-        let Some(kept) = self.records.get_mut(&id).filter(|kept| kept.usage != Usage::Struck) else { return false };
+    fn release(&mut self, id: Uuid, usage: Usage) -> bool {
+        let Some(kept) = self.records.get_mut(&id).filter(|kept| kept.usage != Usage::Deleted) else { return false };
         let (place, before) = (kept.place, std::mem::replace(&mut kept.usage, usage));
-        before == Usage::Needed && self.give_back(place) && self.volumes.len() > 1
+        before == Usage::Needed && self.subtract_needed(place) && self.volumes.len() > 1
     }
 
-    /// Whether that was the last that is needed there.
-    fn give_back(&mut self, place: RecordLocation) -> bool {
+    /// Subtracts a record that is no longer needed there. Returns whether it was the volume's last needed one.
+    fn subtract_needed(&mut self, place: RecordLocation) -> bool {
         let Some(volume) = self.volumes.get_mut(&place.volume) else { return false };
         volume.needed -= place.len;
         volume.needed == 0
     }
 
-    /// Where a record lies that is needed.
+    /// Returns the place of a record, if it is needed.
     pub fn find(&self, id: Uuid) -> Option<RecordLocation> {
         self.records.get(&id).filter(|kept| kept.usage == Usage::Needed).map(|kept| kept.place)
     }
 
-    /// Whether a record would be found at the next start, needed or not.
+    /// Whether the next start would find a record, needed or not.
     pub fn contains(&self, id: Uuid) -> bool {
-        self.records.get(&id).is_some_and(|kept| kept.usage != Usage::Struck)
+        self.records.get(&id).is_some_and(|kept| kept.usage != Usage::Deleted)
     }
 
-    /// What is needed, in no order.
+    /// Returns the ids of the needed records, in no order.
     pub fn needed_ids(&self) -> Vec<Uuid> {
         self.records.iter().filter(|(_, kept)| kept.usage == Usage::Needed).map(|(id, _)| *id).collect()
     }
 
-    /// What is needed in a volume, in its order.
+    /// Returns the needed records of a volume, in their order.
     pub fn needed_in(&self, number: u64) -> Vec<(Uuid, RecordLocation)> {
         let ids = self.volumes.get(&number).map_or(&[][..], |volume| &volume.ids);
         let found = ids.iter().filter_map(|id| Some((*id, self.find(*id)?)));
         found.filter(|(_, place)| place.volume == number).collect()
     }
 
-    /// The next thing to be done, so that beside what is needed at most as much again and `slack`
-    /// bytes lie there. The newest volume is written to, and stays.
+    /// Returns the next step of a compaction. The log may have twice as many bytes as are needed, and `slack` bytes
+    /// more. The newest volume is being written and stays.
     pub fn next_compaction(&self, slack: u64) -> Option<Tidying> {
         let (number, oldest) = self.volumes.first_key_value().filter(|_| self.volumes.len() > 1)?;
         let (mut bytes, mut needed) = (0, 0);
@@ -158,7 +158,7 @@ impl SegmentIndex {
         }
     }
 
-    /// A volume is no more.
+    /// Removes a volume from the index.
     pub fn remove_volume(&mut self, number: u64) {
         let Some(volume) = self.volumes.remove(&number) else { return };
         for id in volume.ids {
@@ -176,73 +176,73 @@ mod tests {
 
     const LEN: u64 = 10;
 
-    /// Volumes of so many records each, numbered from 1.
-    fn book(volumes: &[u128]) -> SegmentIndex {
-        let (mut book, mut id) = (SegmentIndex::default(), 0);
+    /// Returns an index of volumes with this many records each, numbered from 1.
+    fn index(volumes: &[u128]) -> SegmentIndex {
+        let (mut index, mut id) = (SegmentIndex::default(), 0);
         for (number, count) in (1..).zip(volumes) {
             for n in 0..u64::try_from(*count).unwrap() {
-                book.insert(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
+                index.insert(Uuid::from_u128(id), RecordLocation { volume: number, at: n * LEN, len: LEN });
                 id += 1;
             }
-            book.set_volume_bytes(number, u64::try_from(*count).unwrap() * LEN);
+            index.set_volume_bytes(number, u64::try_from(*count).unwrap() * LEN);
         }
-        book
+        index
     }
 
     #[test]
     fn the_oldest_goes_when_nothing_in_it_is_needed_and_the_newest_stays() {
-        let mut book = book(&[2, 1, 1]);
+        let mut index = index(&[2, 1, 1]);
         let [a, b, c, d] = [0, 1, 2, 3].map(Uuid::from_u128);
-        assert!(!book.mark_settled(a) && book.mark_settled(c), "one is needed in the first, none in the second");
-        assert_eq!(book.next_compaction(1_000), None, "only the oldest goes");
-        assert!(book.mark_settled(b));
-        assert!(book.contains(b) && book.find(b).is_none());
-        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(1)));
-        book.remove_volume(1);
-        assert!(!book.contains(b), "nothing of it would be found");
-        assert_eq!(book.next_compaction(1_000), Some(Tidying::Remove(2)));
-        book.remove_volume(2);
-        book.mark_settled(d);
-        assert_eq!(book.next_compaction(0), None);
-        assert_eq!(book.needed_ids(), [] as [Uuid; 0]);
+        assert!(!index.mark_settled(a) && index.mark_settled(c), "one is needed in the first, none in the second");
+        assert_eq!(index.next_compaction(1_000), None, "only the oldest goes");
+        assert!(index.mark_settled(b));
+        assert!(index.contains(b) && index.find(b).is_none());
+        assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(1)));
+        index.remove_volume(1);
+        assert!(!index.contains(b), "nothing of it would be found");
+        assert_eq!(index.next_compaction(1_000), Some(Tidying::Remove(2)));
+        index.remove_volume(2);
+        index.mark_settled(d);
+        assert_eq!(index.next_compaction(0), None);
+        assert_eq!(index.needed_ids(), [] as [Uuid; 0]);
     }
 
     #[test]
     fn what_is_needed_moves_on_when_most_around_it_is_not() {
-        let mut book = book(&[4, 4, 1]);
+        let mut index = index(&[4, 4, 1]);
         for id in 1..8 {
-            book.mark_settled(Uuid::from_u128(id));
+            index.mark_settled(Uuid::from_u128(id));
         }
         let oldest = Uuid::from_u128(0);
-        assert_eq!(book.next_compaction(70), None, "90 bytes lie there, 20 are needed");
-        assert_eq!(book.next_compaction(49), Some(Tidying::Renew(1)));
-        assert_eq!(book.needed_in(1), [(oldest, RecordLocation { volume: 1, at: 0, len: LEN })]);
+        assert_eq!(index.next_compaction(70), None, "90 bytes lie there, 20 are needed");
+        assert_eq!(index.next_compaction(49), Some(Tidying::Renew(1)));
+        assert_eq!(index.needed_in(1), [(oldest, RecordLocation { volume: 1, at: 0, len: LEN })]);
         let moved = RecordLocation { volume: 3, at: LEN, len: LEN };
-        book.insert(oldest, moved);
-        assert_eq!((book.needed_in(1), book.find(oldest)), (Vec::new(), Some(moved)));
+        index.insert(oldest, moved);
+        assert_eq!((index.needed_in(1), index.find(oldest)), (Vec::new(), Some(moved)));
         for number in [1, 2] {
-            assert_eq!(book.next_compaction(49), Some(Tidying::Remove(number)));
-            book.remove_volume(number);
+            assert_eq!(index.next_compaction(49), Some(Tidying::Remove(number)));
+            index.remove_volume(number);
         }
-        assert_eq!((book.find(oldest), book.next_compaction(0)), (Some(moved), None));
+        assert_eq!((index.find(oldest), index.next_compaction(0)), (Some(moved), None));
     }
 
     #[test]
     fn a_volume_that_is_written_to_stays() {
-        let mut book = book(&[0, 0]);
-        book.begin_writing(1);
-        assert_eq!(book.next_compaction(0), None);
-        book.end_writing(1);
-        assert_eq!(book.next_compaction(0), Some(Tidying::Remove(1)));
+        let mut index = index(&[0, 0]);
+        index.begin_writing(1);
+        assert_eq!(index.next_compaction(0), None);
+        index.end_writing(1);
+        assert_eq!(index.next_compaction(0), Some(Tidying::Remove(1)));
     }
 
     #[test]
     fn what_is_struck_stays_so() {
-        let mut book = book(&[1, 1]);
+        let mut index = index(&[1, 1]);
         let id = Uuid::from_u128(0);
-        book.mark_deleted(id);
-        assert!(!book.contains(id));
-        book.insert(id, RecordLocation { volume: 2, at: LEN, len: LEN });
-        assert!(!book.contains(id) && !book.mark_settled(id) && book.find(id).is_none());
+        index.mark_deleted(id);
+        assert!(!index.contains(id));
+        index.insert(id, RecordLocation { volume: 2, at: LEN, len: LEN });
+        assert!(!index.contains(id) && !index.mark_settled(id) && index.find(id).is_none());
     }
 }

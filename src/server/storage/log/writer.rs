@@ -1,4 +1,4 @@
-//! Who writes the ledger.
+//! Writes to the log and compacts it.
 
 use crate::crash_points::{self, Point};
 use crate::durable_file;
@@ -12,53 +12,54 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Volumes of what is not needed that may lie around.
+/// How many volumes of unneeded records may stay.
 const SLACK: u64 = 2;
 
-/// Writes to the newest volume. Several may: each has the file open for itself, so that each hears of
-/// what goes wrong with it.
+/// Writes to the newest volume. There may be several writers: each one opens the file itself, so that each is told of
+/// the errors of its own writes.
 pub struct LogWriter {
     ledger: Arc<TranscriptionLog>,
     open: Option<(u64, File)>,
 }
 
 impl LogWriter {
-    /// One that has written nothing yet.
+    /// Creates a writer, which opens no file yet.
     pub fn new(ledger: Arc<TranscriptionLog>) -> Self {
         Self { ledger, open: None }
     }
 
-    /// Writes a batch, with one sync. It is durable when it returns.
+    /// Writes a batch with one sync; it is durable when this returns.
     ///
     /// # Errors
-    /// Those of the file system; then none of its lines is there.
+    /// Errors of the file system; then none of its lines is in the log.
     pub fn write(&mut self, batch: &LogBatch) -> io::Result<()> {
-        self.append(batch.bytes(), |book, all| batch.index_lines(book, all))
+        self.append(batch.bytes(), |index, all| batch.index_lines(index, all))
     }
 
-    /// Makes bytes durable, and then has the book told where they are. Others may write behind them
-    /// meanwhile, and sync at the same time.
-    fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
+    /// Writes and syncs bytes, and then calls `add_to_index` with their place. Other writers may append and sync at
+    /// the same time.
+    fn append(&mut self, bytes: &[u8], add_to_index: impl FnOnce(&mut SegmentIndex, RecordLocation)) -> io::Result<()> {
         let ledger = Arc::clone(&self.ledger);
-        let (place, written) = self.put_down(bytes)?;
+        let (place, written) = self.write_unsynced(bytes)?;
         crash_points::point(Point::LedgerWritten);
         let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
-        let mut book = ledger.segment_index();
+        let mut index = ledger.segment_index();
         if synced.is_ok() {
-            tell(&mut book, place);
+            add_to_index(&mut index, place);
         }
-        book.end_writing(place.volume);
-        drop(book);
+        index.end_writing(place.volume);
+        drop(index);
         synced.inspect_err(|_| {
             let mut end = ledger.end();
             end.refused.push(place);
-            // Should this fail too, it is tried again before the next lines.
+            // If this fails too, it is tried again before the next write.
             let _ = ledger.redact_refused(&mut end);
         })
     }
 
-    /// Where bytes were put, and whether that went well: if not, some of them may stand there.
-    fn put_down(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
+    /// Writes bytes without a sync. Returns their place and the result of the write: after an error some of them may be
+    /// there.
+    fn write_unsynced(&mut self, bytes: &[u8]) -> io::Result<(RecordLocation, io::Result<()>)> {
         let ledger = Arc::clone(&self.ledger);
         let mut end = ledger.end();
         ledger.redact_refused(&mut end)?;
@@ -66,13 +67,13 @@ impl LogWriter {
         let place = RecordLocation { volume: end.volume, at: end.at, len: bytes.len() as u64 };
         let written = self.file(place.volume)?.write_all_at(bytes, place.at);
         end.at += place.len;
-        let mut book = ledger.segment_index();
-        book.set_volume_bytes(place.volume, end.at);
-        book.begin_writing(place.volume);
+        let mut index = ledger.segment_index();
+        index.set_volume_bytes(place.volume, end.at);
+        index.begin_writing(place.volume);
         Ok((place, written))
     }
 
-    /// Whether [`compact`](Self::compact) has something to make ready.
+    /// Whether [`compact`](Self::compact) should create the next volume.
     pub fn needs_compaction(&self) -> bool {
         self.ledger.needs_next_volume()
     }
@@ -84,40 +85,41 @@ impl LogWriter {
         self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
     }
 
-    /// Clears away what is not needed any more, and makes the next volume ready. One pen at a time.
+    /// Removes what is not needed any more, and creates the next volume. Call it from one thread at a time.
     ///
     /// # Errors
-    /// Those of the file system; it may be repeated.
+    /// Errors of the file system; the call may be repeated.
     pub fn compact(&mut self) -> io::Result<()> {
-        // On a full disk it is what is cleared away that makes room; and neither needs the other.
-        let (cleared, prepared) = (self.clear(), self.ledger.prepare_next_volume());
+        // On a full disk, removing is what frees space; and neither step needs the other.
+        let (cleared, prepared) = (self.remove_unneeded(), self.ledger.prepare_next_volume());
         cleared.and(prepared)
     }
 
-    fn clear(&mut self) -> io::Result<()> {
+    fn remove_unneeded(&mut self) -> io::Result<()> {
         loop {
             let next = self.ledger.segment_index().next_compaction(self.ledger.limit * SLACK);
             match next {
                 Some(Tidying::Remove(volume)) => self.remove(volume)?,
-                Some(Tidying::Renew(volume)) => self.renew(volume)?,
+                Some(Tidying::Renew(volume)) => self.copy_needed(volume)?,
                 None => return Ok(()),
             }
         }
     }
 
     fn remove(&self, volume: u64) -> io::Result<()> {
-        // A record in it may be all that says whose copy is refused: the copy goes first.
+        // A deletion in this volume may be the only one that keeps a failed copy from coming back: the copy is
+        // overwritten first.
         self.ledger.redact_refused(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
         crash_points::point(Point::VolumeRemoved);
-        // In their order on the disk too: what says that a record is gone goes after it.
+        // Volumes disappear from the disk in their order too: a deletion after the record that it deletes.
         durable_file::sync(&self.ledger.folder)?;
         self.ledger.segment_index().remove_volume(volume);
         Ok(())
     }
 
-    /// Writes what is needed of a volume again.
-    fn renew(&mut self, volume: u64) -> io::Result<()> {
+    /// Copies the needed records of a volume to the newest one.
+    fn copy_needed(&mut self, volume: u64) -> io::Result<()> {
         let needed = self.ledger.segment_index().needed_in(volume);
         self.copy(volume, needed)
     }
@@ -126,27 +128,28 @@ impl LogWriter {
         let file = File::open(self.ledger.path(volume))?;
         let mut bytes = Vec::new();
         for (_, place) in &needed {
-            // A damaged one moves as it is: who wants to read it sees to it. Its line is ended, so that it
-            // takes nothing with it.
+            // A damaged record is copied as it is; reading it reports the damage. Its line break is restored, so that
+            // it damages no other record.
             bytes.extend_from_slice(&bytes_at(*place, &file)?);
             bytes.pop();
             bytes.push(BLANK);
         }
-        let mut gone = Vec::new();
-        self.append(&bytes, |book, all| {
+        let mut deleted_copies = Vec::new();
+        self.append(&bytes, |index, all| {
             crash_points::point(Point::VolumeRenewed);
             let mut at = all.at;
             for (id, RecordLocation { len, .. }) in needed {
                 let place = RecordLocation { at, len, ..all };
-                book.insert(id, place);
+                index.insert(id, place);
                 at += len;
-                // It went while it was written again: what says so stands before the copy, and may be
-                // cleared away before it. Killed here, the next start sees to it (see `recovery`).
-                gone.extend((!book.contains(id)).then_some(place));
+                // The record was deleted while it was copied. The deletion stands before the copy and may be removed
+                // before it, so the copy is overwritten. After a kill at this point, the next start does that (see
+                // `recovery`).
+                deleted_copies.extend((!index.contains(id)).then_some(place));
             }
         })?;
         let mut end = self.ledger.end();
-        end.refused.extend(gone);
+        end.refused.extend(deleted_copies);
         self.ledger.redact_refused(&mut end)
     }
 }
@@ -164,12 +167,12 @@ mod tests {
         batch
     }
 
-    /// So long that few fill a volume.
+    /// Returns a line so long that few fill a volume.
     fn long(id: Uuid) -> LogLine {
         LogLine::raw(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
     }
 
-    /// As if all of it had been written, and the sync had failed.
+    /// The whole line was written, but the sync failed.
     #[test]
     fn what_was_refused_does_not_come_back_and_what_stands_around_it_does() {
         let folder = tempfile::tempdir().unwrap();
@@ -193,7 +196,7 @@ mod tests {
         assert_eq!(found, [1, 3].map(Uuid::from_u128));
     }
 
-    /// As on a full disk: there is no place for the next volume.
+    /// As on a full disk: the next volume cannot be created.
     #[test]
     fn what_is_not_needed_is_cleared_away_also_where_no_volume_can_be_made() {
         let folder = tempfile::tempdir().unwrap();
@@ -209,7 +212,7 @@ mod tests {
         assert!(ledger::volume_path(folder.path(), 2).exists());
     }
 
-    /// It ends and is deleted between the look and the copy.
+    /// The transcription ends and is deleted between the lookup and the copy.
     #[test]
     fn what_goes_while_it_is_copied_does_not_come_back() {
         let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));

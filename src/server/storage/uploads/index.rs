@@ -1,4 +1,4 @@
-//! What is known of the uploads without looking at the disk, and the label beside each of them.
+//! The index of the uploads, and the JSON file (label) beside each of them.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::storage::record_meta::nobody;
@@ -11,18 +11,18 @@ use std::path::Path;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// An upload that no create has named yet stays so long whatever the disk has left: its create is on its way.
+/// How long an upload that no create has named is kept even if the disk is nearly full: its create may be on its way.
 const FRESH: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) bytes: u64,
-    /// Of records and results, which lie elsewhere on the same disk.
+    /// Bytes of records and results, which are elsewhere on the same disk.
     pub(super) records: u64,
-    /// All of that by whose it is.
+    /// All of these bytes by owner.
     pub(super) owners: HashMap<Hash, u64>,
     pub(super) uploads: HashMap<Uuid, Kept>,
-    /// Those that no open transcription holds, by whose they are and by their last use.
+    /// Uploads that no unfinished transcription holds, by owner and last use.
     pub(super) idle: HashMap<Hash, BTreeSet<(Timestamp, Uuid)>>,
 }
 
@@ -53,7 +53,7 @@ impl Index {
         self.uploads.insert(id, kept);
     }
 
-    /// Changes what is known of an upload, and whether it is idle by that.
+    /// Changes an upload's entry, and updates whether it is idle.
     pub(super) fn change<T>(&mut self, id: Uuid, change: impl FnOnce(&mut Kept) -> T) -> Option<T> {
         let kept = self.uploads.get_mut(&id)?;
         let idle = self.idle.entry(kept.owner).or_default();
@@ -65,7 +65,7 @@ impl Index {
         Some(changed)
     }
 
-    /// Takes an upload out that no open transcription holds.
+    /// Removes an upload that no unfinished transcription holds.
     pub(super) fn remove_idle(&mut self, id: Uuid) -> Option<Kept> {
         let kept = self.uploads.get(&id).filter(|kept| kept.open == 0)?;
         let (owner, used) = (kept.owner, kept.used);
@@ -81,7 +81,7 @@ impl Index {
         Some(kept)
     }
 
-    /// Of the idle uploads of these owners that may go the one whose last use is the oldest.
+    /// Returns the removable idle upload with the oldest last use, among the owners for which `may` returns true.
     pub(super) fn oldest_idle(&self, now: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
         let owners = self.idle.iter().filter(|(owner, _)| may(owner));
         let of_each = owners.filter_map(|(_, idle)| idle.iter().find(|(_, id)| self.is_removable(*id, now)));
@@ -98,13 +98,13 @@ pub(super) struct Kept {
     pub(super) since: Timestamp,
     pub(super) size: u64,
     pub(super) file: File,
-    /// Transcriptions that have not ended.
+    /// The number of its transcriptions that have not ended.
     pub(super) open: usize,
-    /// Transcriptions that have ended and are kept.
+    /// The number of its transcriptions that have ended and are kept.
     pub(super) ended: usize,
     /// The last use.
     pub(super) used: Timestamp,
-    /// The last use that its label says.
+    /// The last use as its label has it.
     pub(super) noted: Timestamp,
     /// Whether a create has named it.
     pub(super) named: bool,
@@ -130,10 +130,10 @@ pub(super) struct Label {
     #[serde(default = "nobody")]
     pub(super) owner: Hash,
     pub(super) since: Timestamp,
-    /// The last use, as far as the transcriptions that are kept do not say it; absent: it was not used.
+    /// The last use, unless the kept transcriptions say it; absent if it was not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) used: Option<Timestamp>,
-    /// Whether a create has named it, as far as no transcription says so.
+    /// Whether a create has named it, unless a transcription says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) named: bool,
     pub(super) file: File,
@@ -149,8 +149,8 @@ pub(super) fn read_entry(folder: &Path, id: Uuid) -> io::Result<Kept> {
     Ok(Kept::from_label(label, size))
 }
 
-/// Without its file, or with a label that is no label: an upload that was never answered, or one
-/// whose removal was cut short.
+/// Whether the error means that the file or a valid label is missing: the upload was never answered, or its removal was
+/// interrupted.
 pub(super) fn is_incomplete(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     matches!(error.kind(), NotFound | InvalidData | UnexpectedEof)

@@ -1,6 +1,6 @@
-//! The uploads: each a file and a small JSON beside it. They are kept while a transcription of them has not ended,
-//! and for a while after their last use; when the disk is short, those that no transcription waits for go first, the
-//! one whose last use is the oldest before the others.
+//! The uploads: each is a file with a small JSON beside it. An upload is kept while a transcription of it has not
+//! ended, and for a while after its last use. When the disk is nearly full, uploads that no unfinished transcription
+//! holds are removed, those with the oldest last use first.
 
 mod index;
 mod limits;
@@ -33,21 +33,22 @@ pub struct UploadStore {
     keeping: UploadRetention,
     clock: Arc<dyn Clock>,
     sharing: Mutex<UploadRules>,
-    looks: Mutex<HashMap<Hash, Arc<Semaphore>>>,
+    probe_permits: Mutex<HashMap<Hash, Arc<Semaphore>>>,
     state: Mutex<Index>,
 }
 
-/// Uploads of one key that are looked at by ffprobe at once: fewer than of all keys (`media/sandbox.rs`).
-const LOOKS: usize = 3;
+/// How many uploads of one key are probed by ffprobe at once: fewer than of all keys (`media/sandbox.rs`).
+const MAX_PROBES: usize = 3;
 
-/// How much later than its label says an upload's last use may be before that is noted: a restart forgets the rest.
-const NOTED: Duration = Duration::from_secs(300);
+/// How much newer than its label an upload's last use may be before the label is updated: a restart forgets the
+/// difference.
+const LABEL_LAG: Duration = Duration::from_secs(300);
 
 impl UploadStore {
-    /// Opens the folder, empties it of what was left half-done. `whose`: who owns what was this owner's.
+    /// Opens the folder and removes incomplete files. `whose` maps the owner in a label to its present owner.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn open(
         folder: PathBuf,
         (limits, keeping): (UploadLimits, UploadRetention),
@@ -70,40 +71,40 @@ impl UploadStore {
                 Err(error) => return Err(error),
             }
         }
-        remove_strangers(&folder, &state.uploads)?;
-        let (sharing, looks) = (Mutex::default(), Mutex::default());
-        Ok(Self { folder, limits, keeping, clock, sharing, looks, state: Mutex::new(state) })
+        remove_orphans(&folder, &state.uploads)?;
+        let (sharing, probe_permits) = (Mutex::default(), Mutex::default());
+        Ok(Self { folder, limits, keeping, clock, sharing, probe_permits, state: Mutex::new(state) })
     }
 
-    /// The longest recording that is taken.
+    /// Returns the longest recording that is accepted.
     pub fn length_limit(&self) -> Duration {
         self.rules().length_limit
     }
 
-    /// The right to have an upload of this key looked at: files that take long keep only its others waiting.
+    /// Waits for the permit to probe an upload of this key, so that slow files delay only the same key's others.
     pub(crate) async fn acquire_probe_permit(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
-        self.looks_of(owner).acquire_owned().await.ok()
+        self.permits_of(owner).acquire_owned().await.ok()
     }
 
-    fn looks_of(&self, owner: &Hash) -> Arc<Semaphore> {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(looks.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(LOOKS))))
+    fn permits_of(&self, owner: &Hash) -> Arc<Semaphore> {
+        let mut probe_permits = self.probe_permits.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(probe_permits.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(MAX_PROBES))))
     }
 
-    /// Begins to take an upload of `announced` bytes, as far as that is known.
+    /// Begins an upload of `announced` bytes, or 0 if the length is not known.
     ///
     /// # Errors
-    /// It is known already that it does not fit.
+    /// The upload certainly does not fit.
     pub fn begin(self: &Arc<Self>, owner: Hash, announced: u64) -> Result<UploadWriter, UploadStoreError> {
         self.check_without_idle(&owner, announced)?;
         let (file, path) = files::temporary(&self.folder)?.into_parts();
         Ok(UploadWriter::new(tokio::fs::File::from_std(file), path, owner, Arc::clone(self)))
     }
 
-    /// Keeps what has come in. Durable when it returns: an upload that was answered is not lost.
+    /// Stores a complete upload. It is durable when this returns, so that an upload that was answered is not lost.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn store(&self, mut incoming: UploadWriter, since: Timestamp, file: File) -> io::Result<()> {
         let owner = incoming.owner();
         let id = file.id.as_deref().and_then(files::parse_id);
@@ -113,9 +114,9 @@ impl UploadStore {
         let label = Label { v: 1, owner, since, used: None, named: false, file };
         path.persist(self.media_path(id))?;
         crash_points::point(Point::UploadNamed);
-        // The label's own sync of the folder covers the file's name too.
+        // The sync of the folder for the label covers the file's name too.
         if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
-            // Without a label it is swept away at the next start.
+            // A file without a label is removed at the next start.
             let _ = files::remove(&self.media_path(id));
             return Err(error);
         }
@@ -125,7 +126,7 @@ impl UploadStore {
         Ok(())
     }
 
-    /// Holds an upload of this owner for a transcription; `false` when there is none of that id.
+    /// Holds an upload of this owner for a transcription; returns `false` if there is none with that id.
     pub fn hold(&self, id: Uuid, owner: &Hash) -> bool {
         let mut state = self.state();
         if state.uploads.get(&id).is_none_or(|kept| kept.owner != *owner) {
@@ -134,30 +135,30 @@ impl UploadStore {
         state.change(id, |kept| kept.open += 1).is_some()
     }
 
-    /// A transcription that held the upload has ended.
+    /// Records that a transcription that held the upload has ended.
     pub fn release(&self, id: Uuid) {
         let now = self.clock.now();
-        let over = self.state().change(id, |kept| {
+        let is_expired = self.state().change(id, |kept| {
             kept.open = kept.open.saturating_sub(1);
             kept.ended += 1;
             kept.named = true;
             kept.used = kept.used.max(now);
             self.is_expired(kept, now)
         });
-        if over == Some(true) {
+        if is_expired == Some(true) {
             self.remove(id);
         }
     }
 
-    /// A create that held the upload was not accepted: it stays as it was.
+    /// Releases an upload whose create was not accepted.
     pub fn release_unused(&self, id: Uuid) {
         self.state().change(id, |kept| kept.open = kept.open.saturating_sub(1));
     }
 
-    /// An ended transcription of the upload is removed; `held`: it held the upload still. With `all` its audio
-    /// goes with it, unless another transcription has it too.
+    /// Records that an ended transcription of the upload is removed. `held` says that it still held the upload. With
+    /// `all` the audio is removed too, unless another transcription uses it.
     pub fn forget(&self, id: Uuid, held: bool, all: bool) {
-        let gone = self.state().change(id, |kept| {
+        let should_remove = self.state().change(id, |kept| {
             if held {
                 kept.open = kept.open.saturating_sub(1);
             } else {
@@ -166,23 +167,23 @@ impl UploadStore {
             kept.named = true;
             (all || held) && kept.open + kept.ended == 0
         });
-        match gone {
+        match should_remove {
             Some(true) => _ = self.remove(id),
-            // So far the transcription said when the upload was used last.
-            Some(false) => self.note(id, Duration::ZERO),
+            // Until now the transcription recorded the upload's last use.
+            Some(false) => self.update_label(id, Duration::ZERO),
             None => {}
         }
     }
 
-    /// The upload is read by its owner.
+    /// Records that the owner reads the upload.
     pub fn mark_used(&self, id: Uuid) {
         let now = self.clock.now();
         self.state().change(id, |kept| kept.used = kept.used.max(now));
-        self.note(id, NOTED);
+        self.update_label(id, LABEL_LAG);
     }
 
-    /// Writes an upload's last use into its label, where that says one that is earlier by more than this.
-    fn note(&self, id: Uuid, behind: Duration) {
+    /// Writes an upload's last use into its label, if the label is behind by more than `behind`.
+    fn update_label(&self, id: Uuid, behind: Duration) {
         let label = self.state().change(id, |kept| {
             let due = kept.open == 0 && kept.used.duration_since(kept.noted) > behind;
             due.then(|| {
@@ -202,60 +203,61 @@ impl UploadStore {
         }
     }
 
-    /// Registers, at start, that a transcription uses the upload, and when it used it last; whether the upload is here.
+    /// Registers, at the start, that a transcription uses the upload, and when it used it last. Returns whether the
+    /// upload exists.
     pub fn register_use(&self, id: Uuid, open: bool, used: Timestamp) -> bool {
-        let told = self.state().change(id, |kept| {
+        let registered = self.state().change(id, |kept| {
             kept.open += usize::from(open);
             kept.ended += usize::from(!open);
             kept.named = true;
             kept.used = kept.used.max(used);
         });
-        told.is_some()
+        registered.is_some()
     }
 
-    /// What is known of an upload of this owner, and how many bytes it has.
+    /// Returns the properties and the size in bytes of an upload of this owner.
     pub fn find_owned(&self, id: Uuid, owner: &Hash) -> Option<(File, u64)> {
         let state = self.state();
         let kept = state.uploads.get(&id).filter(|kept| kept.owner == *owner)?;
         Some((kept.file.clone(), kept.size))
     }
 
-    /// What is known of an upload.
+    /// Returns the properties of an upload.
     pub fn file_info(&self, id: Uuid) -> Option<File> {
         self.state().uploads.get(&id).map(|kept| kept.file.clone())
     }
 
-    /// Counts what was written beside the uploads.
+    /// Counts bytes of records that were written.
     pub fn add_records(&self, owner: &Hash, bytes: u64) {
         let mut state = self.state();
         state.records += bytes;
         state.add(owner, bytes);
     }
 
-    /// Counts what was removed beside the uploads.
+    /// Subtracts bytes of records that were removed.
     pub fn subtract_records(&self, owner: &Hash, bytes: u64) {
         let mut state = self.state();
         state.records = state.records.saturating_sub(bytes);
         state.subtract(owner, bytes);
     }
 
-    /// Where an upload's file is.
+    /// Returns the path of an upload's file.
     pub fn media_path(&self, id: Uuid) -> PathBuf {
         self.folder.join(id.to_string())
     }
 
-    /// Bytes kept, those that are still coming in included.
+    /// Returns the bytes of all uploads, including incomplete ones.
     pub fn bytes(&self) -> u64 {
         self.state().bytes
     }
 
-    /// Whether it was removed.
+    /// Removes an idle upload; returns whether it was removed.
     fn remove(&self, id: Uuid) -> bool {
-        // Between the look and now a create may have taken hold of it.
+        // A create may have held it since the caller looked.
         if self.state().remove_idle(id).is_none() {
             return false;
         }
-        // The label last: what is left of a removal that was cut short is found by it.
+        // The label last: an interrupted removal is found by it.
         let removed = files::remove(&self.media_path(id)).and_then(|()| {
             crash_points::point(Point::UploadRemoving);
             files::remove(&self.label(id))
@@ -275,8 +277,8 @@ impl UploadStore {
     }
 }
 
-/// Removes files without a label and labels without a file: removals and uploads cut short.
-fn remove_strangers(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
+/// Removes files without a label and labels without a file: traces of interrupted removals and uploads.
+fn remove_orphans(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
     let known: HashSet<String> = known.keys().flat_map(|id| [id.to_string(), format!("{id}.json")]).collect();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

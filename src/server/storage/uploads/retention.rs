@@ -6,13 +6,13 @@ use crate::domain::names::{Hash, Timestamp};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long an upload is kept after its last use. Its arrival, a create that names it, the end of a transcription of
-/// it and a download are uses.
+/// How long an upload is kept after its last use. Uses are its arrival, a create that names it, the end of one of its
+/// transcriptions, and a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadRetention {
-    /// One that no create has named.
+    /// For an upload that no create has named.
     pub unnamed: Duration,
-    /// One that a create has named. Zero: it goes with the end of the last transcription of it.
+    /// For an upload that a create has named. Zero: it is removed when its last transcription ends.
     pub named: Duration,
 }
 
@@ -20,15 +20,15 @@ pub struct UploadRetention {
 pub const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl UploadRetention {
-    /// No longer than they are needed: for a client that uploads each recording for one create.
+    /// No longer than uploads are needed: for a client that uploads each recording for one create.
     pub const UNTIL_TRANSCRIBED: Self = Self { unnamed: A_DAY, named: Duration::ZERO };
 
-    /// So long after their last use; no time at all is [`UploadRetention::UNTIL_TRANSCRIBED`].
+    /// This long after the last use; zero means [`UploadRetention::UNTIL_TRANSCRIBED`].
     pub const fn for_span(span: Duration) -> Self {
         if span.is_zero() { Self::UNTIL_TRANSCRIBED } else { Self { unnamed: span, named: span } }
     }
 
-    /// How often is looked for those that have been kept long enough.
+    /// Returns how often to check for expired uploads.
     pub fn check_interval(self) -> Duration {
         let shortest = if self.named.is_zero() { self.unnamed } else { self.unnamed.min(self.named) };
         (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(3600))
@@ -36,12 +36,12 @@ impl UploadRetention {
 }
 
 impl UploadStore {
-    /// Removes what no open transcription holds and has been kept for long enough.
+    /// Removes expired uploads that no unfinished transcription holds.
     pub fn remove_expired(&self) {
         let now = self.clock.now();
-        let over = |(_, kept): &(&Uuid, &Kept)| self.is_expired(kept, now);
-        let gone: Vec<Uuid> = self.state().uploads.iter().filter(over).map(|(id, _)| *id).collect();
-        gone.into_iter().for_each(|id| _ = self.remove(id));
+        let is_expired_entry = |(_, kept): &(&Uuid, &Kept)| self.is_expired(kept, now);
+        let expired: Vec<Uuid> = self.state().uploads.iter().filter(is_expired_entry).map(|(id, _)| *id).collect();
+        expired.into_iter().for_each(|id| _ = self.remove(id));
     }
 
     pub(super) fn is_expired(&self, kept: &Kept, now: Timestamp) -> bool {
@@ -50,17 +50,18 @@ impl UploadStore {
         kept.open == 0 && (span.is_zero() || since > span)
     }
 
-    /// Removes idle uploads, that whose last use is the oldest first, until eight tenths of the disk's limit are used;
-    /// how many. So there is room for what comes, and for imports. Only those of keys that make room for all.
+    /// Removes idle uploads, those with the oldest last use first, until at most eight tenths of the disk quota are
+    /// used, and returns how many. This leaves space for new uploads and for imports. Only keys that have to free space
+    /// lose uploads.
     pub fn free_space(&self) -> usize {
         let mut removed = 0;
-        while let Some(oldest) = self.to_make_room() {
+        while let Some(oldest) = self.next_to_free() {
             removed += usize::from(self.remove(oldest));
         }
         removed
     }
 
-    fn to_make_room(&self) -> Option<Uuid> {
+    fn next_to_free(&self) -> Option<Uuid> {
         let (state, share) = (self.state(), self.share_per_key());
         if state.total_bytes() <= self.limits.disk / 10 * 8 {
             return None;

@@ -1,4 +1,4 @@
-//! An upload while it comes in: a file without a name of its own yet, that counts in the upload store.
+//! An upload while it arrives: a file without a lasting name, which counts in the upload store.
 
 use crate::domain::names::Hash;
 use crate::server::storage::uploads::{UploadStore, UploadStoreError};
@@ -11,11 +11,11 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// An upload that is coming in. Dropped, it leaves nothing behind.
+/// An upload that is arriving. When dropped, it leaves nothing behind.
 pub struct UploadWriter {
     file: File,
     path: Option<TempPath>,
-    /// What it counts for in the upload store, until it is kept.
+    /// The bytes that it has reserved in the upload store, until it is stored there.
     size: u64,
     owner: Hash,
     upload_store: Arc<UploadStore>,
@@ -30,22 +30,22 @@ impl UploadWriter {
         self.owner
     }
 
-    /// The right to have it looked at.
+    /// Waits for the permit to probe it.
     pub(crate) async fn acquire_probe_permit(&self) -> Option<OwnedSemaphorePermit> {
         self.upload_store.acquire_probe_permit(&self.owner).await
     }
 
-    /// The longest recording that is taken.
+    /// Returns the longest recording that is accepted.
     pub(crate) fn length_limit(&self) -> Duration {
         self.upload_store.length_limit()
     }
 
-    /// The file's lasting name is up to the upload store from now on.
+    /// Hands the temporary file to the upload store, which names or removes it.
     pub(crate) fn take_path(&mut self) -> Option<TempPath> {
         self.path.take()
     }
 
-    /// What it counted for, which counts for what is kept from now on.
+    /// Hands the reserved bytes to the upload store, which counts them from now on.
     pub(crate) fn take_reservation(&mut self) -> u64 {
         std::mem::take(&mut self.size)
     }
@@ -53,7 +53,7 @@ impl UploadWriter {
     /// Adds bytes.
     ///
     /// # Errors
-    /// They do not fit, or the file system's.
+    /// The bytes do not fit; errors of the file system.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), UploadStoreError> {
         self.reserve(bytes.len() as u64)?;
         Ok(self.file.write_all(bytes).await?)
@@ -62,18 +62,18 @@ impl UploadWriter {
     /// Makes the bytes durable.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.file.flush().await?;
         self.file.sync_all().await
     }
 
-    /// Where it lies until it is kept; `None` once it is.
+    /// Returns the path of the temporary file; `None` once the upload is stored.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn size(&self) -> u64 {
         self.size
     }
