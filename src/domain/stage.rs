@@ -202,7 +202,7 @@ impl Skip {
                  when that line is removed"
             }
             Self::Unlisted => {
-                "its row was removed from the manifest before the file appeared; the job continues when a row \
+                "its row was removed from the manifest before anything was bought for it; the job continues when a row \
                  names the file again"
             }
             Self::Forgotten => {

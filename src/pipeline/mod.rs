@@ -6,6 +6,7 @@ pub mod budget;
 pub mod engine;
 pub(crate) mod engines;
 mod log_limit;
+mod manifest_holds;
 pub(crate) mod media_file;
 pub mod recovery;
 pub mod request;

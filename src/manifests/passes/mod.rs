@@ -34,6 +34,10 @@ const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// The shortest time between two receipts of a manifest while its jobs change.
 const MIN_RECEIPT_INTERVAL: Duration = Duration::from_secs(5);
 
+/// A manifest that changes without pause holds the jobs of its source back for this long, or four times `settle` if
+/// that is longer.
+const LONGEST_HOLD: Duration = Duration::from_secs(60);
+
 /// The wait after a pass over a manifest is at least this many times its duration.
 const REST_FACTOR: u32 = 30;
 
@@ -46,6 +50,8 @@ pub struct SourceManifests {
     known: Mutex<BTreeMap<RelPath, Known>>,
     /// The manifests that the last search found; `None` before the first.
     there: Mutex<Option<BTreeSet<RelPath>>>,
+    /// Since when, without a break, one of the manifests has a text that was not read.
+    unread_since: Mutex<Option<Timestamp>>,
 }
 
 /// What a pass needs from the daemon.
@@ -134,12 +140,17 @@ pub struct PassResult {
 impl SourceManifests {
     /// Returns the manifests of a source, or `None` if it has none. Reads nothing yet.
     pub fn new(mount: Arc<Mount>, state: &Path, price: Option<f64>) -> Option<Self> {
-        mount.source().reads_manifests().then(|| Self {
+        if !mount.source().reads_manifests() {
+            return None;
+        }
+        mount.manifest_hold().begin();
+        Some(Self {
             mount,
             state: state.join("receipts"),
             price,
             known: Mutex::default(),
             there: Mutex::default(),
+            unread_since: Mutex::default(),
         })
     }
 
@@ -213,12 +224,33 @@ impl SourceManifests {
         }
         let (due, unsettled) = self.due(context).await?;
         result.unsettled = unsettled;
+        self.hold_source(context);
         for manifest in due {
             if let Some(sum) = self.pass(context, &manifest, &mut result.admitted).await? {
                 result.rows += sum.rows;
             }
         }
+        self.hold_source(context);
         Ok(result)
+    }
+
+    /// Holds the jobs of the source back while one of its manifests has a text that was not read, but not longer than
+    /// [`LONGEST_HOLD`] or four times `settle`.
+    fn hold_source(&self, context: PassContext<'_>) {
+        let is_chosen = |manifest: &RelPath| {
+            let name = &self.mount.source().name;
+            context.plan_allowlist.is_none_or(|chosen| chosen.has_list(name, manifest))
+        };
+        let is_unread = |(manifest, known): (&RelPath, &Known)| {
+            known.taken.is_none() && known.problem.is_none() && is_chosen(manifest)
+        };
+        let has_unread = self.known().iter().any(is_unread);
+        let mut since = self.unread_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = has_unread.then(|| since.unwrap_or_else(|| context.clock.now()));
+        let longest = LONGEST_HOLD.max(self.mount.settle_at(&RelPath::new("")) * 4);
+        if self.mount.manifest_hold().set(since.map(|since| since.saturating_add(longest))) {
+            (context.admitted)();
+        }
     }
 
     /// Makes another pass over every manifest that was processed before, so that each receipt is current.

@@ -1,5 +1,5 @@
-//! Ends jobs that still wait for their file when their row was removed from its manifest, or the manifest was removed.
-//! Jobs that have their file, or for which something was or may be bought, continue.
+//! Ends jobs for which nothing was bought when their row was removed from its manifest, or the manifest was removed. Jobs
+//! for which something was or may be bought continue.
 
 use super::keys::candidates;
 use super::{PassContext, SourceManifests};
@@ -47,7 +47,7 @@ fn short_hash(key: &JobKey) -> u64 {
 }
 
 impl SourceManifests {
-    /// Ends the jobs that wait for their file and whose row is no longer in this manifest.
+    /// Ends the jobs for which nothing was bought and whose row is no longer in this manifest.
     pub(crate) async fn end_removed_rows(
         &self,
         context: PassContext<'_>,
@@ -56,10 +56,10 @@ impl SourceManifests {
     ) -> Result<(), StoreError> {
         let is_removed =
             |job: &Job| job.row.as_deref().is_some_and(|row| row.manifest == *manifest) && !named.has(&job.key);
-        self.end_waiting(context, is_removed).await
+        self.end_unbought(context, is_removed).await
     }
 
-    /// Ends the jobs that wait for their file and whose manifest no longer exists.
+    /// Ends the jobs for which nothing was bought and whose manifest no longer exists.
     pub(crate) async fn end_removed_lists(
         &self,
         context: PassContext<'_>,
@@ -67,24 +67,28 @@ impl SourceManifests {
     ) -> Result<(), StoreError> {
         let is_removed =
             |job: &Job| job.row.as_deref().is_some_and(|row| !row.is_by_command() && !there.contains(&row.manifest));
-        self.end_waiting(context, is_removed).await
+        self.end_unbought(context, is_removed).await
     }
 
-    async fn end_waiting(&self, context: PassContext<'_>, is_removed: impl Fn(&Job) -> bool) -> Result<(), StoreError> {
+    async fn end_unbought(
+        &self,
+        context: PassContext<'_>,
+        is_removed: impl Fn(&Job) -> bool,
+    ) -> Result<(), StoreError> {
         let source = &self.mount.source().name;
-        let mut after = None;
+        let stages = vec![StageKind::Found, StageKind::Settled, StageKind::Probed, StageKind::Uploaded];
+        let mut filter = Filter { stages, after: None, limit: PORTION };
         loop {
-            let jobs = context.store.jobs_in(JobSubset::Away, after, PORTION).await?;
+            let jobs = context.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(()) };
-            after = Some(last.id);
-            for job in jobs.iter().filter(|job| job.key.source == *source && waits_for_its_file(job) && is_removed(job))
+            filter.after = Some(last.id);
+            for job in jobs.iter().filter(|job| job.key.source == *source && is_of_current_row(job) && is_removed(job))
             {
                 let event = JobEvent::Skipped { why: Skip::Unlisted };
                 if context.store.overrule(job, event, context.clock.now()).await?.is_done() {
                     tracing::info!(
                         %source, job = %job.id, path = %job.key.path,
-                        "a row was removed from its manifest before its file appeared; scribed no longer waits \
-                         for the file"
+                        "a row was removed from its manifest before anything was bought for it; its job ends"
                     );
                 }
             }
@@ -92,9 +96,7 @@ impl SourceManifests {
     }
 }
 
-/// Whether the job of a row waits for its file and nothing was bought for it.
-fn waits_for_its_file(job: &Job) -> bool {
-    let is_awaited = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
-    let of_row = job.row.as_deref().is_some_and(|row| matches!(row.media, RowMedia::File(_)) && !row.lost);
-    is_awaited && of_row && !job.stage.is_end() && !is_bought(job.stage.kind())
+/// Whether the job has the row of a manifest that is known. Of a row that a lost queue left, only the order is known.
+fn is_of_current_row(job: &Job) -> bool {
+    job.row.as_deref().is_some_and(|row| !row.is_by_command() && !row.lost)
 }

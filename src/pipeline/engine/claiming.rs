@@ -4,6 +4,7 @@ use super::{Engine, EngineParts, LEASE};
 use crate::domain::names::SourceName;
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
+use crate::pipeline::manifest_holds;
 use crate::pipeline::windows;
 use crate::source::mount::source_mount::Mount;
 use crate::source::scan::schedule::FirstScan;
@@ -69,11 +70,11 @@ impl Engine {
         let EngineParts { store, budget_gate, mounts, routing, clock, .. } = &*parts;
         let now = clock.now();
         let (pauses, exhausted) = (store.pauses().await?, budget_gate.exhausted(now));
-        let windows = windows::closed(mounts, clock.wall());
+        let (windows, held) = (windows::closed(mounts, clock.wall()), manifest_holds::held(mounts, &**clock));
         let is_coming = |group: &RouteKey| {
             let (source, service) = (&group.source, routing.service_of(group));
-            let goes_on =
-                pauses.for_source(source, now).is_none() && !windows.contains_key(source) && !exhausted.covers(source);
+            let is_off = pauses.for_source(source, now).is_some() || windows.contains_key(source);
+            let goes_on = !is_off && !held.contains_key(source) && !exhausted.covers(source);
             let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
             goes_on && is_there && routing.services().contains(service) && budget_gate.is_served(service)
         };

@@ -11,6 +11,7 @@ use crate::domain::names::SourceName;
 use crate::domain::reason::is_pausable;
 use crate::domain::routing::RouteKey;
 use crate::domain::stage::StageKind;
+use crate::pipeline::manifest_holds;
 use crate::pipeline::stages::upload::extract_audio::ROOM_LOOKED_FOR;
 use crate::pipeline::windows::{self, ClosedWindows};
 use crate::store::contract::{ClaimLimit, GroupFilter, OrderedClaims, StoreError};
@@ -166,6 +167,8 @@ impl Engine {
         let parts = self.parts();
         let windows = windows::closed(&parts.mounts, parts.clock.wall());
         wake = earlier(wake, self.opens(&windows));
+        let held = manifest_holds::held(&parts.mounts, &*parts.clock);
+        wake = earlier(wake, held.values().min().copied());
         let shut = parts.budget_gate.exhausted(now);
         wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.duration_since(now)));
         parts.budget_gate.excess().tell(now, false);
@@ -173,7 +176,9 @@ impl Engine {
         if until == Until::Stopped {
             wake = earlier(wake, parts.budget_gate.excess().due(now));
         }
-        let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
+        let is_off = |source: &SourceName| {
+            pauses.for_source(source, now).is_some() || windows.contains_key(source) || held.contains_key(source)
+        };
         for (lane, kind) in WorkKind::CLAIMING {
             let is_out = lane.needs_service() && read != Permit::Granted;
             let may_not_submit = lane.submits() && !may_submit;

@@ -4,6 +4,7 @@
 mod availability;
 pub mod disk;
 mod folder;
+mod manifest_hold;
 pub(crate) mod marker;
 mod scans;
 pub mod source_mount;

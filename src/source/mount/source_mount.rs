@@ -4,6 +4,7 @@ use super::availability::Availability;
 pub use super::availability::Away;
 pub(crate) use super::folder::FolderLook;
 use super::folder::{self, MountedFolder};
+use super::manifest_hold::ManifestHold;
 use super::marker::{self, FolderMemory};
 pub use super::storage::Storage;
 use crate::clock::Clock;
@@ -40,6 +41,7 @@ pub struct Mount {
     beside: ExistingSubtitles,
     bags: Bags,
     pub(super) scans: ScanSchedule,
+    manifest_hold: ManifestHold,
 }
 
 impl Mount {
@@ -73,6 +75,7 @@ impl Mount {
             beside: ExistingSubtitles::new(Arc::clone(&clock)),
             bags: Bags::default(),
             scans: ScanSchedule::new(Arc::clone(&source), memory.scanned()),
+            manifest_hold: ManifestHold::default(),
             source,
             memory,
             placed,
@@ -82,6 +85,11 @@ impl Mount {
 
     pub fn source(&self) -> &Arc<Source> {
         &self.source
+    }
+
+    /// Whether rows of its manifests may be bought as they are in the queue.
+    pub fn manifest_hold(&self) -> &ManifestHold {
+        &self.manifest_hold
     }
 
     /// What its recordings lie in.
