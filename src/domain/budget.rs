@@ -153,7 +153,7 @@ fn limits<'a>(
             Some(BudgetLimit { source: source.clone(), period, span, allowed: allowed? })
         })
     });
-    each.flatten().collect()
+    limits.flatten().collect()
 }
 
 /// Why a purchase does not fit into the budgets.
