@@ -144,7 +144,7 @@ impl Engine {
     /// Returns `None` if the list cannot be read now.
     async fn listed_statuses(&self, claims: &[Claimed], pages: usize) -> Option<ListedStatuses> {
         let wanted = |id: &TranscriptionId| claims.iter().any(|claim| claim.job.stage.transcription() == Some(id));
-        let (mut shown, mut found) = (Shown::new(), 0);
+        let (mut shown, mut found) = (ListedStatuses::new(), 0);
         let mut query =
             ListQuery { limit: PAGE, status: vec![Status::Queued, Status::Processing], ..ListQuery::default() };
         let client = Arc::clone(&self.parts().client);

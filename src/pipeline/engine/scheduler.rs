@@ -119,7 +119,7 @@ impl Busy {
     /// Whether tasks are running, and all of them at the service.
     pub(super) fn only_at_service(&self) -> bool {
         let kinds = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
-        self.total() > 0 && kinds().kinds(|work| work.needs_service() || work == WorkKind::Trial)
+        self.total() > 0 && kinds().all(|work| work.needs_service() || work == WorkKind::Trial)
     }
 
     pub(super) fn begin(&mut self, task: impl Into<Task>, handle: AbortHandle) {

@@ -104,7 +104,7 @@ impl Extractor {
         pick: Option<&TrackSelection>,
         now: Timestamp,
     ) -> Result<UploadInput, Fault> {
-        if !self.of_all && pick.is_none() {
+        if !self.extracts_all && pick.is_none() {
             return Ok(UploadInput::AsIs(None));
         }
         let _turn = self.at_once.acquire().await;
