@@ -1,5 +1,5 @@
-//! The composition root: the only file that knows everybody. It opens the store, starts the embedded
-//! service where no other is configured, and puts the engine together.
+//! The composition root: the only file that knows all rooms. It opens the store, starts the embedded service if a
+//! source uses it, and builds the engines.
 
 use crate::blocking::{blocking, spawn};
 use crate::client::contract::Client;
@@ -75,14 +75,14 @@ pub(crate) use service_clients::embedded_data;
 pub use service_clients::{hosted_clients, recogniser, recogniser_languages, service_options};
 pub use source_rename::renamed_sources;
 
-/// Why the house does not open.
+/// Why the daemon does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Service(#[from] StartError),
-    /// The way to the service.
+    /// The client of a service.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The receiver of callbacks.
@@ -93,25 +93,25 @@ pub enum DaemonError {
     Callback { address: SocketAddr, error: io::Error },
     #[error("cannot use `tls` of [callback]: {0}")]
     Tls(#[from] PairError),
-    /// Sources have the names of others: whose jobs are whose cannot be told.
+    /// Sources have the names of others, so it cannot be told which source a job belongs to.
     #[error("{0}")]
     Names(String),
-    /// Something in the state directory.
+    /// A file in the state directory.
     #[error("{what}: {error}")]
     Io { what: String, error: io::Error },
 }
 
-/// What is configured, and what was made from it. There is another one after each change of the configuration.
+/// The configuration, and what was built from it. Each change of the configuration builds another one.
 pub struct Setup {
-    /// As `jobs.toml` had it when it was taken up.
+    /// The contents of `jobs.toml` when it was loaded.
     pub config: Config,
     /// The service of every source.
     pub routing: Arc<ServiceRouting>,
-    /// Where media comes from, and whether those folders are there.
+    /// The sources, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
-    /// What may still be bought.
+    /// The budgets.
     pub budget_gate: Arc<BudgetGate>,
-    /// Of these, what is made of lists.
+    /// The manifests of those sources that have them.
     pub lists: Vec<Arc<SourceManifests>>,
     ways: ServiceClients,
 }
@@ -123,14 +123,14 @@ impl Setup {
         Self { routing, mounts, lists, budget_gate: budget_gate(config), ways, config: config.clone() }
     }
 
-    /// The ways to the services.
+    /// Returns the clients of all services.
     pub fn clients(&self) -> Vec<Arc<dyn Client>> {
         self.ways.values().map(|way| Arc::<HttpClient>::clone(way) as Arc<dyn Client>).collect()
     }
 }
 
-/// What stays whatever is configured: every [`EngineParts`] is made of it and of a [`Setup`].
-struct Ground {
+/// What stays the same under every configuration. Each [`EngineParts`] is built from it and from a [`Setup`].
+struct SharedParts {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     params: Arc<ParamFiles>,
@@ -142,7 +142,7 @@ struct Ground {
     calls: Option<Calls>,
 }
 
-impl Ground {
+impl SharedParts {
     fn parts(&self, setup: &Setup, service: &ServiceName, results: Arc<Results>) -> Option<EngineParts> {
         let way = setup.ways.get(service)?;
         self.writing.folders.set_longest_retry(setup.config.retry.max);
@@ -181,45 +181,45 @@ impl Ground {
 /// Everything that runs, put together.
 pub struct Daemon {
     pub store: Arc<dyn Store>,
-    /// What moves the jobs: one for each service.
+    /// The engines that handle the jobs, one for each service.
     pub engines: Engines,
     clock: Arc<dyn Clock>,
     system: Arc<dyn Clock>,
-    ground: Ground,
+    ground: SharedParts,
     setup: watch::Sender<Arc<Setup>>,
-    /// Held while a configuration is taken up.
+    /// Locked while a configuration is loaded.
     embedded: Mutex<Option<EmbeddedService>>,
     receiving: Option<CallbackListener>,
     born: (Timestamp, Uptime),
-    /// Where it is this one who works in the folders.
+    /// Set if this process works in the sources' folders.
     owning: Option<FolderOwnership>,
 }
 
 impl Daemon {
-    /// Opens the store, starts what has to run, and puts the engine together.
+    /// Opens the store, starts what has to run, and builds the engines.
     ///
     /// # Errors
     /// See [`DaemonError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, DaemonError> {
         let system: Arc<dyn Clock> = Arc::new(SystemClock);
-        // One for all: whoever admits and whoever settles compare each other's dates.
+        // One clock for all: the dates of those who admit and of those who settle are compared.
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
-        let ear = match &config.callback {
-            Some(callback) => Some(Ear::open(config, callback).await?),
+        let socket = match &config.callback {
+            Some(callback) => Some(ReceiverSocket::open(config, callback).await?),
             None => None,
         };
-        let calls = ear.as_ref().map(|ear| ear.calls.clone());
+        let calls = socket.as_ref().map(|socket| socket.calls.clone());
         let mut embedded = None;
         let ways = build_clients(config, &system, calls.as_ref(), &mut embedded, None).await?;
         let setup = Setup::new(config, ways, &clock);
         let state = config.state.clone();
         drop(spawn(move || snapshot::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
-        let half = Arc::clone(&params);
-        // Before the work, which keeps new ones. What cannot be removed does no harm.
-        blocking(move || half.sweep().ok()).await;
+        let swept_params = Arc::clone(&params);
+        // Done before the work, which stores new ones. A file that cannot be removed does no harm.
+        blocking(move || swept_params.sweep().ok()).await;
         let now = clock.now();
         let ahead = store.limit_waits(now, &waits(config)).await?;
         if ahead > 0 {
@@ -239,10 +239,10 @@ impl Daemon {
         let dir = config.state.join("in-progress");
         let started = clock.uptime();
         let in_progress = blocking(move || InProgress::open(&dir, started)).await;
-        let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
-        let ground = Ground {
-            store: of_ground,
-            clock: clock_of_ground,
+        let (shared_store, shared_clock) = (Arc::clone(&store), Arc::clone(&clock));
+        let ground = SharedParts {
+            store: shared_store,
+            clock: shared_clock,
             params,
             in_progress,
             spool,
@@ -253,26 +253,26 @@ impl Daemon {
         };
         let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
         let engines = Engines::new(engines, engines_pass);
-        let receiving = ear.map(|ear| ear.start(&engines));
+        let receiving = socket.map(|socket| socket.start(&engines));
         let (setup, _) = watch::channel(Arc::new(setup));
         let embedded = Mutex::new(embedded);
         Ok(Self { store, engines, clock, system, ground, setup, embedded, receiving, born, owning: None })
     }
 
-    /// What is configured now.
+    /// Returns the setup of the current configuration.
     pub fn setup(&self) -> Arc<Setup> {
         Arc::clone(&self.setup.borrow())
     }
 
-    /// Looks through every source once, all at a time, and admits what is new.
+    /// Scans every source once, all at the same time, and admits what is new.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
         let setup = self.setup();
         let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
-        let each = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
-        let each = each.map(|(name, mount, lists)| async move {
+        let scans = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
+        let scans = scans.map(|(name, mount, lists)| async move {
             mount.claimed().await;
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
@@ -304,7 +304,7 @@ impl Daemon {
             sweep(scanned.leftovers.clone()).await;
             Ok((name.clone(), scanned))
         });
-        futures_util::future::try_join_all(each).await
+        futures_util::future::try_join_all(scans).await
     }
 
     /// Admits what a plan names, each file as it was planned, and nothing else.
@@ -322,11 +322,11 @@ impl Daemon {
         apply::admit(plan, &setup.mounts, &scan, PlanManifests { lists: &setup.lists, context }).await
     }
 
-    /// Takes in what every source holds and what comes to it, until told to stop; of the sources as they are
-    /// configured, also after a change. A source whose folder is away, or hangs, holds up no other.
+    /// Scans and watches every source until told to stop. After a change of the configuration it continues with the
+    /// new sources. A source whose folder is away or hangs holds up no other.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let mut setups = self.setup.subscribe();
         let mut since = self.born.0;
@@ -335,7 +335,7 @@ impl Daemon {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                // Its sender is in this house: it is there.
+                // The sender is in this daemon, so the channel is open.
                 _ = setups.changed() => {}
                 ended = self.watch_all(&setup, since) => return ended,
             }
@@ -351,20 +351,20 @@ impl Daemon {
             lists.run(passes::PassContext { store, clock, admitted: &admitted, plan_allowlist: None })
         });
         let folders = setup.mounts.values().filter(|mount| mount.source().scans_recordings());
-        let each = folders.map(|mount| {
+        let watches = folders.map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
             async move { WatchLoop { mount: Arc::clone(mount), store, clock, admitted, leftovers, since }.run().await }
         });
-        let (each, lists) = (futures_util::future::try_join_all(each), futures_util::future::try_join_all(lists));
-        // There is at least one of either, which never ends.
-        futures_util::future::try_join(each, lists).await.map(drop)
+        let (watches, lists) = (futures_util::future::try_join_all(watches), futures_util::future::try_join_all(lists));
+        // There is at least one source of either kind, and its loop never ends.
+        futures_util::future::try_join(watches, lists).await.map(drop)
     }
 
-    /// Writes how every list stands into its receipt.
+    /// Writes the receipts of all manifests.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
         let setup = self.setup();
@@ -376,18 +376,18 @@ impl Daemon {
         Ok(())
     }
 
-    /// A job as it is told: see [`BudgetGate::told`] and [`windows::told`].
+    /// Returns a job as it is shown: see [`BudgetGate::told`] and [`windows::told`].
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn for_display(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
         let job = setup.budget_gate.told(&*self.store, job, self.clock.now()).await?;
         Ok(windows::told(&setup.mounts, job, self.clock.moment()))
     }
 
-    /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process
-    /// number. `orders`: where it takes orders to read its configuration anew, if it does.
+    /// Returns the handler of the commands to this daemon, as it is configured now. `pid` is the process number.
+    /// `orders` takes commands to reload the configuration, if the daemon takes them.
     pub fn handler(&self, pid: u32, orders: Option<ReloadOrders>) -> CommandHandler {
         let ((since, started), setup) = (self.born, self.setup());
         CommandHandler {
@@ -411,16 +411,16 @@ impl Daemon {
         }
     }
 
-    /// What is known of the sources' lists is kept for commands that find nobody running.
+    /// Saves what is known of the manifests, for commands that find no daemon running.
     pub fn keep_lists(&self) {
         let setup = self.setup();
         last_lists::keep(&setup.lists, &setup.config.state);
     }
 
-    /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.
+    /// Ends everything. When it returns, what was acknowledged is on the disk, and the embedded service has stopped.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn close(self) -> Result<(), StoreError> {
         if let Some(receiving) = self.receiving {
             receiving.shutdown().await;
@@ -436,26 +436,26 @@ impl Daemon {
     }
 }
 
-/// Where callbacks come in, before anybody takes them up.
-struct Ear {
+/// The bound socket of the receiver of callbacks, before the receiver is started.
+struct ReceiverSocket {
     listener: TcpListener,
     tls: Option<Arc<ListenerTls>>,
     calls: Calls,
 }
 
-/// Where services are asked to call.
+/// Where services send their callbacks.
 #[derive(Clone)]
 struct Calls {
-    /// Where this machine reaches the receiver.
+    /// The receiver's address on this machine.
     here: SocketAddr,
     seals: AddressSeal,
     callback: Callback,
 }
 
-impl Ear {
+impl ReceiverSocket {
     async fn open(config: &Config, callback: &Callback) -> Result<Self, DaemonError> {
         let seals = seals(config)?;
-        // The embedded service speaks plain HTTP to it, from this machine to itself.
+        // The embedded service calls the receiver over plain HTTP, from this machine to itself.
         let open = |files| ListenerTls::open(files, PlainPeers::FromHere, SystemClock.now()).map(Arc::new);
         let tls = callback.tls.as_ref().map(open).transpose()?;
         let failed = |error| DaemonError::Callback { address: callback.listen, error };
@@ -478,7 +478,7 @@ impl Ear {
 }
 
 impl Calls {
-    /// The embedded service need not leave the machine to reach us.
+    /// Returns the addresses of callbacks. The embedded service reaches the receiver on this machine.
     fn callbacks(&self, embedded: bool) -> CallbackAddresses {
         let here = format!("http://{}", self.here);
         let here = || Url::parse(&here).unwrap_or_else(|error| unreachable!("{here} is an address: {error}"));
@@ -487,15 +487,16 @@ impl Calls {
     }
 }
 
-/// The key that the addresses of callbacks are sealed with: made once, kept in the state directory for its
-/// owner only. Old addresses stay right over restarts, and nothing else of them is stored.
+/// Returns the key that seals the addresses of callbacks. It is made once, and kept in the state directory for its
+/// owner only. So old addresses stay valid over restarts, and nothing else of them is stored.
 fn seals(config: &Config) -> Result<AddressSeal, DaemonError> {
     let fault =
         |error| DaemonError::Io { what: "cannot save the key for the addresses of callbacks".to_owned(), error };
     auth::own_key(&config.state.join("callback")).map(|key| AddressSeal::new(key.reveal())).map_err(fault)
 }
 
-/// What a person enters at the service as its webhook; `None` where none is wanted. A secret.
+/// Returns the address that a person enters at the service as its webhook; `None` if no webhook is configured. It is
+/// a secret.
 ///
 /// # Errors
 /// [`DaemonError::Io`].
@@ -505,25 +506,25 @@ pub fn webhook_address(config: &Config) -> Result<Option<String>, DaemonError> {
     Ok(Some(callbacks.webhook()))
 }
 
-/// What carries out what a command asks where no daemon runs: the store is opened for it.
+/// Returns a handler of commands for a state directory without a daemon. Opens the store.
 ///
 /// # Errors
 /// As [`open_store`].
 pub fn handler(config: &Config) -> Result<CommandHandler, StoreError> {
-    Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
+    Ok(handler_over(config, Arc::new(open_store(config, &SystemClock, false)?)))
 }
 
-/// As [`handler()`], on a copy of the queue that is removed with the room that is returned; `None` where
-/// there is no queue. Nothing is changed by it.
+/// As [`handler()`], on a copy of the queue that is removed with the returned folder; `None` if there is no queue.
+/// Changes nothing.
 ///
 /// # Errors
 /// As [`open_store`].
 pub fn snapshot_handler(config: &Config) -> Result<Option<(CommandHandler, SnapshotFolder)>, StoreError> {
     let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
-    Ok(Some((hands_on(config, Arc::new(store)), room)))
+    Ok(Some((handler_over(config, Arc::new(store)), room)))
 }
 
-fn hands_on(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
+fn handler_over(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (mounts, routing) = (mounts_of(config), Arc::new(config.routing()));
     let (budget_gate, kept) = (budget_gate(config), kept(config));
@@ -542,7 +543,7 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> CommandHandler {
     }
 }
 
-/// Where the results of each service are kept: ids of two services might be equal.
+/// Returns where the results of each service are kept: ids of two services might be equal.
 fn kept(config: &Config) -> KeptOf {
     let folder = config.state.join("results");
     Arc::new(move |service| Results::new(folder.join(service.as_str())))
@@ -557,16 +558,16 @@ fn budget_gate(config: &Config) -> Arc<BudgetGate> {
     Arc::new(BudgetGate::new(config.budget.clone(), config.zone, measure))
 }
 
-/// Of those sources that are made of lists.
+/// Returns the manifests of the sources that have them.
 fn lists(config: &Config, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Vec<Arc<SourceManifests>> {
-    let each = mounts.values().filter_map(|mount| {
+    let manifests = mounts.values().filter_map(|mount| {
         let price = config.prices.get(&mount.source().service).copied();
         SourceManifests::new(Arc::clone(mount), &config.state, price)
     });
-    each.map(Arc::new).collect()
+    manifests.map(Arc::new).collect()
 }
 
-/// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
+/// Returns the sources of a configuration as mounts. Nothing is looked at yet.
 pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
     mounts(config, &(Arc::new(SystemClock) as Arc<dyn Clock>))
 }
@@ -576,7 +577,7 @@ fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<M
     config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
 }
 
-/// No scan comes by where outputs go.
+/// Removes leftovers from the folders of outputs, which no scan visits.
 fn sweep_places(places: &[PathBuf]) {
     for place in places {
         let entries = walkdir::WalkDir::new(place).into_iter().flatten();
@@ -587,7 +588,7 @@ fn sweep_places(places: &[PathBuf]) {
     }
 }
 
-/// Removes what a killed process left half-written. What cannot be removed does no harm.
+/// Removes what a killed process left half-written. A file that cannot be removed does no harm.
 async fn sweep(folders: BTreeSet<RootedPath>) {
     let swept =
         blocking(move || folders.iter().filter_map(|folder| publish::remove_leftovers(folder).ok()).sum::<usize>());
@@ -596,8 +597,8 @@ async fn sweep(folders: BTreeSet<RootedPath>) {
     }
 }
 
-/// Opens the queue of a configuration. With `rebuild`, what is there is set aside and the queue starts
-/// empty and suspect.
+/// Opens the queue of a configuration. With `rebuild`, the existing queue is set aside, and the new one is empty and
+/// suspect.
 ///
 /// # Errors
 /// [`StoreError::Locked`] where another scribed has it.
@@ -612,7 +613,7 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
     }
 }
 
-/// The longest waits that this configuration knows.
+/// Returns the longest waits that this configuration allows.
 fn waits(config: &Config) -> LongestWaits {
     let (terms, sources) = (config.services.values().map(super::config::model::ServiceConfig::terms), &config.sources);
     let of_services = terms.map(|terms| (terms.poll.max, terms.lag));
@@ -627,11 +628,11 @@ fn waits(config: &Config) -> LongestWaits {
     }
 }
 
-/// The kept results of a service, without what was left half-written.
+/// Returns the kept results of a service, and removes what was left half-written.
 fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
     let results = Arc::new(kept(config)(service));
     let leftovers = Arc::clone(&results);
-    // Beside the work: there may be many folders. What cannot be removed does no harm.
+    // Done beside the work, since there may be many folders. A file that cannot be removed does no harm.
     drop(spawn(move || leftovers.remove_leftovers().ok()));
     results
 }

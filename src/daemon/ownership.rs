@@ -1,5 +1,5 @@
-//! Working in the sources' folders: each is claimed for this installation, kept while everything runs, and given back
-//! at the end.
+//! Claims the sources' folders for this installation, keeps the claims while the daemon runs, and releases them at
+//! the end.
 
 use super::{Daemon, DaemonError, Setup};
 use crate::clock::Clock;
@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked whether a sign of life is due.
+/// How often it is checked whether a claim needs a sign of life.
 const TICK: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the state directory is still there.
-const STANDS: Duration = Duration::from_secs(2);
+/// How often it is checked whether the state directory is still there.
+const STATE_CHECK: Duration = Duration::from_secs(2);
 
 pub(super) struct FolderOwnership {
     installation: Arc<Installation>,
@@ -26,10 +26,10 @@ pub(super) struct FolderOwnership {
 }
 
 impl Daemon {
-    /// This is the one who works in the sources' folders, until it is closed.
+    /// Claims the sources' folders until the daemon is closed.
     ///
     /// # Errors
-    /// Where the state directory cannot be written.
+    /// The state directory cannot be written, or it cannot be told which sources were renamed.
     pub async fn claim_folders(mut self) -> Result<Self, DaemonError> {
         let setup = self.setup();
         let installation = match Installation::for_work(&setup.config.state) {
@@ -50,11 +50,11 @@ impl Daemon {
         Ok(self)
     }
 
-    /// Returns when told to stop, or when the state directory is not the one any more that everything began with: what
-    /// is bought then is known to nobody.
+    /// Returns when told to stop, or when the state directory is no longer the one that the daemon began with: what
+    /// is bought from then on would be known to nobody.
     ///
     /// # Errors
-    /// That it is not.
+    /// The state directory was deleted or replaced.
     pub async fn wait_until_replaced(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let Some(FolderOwnership { installation, .. }) = &self.owning else {
             stop.cancelled().await;
@@ -64,7 +64,7 @@ impl Daemon {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                () = self.clock.sleep(STANDS) => {}
+                () = self.clock.sleep(STATE_CHECK) => {}
             }
             if !installation.is_state_directory_unchanged() {
                 let state = installation.path.display();
@@ -77,14 +77,15 @@ impl Daemon {
         }
     }
 
-    /// Of a changed configuration, before it is in force.
+    /// Claims the folders of a changed configuration before it takes effect.
     pub(super) fn claim_new_folders(&self, new: &Setup) {
         if let Some(owning) = &self.owning {
             own(new, &owning.installation, &self.store);
         }
     }
 
-    /// Gives back what a changed configuration has no more. When that is in force: nobody begins anything there.
+    /// Releases the folders that a changed configuration no longer has, after it has taken effect: nothing begins
+    /// there any more.
     pub(super) async fn release_removed(&self, old: &Setup, new: &Setup) {
         if self.owning.is_none() {
             return;
@@ -99,10 +100,10 @@ impl Daemon {
 }
 
 impl FolderOwnership {
-    /// Gives all folders back.
+    /// Releases all folders.
     pub(super) async fn release_all(self, mounts: &BTreeMap<SourceName, Arc<Mount>>) {
         self.keeper.abort();
-        // One that is in the middle of its last look has ended when this returns.
+        // A check that is under way has ended when this returns.
         self.keeper.await.ok();
         futures_util::future::join_all(mounts.values().map(|mount| mount.release())).await;
     }

@@ -1,4 +1,4 @@
-//! A configuration that has changed while everything runs: what can be taken up, and what cannot.
+//! Loads a changed configuration while everything runs, and says what cannot be changed.
 
 use super::service_clients::build_clients;
 use super::source_rename::Renames;
@@ -14,16 +14,16 @@ use crate::tls::pair::PairFiles;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// What has become of a configuration that was taken up, in words, one thing each.
+/// What a reload has changed, one text for each change.
 pub type Reloaded = Vec<String>;
 
-/// Why a configuration is not taken up; everything goes on as it was.
+/// Why a configuration is not loaded. Everything goes on as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// It changes what cannot change while everything runs.
+    /// It changes what cannot change while the daemon runs.
     #[error("{}", .0.join("\n"))]
     Fixed(Vec<String>),
-    /// A way to a service, or the embedded service.
+    /// A client, or the embedded service, cannot be opened.
     #[error(transparent)]
     Open(#[from] DaemonError),
     #[error(transparent)]
@@ -31,13 +31,13 @@ pub enum ReloadError {
 }
 
 impl Daemon {
-    /// Works as this configuration says from now on. What is under way is finished under what it was made with;
-    /// what waited for another configuration is looked at again.
+    /// Works under this configuration from now on. What is under way is finished under the configuration that it
+    /// began with; jobs that waited for another configuration are tried again.
     ///
     /// # Errors
     /// See [`ReloadError`]; nothing is changed then.
     pub async fn apply_config(&self, config: &Config) -> Result<Reloaded, ReloadError> {
-        // One after the other.
+        // One reload at a time.
         let mut embedded = self.embedded.lock().await;
         let old = self.setup();
         let mut fixed = unchangeable(&old.config, config, embedded.is_some());
@@ -59,11 +59,11 @@ impl Daemon {
         self.release_removed(&old, &setup).await;
         self.store.configuration_changed(self.clock.now()).await?;
         self.engines.nudge();
-        let mut words = told(&old.config, config, &renames);
+        let mut words = describe_changes(&old.config, config, &renames);
         let sources = self.store.counts_by_source().await?;
-        let is_gone = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);
-        let gone = sources.iter().filter(|(name, _)| is_gone(name));
-        words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.describe())));
+        let is_removed = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);
+        let removed = sources.iter().filter(|(name, _)| is_removed(name));
+        words.extend(removed.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.describe())));
         if let Some(receiving) = &self.receiving
             && let Some(CertificateCheck::Refused(why)) = receiving.look(self.clock.now()).await
         {
@@ -72,7 +72,7 @@ impl Daemon {
         Ok(words)
     }
 
-    /// The one there is goes on: it knows what is under way.
+    /// Returns the engine of a service. A running engine goes on with new parts: it knows what is under way.
     fn engine(&self, setup: &Setup, service: &ServiceName) -> Option<Arc<crate::pipeline::engine::Engine>> {
         let Some(engine) = self.engines.of(service) else { return self.ground.engine(setup, service) };
         let results = Arc::clone(&engine.parts().results);
@@ -80,7 +80,8 @@ impl Daemon {
         Some(engine)
     }
 
-    /// Services that were taken out though jobs are on their way there: nobody would see them to their end.
+    /// Says which services were removed although jobs are on their way there: nobody would see those jobs to their
+    /// end.
     async fn still_needed(&self, old: &Setup, new: &Config) -> Result<Vec<String>, StoreError> {
         let mut words = Vec::new();
         for service in old.config.services.keys().filter(|service| !new.services.contains_key(*service)) {
@@ -99,10 +100,10 @@ impl Daemon {
     }
 }
 
-/// What is different and cannot be taken up while everything runs, in words.
+/// Says what differs and cannot change while the daemon runs.
 fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
-    let callback = |config: &Config| config.callback.as_ref().map(heard_at);
-    let of_serve = has_embedded && served(&old.serve) != served(&new.serve);
+    let callback = |config: &Config| config.callback.as_ref().map(callback_settings);
+    let of_serve = has_embedded && embedded_settings(&old.serve) != embedded_settings(&new.serve);
     let differs = [
         ("[state] store", old.state != new.state),
         ("[state] spool", old.spool != new.spool),
@@ -114,21 +115,21 @@ fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| words(what)).collect()
 }
 
-fn heard_at(callback: &Callback) -> (String, String, String, bool, Option<PairFiles>) {
+fn callback_settings(callback: &Callback) -> (String, String, String, bool, Option<PairFiles>) {
     let Callback { listen, tls, public_url, method, webhook } = callback;
     (listen.to_string(), public_url.to_string(), format!("{method:?}"), *webhook, tls.clone())
 }
 
-/// All that the embedded service was started with. Holds secrets: only to be compared.
-fn served(serve: &ServeConfig) -> impl PartialEq + use<> {
+/// Returns all settings that the embedded service was started with. They hold secrets and are only compared.
+fn embedded_settings(serve: &ServeConfig) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|WebhookConfig { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
     (webhook, sizes, kinds, serve.cors.clone(), serve.authorities.clone())
 }
 
-/// What came and went, for people.
-fn told(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
+/// Describes what was added, removed and renamed.
+fn describe_changes(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
     let sources = |config: &Config| config.sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>();
     let services = |config: &Config| config.services.keys().map(ToString::to_string).collect::<Vec<_>>();
     let mut words = vec![format!("{} is in effect: {}", new.file.display(), counted(new.sources.len(), "source"))];
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn what_came_and_went_is_told_by_name() {
         let new = config("[[source]]\nname = \"b\"\nfolder = \"b\"");
-        assert_eq!(told(&config(""), &new, &Vec::new())[1..], ["the source b was added"]);
-        assert!(told(&new, &config(""), &Vec::new())[1].starts_with("the source b was removed"));
+        assert_eq!(describe_changes(&config(""), &new, &Vec::new())[1..], ["the source b was added"]);
+        assert!(describe_changes(&new, &config(""), &Vec::new())[1].starts_with("the source b was removed"));
     }
 }

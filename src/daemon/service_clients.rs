@@ -1,4 +1,4 @@
-//! The ways to the services: over HTTP to those elsewhere, over loopback to the one that this program carries.
+//! The clients of the services: over HTTP to services elsewhere, over loopback to the embedded service.
 
 use super::{Calls, DaemonError};
 use crate::client::contract::{Client, Identity};
@@ -28,7 +28,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The way to every service.
+/// The client of every service.
 pub(super) type ServiceClients = BTreeMap<ServiceName, Arc<HttpClient>>;
 
 /// The embedded service while it runs.
@@ -37,8 +37,8 @@ pub(super) struct EmbeddedService {
     key: String,
 }
 
-/// The ways to all services of a configuration, and the embedded one if any of them is that and it does not run
-/// yet. A way that was there before, and is the same still, stays: it knows how often the service may be asked.
+/// Builds the clients of all services of a configuration. Starts the embedded service if it is needed and does not
+/// run yet. A client whose settings have not changed is kept: it knows how often the service may be asked.
 pub(super) async fn build_clients(
     config: &Config,
     clock: &Arc<dyn Clock>,
@@ -46,56 +46,58 @@ pub(super) async fn build_clients(
     embedded: &mut Option<EmbeddedService>,
     before: Option<(&Config, &ServiceClients)>,
 ) -> Result<ServiceClients, DaemonError> {
-    let mut ways = ServiceClients::new();
+    let mut clients = ServiceClients::new();
     for (name, hosted) in config.hosted_services() {
-        let old = before.and_then(|(config, ways)| Some((config.services.get(name)?, ways.get(name)?)));
-        let way = match old {
-            Some((model::ServiceConfig::Hosted(old), way)) if is_same(old, hosted) => Arc::clone(way),
+        let old = before.and_then(|(config, clients)| Some((config.services.get(name)?, clients.get(name)?)));
+        let client = match old {
+            Some((model::ServiceConfig::Hosted(old), client)) if is_same(old, hosted) => Arc::clone(client),
             _ => Arc::new(hosted_client(name, hosted, clock)?),
         };
-        // A new key, or another rate: what the service asked for holds all the same.
-        if let Some((_, old)) = old.filter(|(_, old)| old.identity().origin == way.identity().origin) {
-            way.leave_alone(old.held());
+        // What the service asked for holds for a new key or another rate, too.
+        if let Some((_, old)) = old.filter(|(_, old)| old.identity().origin == client.identity().origin) {
+            client.leave_alone(old.held());
         }
-        ways.insert(name.clone(), way);
+        clients.insert(name.clone(), client);
     }
     for name in config.own_services() {
         if embedded.is_none() {
             *embedded = Some(start(config, clock, calls).await?);
         }
-        let old = before.and_then(|(_, ways)| ways.get(name)).filter(|way| way.identity().is_own);
-        let way = match (old, &embedded) {
-            (Some(way), _) => Arc::clone(way),
+        let old = before.and_then(|(_, clients)| clients.get(name)).filter(|client| client.identity().is_own);
+        let client = match (old, &embedded) {
+            (Some(client), _) => Arc::clone(client),
             (None, Some(embedded)) => Arc::new(own_client(name, config, embedded, clock)?),
             (None, None) => continue,
         };
-        ways.insert(name.clone(), way);
+        clients.insert(name.clone(), client);
     }
-    Ok(ways)
+    Ok(clients)
 }
 
 fn is_same(old: &Hosted, new: &Hosted) -> bool {
-    let way = |hosted: &Hosted| {
-        let way = (hosted.url.clone(), hosted.key_header.clone(), hosted.authorities.clone());
-        (way, hosted.plain_http, hosted.terms.limits.requests_per_second)
+    let settings = |hosted: &Hosted| {
+        let settings = (hosted.url.clone(), hosted.key_header.clone(), hosted.authorities.clone());
+        (settings, hosted.plain_http, hosted.terms.limits.requests_per_second)
     };
-    way(old) == way(new) && old.key.expose() == new.key.expose()
+    settings(old) == settings(new) && old.key.expose() == new.key.expose()
 }
 
-/// Where the embedded service of a queue keeps its data.
+/// Returns where the embedded service of a queue keeps its data.
 pub(crate) fn embedded_data(config: &Config) -> PathBuf {
     config.state.join("service")
 }
 
-/// The ways to the services elsewhere, for a look at them beside a daemon that has the queue. The embedded
-/// one is reached by its own daemon only.
+/// Returns clients of the services elsewhere, for a look at them beside a daemon that has the queue. The embedded
+/// service is reached by its own daemon only.
 ///
 /// # Errors
 /// [`DaemonError::Client`].
 pub fn hosted_clients(config: &Config) -> Result<Vec<Arc<dyn Client>>, DaemonError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let each = config.hosted_services();
-    each.map(|(name, hosted)| Ok(Arc::new(hosted_client(name, hosted, &clock)?) as Arc<dyn Client>)).collect()
+    let hosted_services = config.hosted_services();
+    hosted_services
+        .map(|(name, hosted)| Ok(Arc::new(hosted_client(name, hosted, &clock)?) as Arc<dyn Client>))
+        .collect()
 }
 
 fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, ClientError> {
@@ -115,7 +117,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
     })
 }
 
-/// Starts the embedded service. Nothing that is stored depends on its port: its origin is its store's id.
+/// Starts the embedded service. Nothing that is stored depends on its port: its origin is the id of its store.
 async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -> Result<EmbeddedService, DaemonError> {
     let data = embedded_data(config);
     let key = own_key(&data)?;
@@ -127,14 +129,14 @@ async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -
     }
     if let Some(calls) = calls.filter(|_| !config.serve.fetch_private) {
         let here = calls.here.ip();
-        // Nobody else has the key, and we name no other private address than our own.
+        // Nobody else has the key, and scribed names no other private address than its own.
         options.reach = AddressPolicy::from_predicate(move |address| address == here || is_public(address));
     }
     let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
     Ok(EmbeddedService { running, key })
 }
 
-/// The embedded service is reached over loopback like any other.
+/// Creates a client of the embedded service, which is reached over loopback like any other.
 fn own_client(
     name: &ServiceName,
     config: &Config,
@@ -152,7 +154,7 @@ fn own_client(
         key: ServiceKey::new(key.as_str()),
         key_header: config.serve.key_header[0].to_string(),
         authorities: Authorities::default(),
-        // Nobody else is on this machine's loopback: polite pauses would only slow it down.
+        // Nobody else uses the service over loopback: a rate limit would only slow it down.
         requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
         timeouts: timeouts(),
@@ -160,8 +162,8 @@ fn own_client(
     })
 }
 
-/// How long a service is waited for. In a debug build the environment variable `SCRIBED_TEST_TIMEOUT`
-/// (as `300ms`) shortens every wait to that, so that a test of a service that hangs need not last minutes.
+/// Returns the time-outs of requests. In a debug build the environment variable `SCRIBED_TEST_TIMEOUT` (as `300ms`)
+/// shortens all of them, so that a test of a service that hangs need not last minutes.
 fn timeouts() -> Timeouts {
     let span = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_TIMEOUT").ok() } else { None };
     let span = span.and_then(|text| humantime::parse_duration(&text).ok());
@@ -224,14 +226,14 @@ pub fn recogniser(serve: &ServeConfig) -> Arc<LazyRecogniser> {
     }
 }
 
-/// The languages that the recogniser of a configuration knows; it need not be there.
+/// Returns the languages that the recogniser of a configuration knows. The recogniser need not be installed.
 pub fn recogniser_languages(serve: &ServeConfig) -> &'static [&'static str] {
     match serve.recogniser {
         RecogniserConfig::Pocketsphinx => LANGUAGES,
     }
 }
 
-/// Tells two keys apart without telling either.
+/// Returns a text that tells two keys apart without telling either.
 fn fingerprint(key: &str) -> String {
     let hash = blake3::derive_key("scribed 2026 key fingerprint", key.as_bytes());
     hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,7 +1,8 @@
-//! A source that has another name in `jobs.toml` than it had: its jobs are carried over to the new name, so that none of
-//! them is stuck and nothing is bought again. It is known by its folder: the same path, or the same marker in it. Where
-//! the new name has jobs of its own from another folder, or the old name goes on with another one (two sources that swap
-//! their names), nothing is carried over and nothing is begun: jobs would be taken for those of other files.
+//! Recognises sources that have another name in `jobs.toml` than before, and moves their jobs to the new name, so
+//! that none of them is stuck and nothing is bought again. A source is recognised by its folder: the same path, or
+//! the same marker in it. If the new name has jobs of its own from another folder, or the old name goes on with
+//! another folder (two sources that swap their names), nothing is moved and nothing is begun: jobs would be taken for
+//! those of other files.
 
 use super::{Daemon, DaemonError, Setup};
 use crate::blocking::within;
@@ -20,33 +21,33 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// A folder that does not answer tells nothing.
+/// A folder that does not answer within this time has no known marker.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A job that is being moved is waited for, so many times …
+/// How often the move of a job that a worker holds is tried …
 const TRIES: u32 = 100;
 
-/// … for so long.
+/// … and the wait between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 
-/// A source as it is told apart from others.
+/// What tells a source apart from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     source: SourceName,
     folder: RelPath,
-    /// The id in its marker, where it has one that could be read.
+    /// The id in the folder's marker, if there is one that can be read.
     marker: Option<String>,
 }
 
-/// Sources whose jobs get another name: old, new.
+/// Sources whose jobs get another name: the old and the new one.
 pub(super) type Renames = Vec<(SourceName, SourceName)>;
 
 fn is_same(a: &Place, b: &Place) -> bool {
     a.folder == b.folder || a.marker.is_some() && a.marker == b.marker
 }
 
-/// Which sources have another name now. `old`: those with jobs that the configuration does not have; `new`: those of
-/// the configuration that were not there before. Where two of either fit, nobody can tell.
+/// Returns which sources have another name now. `old`: sources with jobs that the configuration does not have; `new`:
+/// sources of the configuration that were not there before. If two of either match, nobody can tell.
 fn renames(old: &[Place], new: &[Place]) -> Renames {
     let only = |of: &Place, among: &[Place]| -> Option<SourceName> {
         let mut same = among.iter().filter(|place| is_same(of, place));
@@ -60,9 +61,9 @@ fn renames(old: &[Place], new: &[Place]) -> Renames {
     each.collect()
 }
 
-/// A source that has the folder of another one with jobs, under a name that cannot take them over: the name has jobs of
-/// its own from another folder, or the old name goes on with another folder. `past`: all sources that were there before;
-/// `now`: those of the configuration.
+/// Returns a pair of sources of which the second has the folder of the first, which has jobs, and cannot take these
+/// jobs over: its name has jobs of its own from another folder, or the old name goes on with another folder. `past`:
+/// all sources that were there before; `now`: those of the configuration.
 fn mixed_up<'p>(past: &'p [Place], has_jobs: &dyn Fn(&SourceName) -> bool, now: &'p [Place]) -> Option<[&'p Place; 2]> {
     let before = |name: &SourceName| past.iter().find(|past| past.source == *name);
     let stays = |place: &Place| before(&place.source).is_some_and(|past| is_same(past, place));
@@ -93,25 +94,25 @@ fn folder_of(source: &Source) -> RelPath {
     RelPath::new(source.folder.as_os_str().as_bytes())
 }
 
-/// What this configuration's sources are, and where those were that still have jobs.
+/// Saves the folders of this configuration's sources, and of removed sources that still have jobs.
 fn write_down(config: &Config, gone: &[RecordedFolder]) -> io::Result<()> {
     let now =
         config.sources.iter().map(|source| RecordedFolder { source: source.name.clone(), folder: folder_of(source) });
     source_folders::save(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
 }
 
-/// What a configuration does to the sources that the queue knows.
-struct Found {
+/// What a configuration changes of the sources that the queue knows.
+struct SourceChanges {
     renames: Renames,
-    /// Those that are gone, with their folders.
+    /// The sources that were removed, with their folders.
     gone: Vec<RecordedFolder>,
 }
 
-/// The renamed sources of a configuration, as far as this queue knows them; and those that are gone.
+/// Compares a configuration with the sources that this queue knows.
 ///
 /// # Errors
-/// The store's; [`DaemonError::Names`].
-async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Result<Found, DaemonError> {
+/// An error of the store; [`DaemonError::Names`].
+async fn source_changes(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Result<SourceChanges, DaemonError> {
     let written = source_folders::read(&config.state).map_err(|error| {
         let words = format!("cannot read which folders the sources had: {error}. Nothing was started");
         StoreError::Unwritable(words)
@@ -132,9 +133,9 @@ async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Resul
         return Err(DaemonError::Names(mixed_up_words(mixed_up, config)));
     }
     let is_new = |place: &Place, stays: bool| match written.iter().any(|past| past.source == place.source) {
-        // One that had no jobs at another folder is as good as new.
+        // A source that had no jobs, at another folder, is as good as new.
         true => !stays && !has_jobs(&place.source),
-        // An older release wrote nothing down but what it knew folders by.
+        // Older releases saved nothing but how they recognise folders.
         false => !written.is_empty() || FolderMemory::load_recorded(&config.state, &place.source).is_none(),
     };
     let new: Vec<Place> =
@@ -143,10 +144,10 @@ async fn found(config: &Config, store: &dyn Queries, clock: &dyn Clock) -> Resul
     let renames = renames(&past, &new);
     let stay = |place: &Place| renames.iter().all(|(old, _)| *old != place.source);
     let gone = past.into_iter().filter(stay).map(|Place { source, folder, .. }| RecordedFolder { source, folder });
-    Ok(Found { gone: gone.collect(), renames })
+    Ok(SourceChanges { gone: gone.collect(), renames })
 }
 
-/// A source as it was when a configuration was last taken up.
+/// Returns a source as it was when a configuration was last loaded.
 fn past_of(config: &Config, written: &[RecordedFolder], name: &SourceName) -> Place {
     let folder = written.iter().find(|past| past.source == *name).map(|past| past.folder.clone());
     let (kept, marker) = match FolderMemory::load_recorded(&config.state, name) {
@@ -157,7 +158,7 @@ fn past_of(config: &Config, written: &[RecordedFolder], name: &SourceName) -> Pl
     Place { source: name.clone(), folder: folder.or(kept).unwrap_or_else(|| RelPath::new("")), marker }
 }
 
-/// The id in the marker of a folder that answers.
+/// Returns the id in the marker of a folder, if the folder answers.
 async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
     if !source.is_local() {
         return None;
@@ -166,24 +167,24 @@ async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
     within(clock, ANSWERS_WITHIN, move || marker::id(&folder)).await.flatten()
 }
 
-/// What `scribed check` says of it: what would be carried over, and to which name.
+/// Returns which sources would be renamed, and to which name, for `scribed check`.
 ///
 /// # Errors
-/// The store's; [`DaemonError::Names`].
+/// An error of the store; [`DaemonError::Names`].
 pub async fn renamed_sources(
     config: &Config,
     store: &dyn Queries,
     clock: &dyn Clock,
 ) -> Result<BTreeMap<SourceName, SourceName>, DaemonError> {
-    Ok(found(config, store, clock).await?.renames.into_iter().collect())
+    Ok(source_changes(config, store, clock).await?.renames.into_iter().collect())
 }
 
 impl Daemon {
-    /// Before anything is scanned or moved: the jobs of renamed sources have the new names.
+    /// Moves the jobs of renamed sources to the new names, before anything is scanned or handled.
     pub(super) async fn carry_over_at_start(&self) -> Result<(), DaemonError> {
         let setup = self.setup();
         let config = &setup.config;
-        let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
+        let SourceChanges { renames, gone } = source_changes(config, &*self.store, &*self.clock).await?;
         self.prepare_names(config, &renames);
         for mount in setup.mounts.values() {
             mount.remember();
@@ -193,9 +194,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// What a configuration that is taken up renames: what its folders are known by is known under the new names.
+    /// Returns what a configuration that is being loaded renames. Makes its folders known under the new names.
     pub(super) async fn renames_to(&self, config: &Config) -> Result<(Renames, NamesLeft), DaemonError> {
-        let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
+        let SourceChanges { renames, gone } = source_changes(config, &*self.store, &*self.clock).await?;
         self.prepare_names(config, &renames);
         Ok((renames, NamesLeft(gone)))
     }
@@ -210,7 +211,7 @@ impl Daemon {
         }
     }
 
-    /// The jobs have the new names when it returns. One that is being moved is waited for; not for ever.
+    /// Moves the jobs to the new names. Waits for a job that a worker holds, but not for ever.
     pub(super) async fn carry_over(&self, renames: &Renames) -> Result<(), StoreError> {
         for (old, new) in renames {
             let (mut done, mut taken) = (0, 0);
@@ -239,13 +240,13 @@ impl Daemon {
         }
     }
 
-    /// The same for a configuration that was taken up.
+    /// Saves the folders of the sources of a configuration that was loaded.
     pub(super) fn names_are(&self, setup: &Setup, left: &NamesLeft) {
         self.finish_names(&setup.config, &left.0);
     }
 }
 
-/// Sources that are gone, with the folders that they had.
+/// Sources that were removed, with the folders that they had.
 pub(super) struct NamesLeft(Vec<RecordedFolder>);
 
 #[cfg(test)]

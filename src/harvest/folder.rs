@@ -1,5 +1,5 @@
-//! The folder that records are gathered into, and what is noted of each: what is there already is not
-//! fetched again, also after a process that was killed in the middle.
+//! The folder that records are gathered into, with a note for each record: what is there already is not fetched
+//! again, even after a process was killed in the middle.
 
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
@@ -26,7 +26,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where it is noted what was gathered.
+/// The folder of the notes.
 const NOTES: &str = ".scribed-harvest";
 
 /// Where the records of one list go.
@@ -35,18 +35,18 @@ pub struct HarvestFolder {
     pub to: PathBuf,
     pub service: ServiceName,
     pub kind: ListKind,
-    /// What is written of each; of one that ended in error the JSON only.
+    /// The formats that are written. A record that ended in error gets only JSON.
     pub outputs: Vec<Format>,
-    /// The key of the metadata that names them.
+    /// The key of the metadata whose value names the outputs.
     pub name_by: Option<String>,
     pub syncs: Arc<Syncs>,
 }
 
-/// What is noted of a record.
+/// The note of a record.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Note {
     id: String,
-    /// There is nothing in it to read: it ended in error, or a stream brought events only.
+    /// Whether the record has no text: it ended in error, or a stream brought only events.
     #[serde(default)]
     wordless: bool,
     outputs: BTreeMap<Format, String>,
@@ -55,9 +55,9 @@ struct Note {
 /// Why a record is not in the folder.
 #[derive(Debug)]
 pub enum PutError {
-    /// It is this record's own: others may go on.
+    /// The problem is this record's own. Other records may be written.
     Record(String),
-    /// No other would fare better.
+    /// Other records would fail as well.
     Disk(String),
 }
 
@@ -76,7 +76,7 @@ impl PutError {
 }
 
 impl HarvestFolder {
-    /// What of a record is not in the folder yet. Blocks.
+    /// Returns which outputs of a record are not in the folder yet. Blocks.
     pub fn missing(&self, id: &TranscriptionId, status: &Status) -> Vec<Format> {
         let note = self.note(id);
         let has_words = *status == Status::Done && !note.wordless;
@@ -85,7 +85,7 @@ impl HarvestFolder {
         wanted.filter(|format| !is_there(format)).copied().collect()
     }
 
-    /// Writes these outputs of a record, whole or not at all, over nobody's file; their names. Blocks.
+    /// Writes these outputs of a record, whole or not at all and over nobody's file. Returns their names. Blocks.
     ///
     /// # Errors
     /// See [`PutError`].
@@ -108,7 +108,7 @@ impl HarvestFolder {
         Ok(names)
     }
 
-    /// `raw`: as the service sent it, in the time of the recording.
+    /// Renders the outputs. `raw`: the record as the service sent it, in the time of the recording.
     fn wanted(
         &self,
         (whole, raw): (&FullListItem, &[u8]),
@@ -121,11 +121,11 @@ impl HarvestFolder {
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
-        let one = |format: &Format| PendingOutput {
+        let output = |format: &Format| PendingOutput {
             candidates: names(&called, whole.id.as_str(), language(transcript), *format),
             bytes: render(*format, &finished),
         };
-        formats.iter().map(one).collect()
+        formats.iter().map(output).collect()
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
@@ -143,14 +143,15 @@ impl HarvestFolder {
         }
     }
 
-    /// By the id's hash: an id is the service's text, and a million files in one folder are slow.
+    /// Notes are named by the hash of the id, since an id is the service's text, and spread over folders, since a
+    /// million files in one folder are slow.
     fn note_path(&self, id: &TranscriptionId) -> (RootedPath, OsString) {
         let hash = Hash::of(id.as_str().as_bytes()).to_string();
         let notes = RootedPath::new(&self.to, NOTES).join(self.service.as_str()).join(self.kind.name());
         (notes.join(&hash[..2]), format!("{hash}.json").into())
     }
 
-    /// A damaged note is none: the record is fetched again.
+    /// Returns the note of a record. A damaged note counts as none: the record is fetched again.
     fn note(&self, id: &TranscriptionId) -> Note {
         let (folder, name) = self.note_path(id);
         let note: Option<Note> = read(&folder.join(name)).ok().and_then(|json| serde_json::from_slice(&json).ok());
@@ -177,7 +178,7 @@ fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Subtitles that the service did not send are laid out as it was asked to.
+/// Returns the subtitle layout that was requested, for subtitles that the service did not send.
 fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
     let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
     config

@@ -1,4 +1,4 @@
-//! Gathers what one list of a service holds: page by page, one result at a time.
+//! Gathers the records of one list of a service: page by page, one result at a time.
 
 use crate::backpressure::backoff::Growth;
 use crate::backpressure::retry::{RequestRetries, Retryability, retry};
@@ -15,33 +15,33 @@ use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use std::time::Duration;
 
-/// Items asked for at a time: whole results may stand in them.
+/// Records asked for at a time. They may contain whole results.
 const PAGE: u32 = 20;
 
-/// A list that shifts more than pages overlap is begun again, so many times.
+/// A list that shifts by more than pages overlap is read at most this many times.
 const RESTARTS: u32 = 5;
 
-/// The waits for a service that is out.
+/// The waits between requests to a service that is out.
 const WAITS: Growth = Growth::doubling(Duration::from_secs(1), Duration::from_secs(60));
 
 /// What is gathered, and how.
 pub struct Harvester<'a> {
-    /// The way to the service.
+    /// The client of the service.
     pub client: &'a dyn Client,
     pub clock: &'a dyn Clock,
     pub folder: HarvestFolder,
-    /// What is asked for; its offset and limit are not heeded.
+    /// The filters of the list. The offset and the limit are ignored.
     pub query: ListQuery,
-    /// How long a service that is out is put up with.
+    /// How long a service that is out is waited for.
     pub patience: Duration,
 }
 
 /// A record, and what became of it.
 #[derive(Debug)]
 pub struct HarvestedRecord {
-    /// Its id, where it has one that can be used.
+    /// The record's id, if it has one that can be used.
     pub id: Option<String>,
-    /// Where it is at the service.
+    /// The record's status at the service.
     pub status: Option<Status>,
     /// What became of it.
     pub became: RecordOutcome,
@@ -52,9 +52,9 @@ pub struct HarvestedRecord {
 pub enum RecordOutcome {
     /// These files were written.
     Written(Vec<String>),
-    /// All of it was there.
+    /// All outputs of the record were there.
     There,
-    /// It has not ended: a later run takes it.
+    /// The transcription has not ended. A later run writes it.
     Open,
     Failed(String),
 }
@@ -62,10 +62,10 @@ pub enum RecordOutcome {
 /// Why no more was gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum HarvestError {
-    /// There is no such list.
+    /// The service has no such list.
     #[error("{0}")]
     NoList(String),
-    /// The service, within the patience.
+    /// The service did not answer well for longer than the patience.
     #[error("{0}")]
     Service(String),
     #[error("{0}")]
@@ -74,20 +74,20 @@ pub enum HarvestError {
     Told(#[from] std::io::Error),
 }
 
-/// Is told of each record; of none twice but those whose list had to be begun anew.
+/// Is called for each record. A record comes again only if its list had to be read again from the start.
 pub type OnRecord<'t> = &'t mut (dyn FnMut(HarvestedRecord) -> std::io::Result<()> + Send);
 
 impl Harvester<'_> {
-    /// Until the list's end.
+    /// Gathers the records up to the list's end.
     ///
     /// # Errors
-    /// See [`HarvestError`]; what was written stays, and the next call goes on from there.
+    /// See [`HarvestError`]. What was written stays, and the next call continues from there.
     pub async fn run(&self, tell: OnRecord<'_>) -> Result<(), HarvestError> {
         let to = self.folder.to.clone();
-        // What a killed one left half-written. What cannot be removed does no harm.
+        // Removes what a killed process left half-written. A file that cannot be removed does no harm.
         blocking(move || publish::remove_leftovers(&RootedPath::new(&to, "")).ok()).await;
         for _ in 0..RESTARTS {
-            if self.once(tell).await? {
+            if self.gather_once(tell).await? {
                 return Ok(());
             }
         }
@@ -95,8 +95,8 @@ impl Harvester<'_> {
         Err(HarvestError::Service(words.to_owned()))
     }
 
-    /// False where the list shifted so that something may have slipped past.
-    async fn once(&self, tell: OnRecord<'_>) -> Result<bool, HarvestError> {
+    /// Reads the list once. Returns `false` if the list shifted, so that records may have been missed.
+    async fn gather_once(&self, tell: OnRecord<'_>) -> Result<bool, HarvestError> {
         let mut pages = PageCursor::new(PAGE);
         loop {
             let Some(page) = self.page(&mut pages, tell).await? else { continue };
@@ -117,7 +117,7 @@ impl Harvester<'_> {
         }
     }
 
-    /// `None` where it was too long, and fewer are asked for next.
+    /// Returns the next page; `None` if it was too long, so that fewer records are asked for next.
     async fn page(&self, pages: &mut PageCursor, tell: OnRecord<'_>) -> Result<Option<FullListPage>, HarvestError> {
         let query = pages.query(&self.query);
         let asked = self.patiently(|| async {
@@ -142,7 +142,7 @@ impl Harvester<'_> {
         }
     }
 
-    /// `None` where it is not asked for: filters are sent, and not believed.
+    /// Handles one record; `None` if the query does not ask for it: filters are sent, and not believed.
     async fn item(&self, item: Result<FullListItem, String>) -> Result<Option<HarvestedRecord>, HarvestError> {
         let whole = match item {
             Ok(whole) => whole,
@@ -168,7 +168,7 @@ impl Harvester<'_> {
         let metadata = metadata.as_ref().and_then(|record| record.get("custom_metadata"));
         match whole.created {
             Some(created) => query.matches(created, &whole.status, metadata),
-            // The service has to know when it was.
+            // Only the service can know whether the date matches.
             None => {
                 let dateless = ListQuery { date: None, before_date: None, after_date: None, ..query.clone() };
                 dateless.matches(crate::domain::names::Timestamp(0), &whole.status, metadata)
@@ -191,7 +191,7 @@ impl Harvester<'_> {
         }
     }
 
-    /// Within: why this one cannot be had, which says nothing of others.
+    /// Returns the record with its result. The inner error concerns this record only.
     async fn with_result(&self, whole: FullListItem) -> Result<Result<FullListItem, String>, HarvestError> {
         if whole.has_result || whole.status != Status::Done {
             return Ok(Ok(whole));
@@ -217,7 +217,7 @@ impl Harvester<'_> {
         }
     }
 
-    /// Asks again while the service is out, up to the patience.
+    /// Repeats a request while the service is out, up to the patience.
     async fn patiently<T, F>(&self, ask: impl FnMut() -> F) -> Result<T, HarvestError>
     where
         F: Future<Output = Result<T, Fault>>,
@@ -238,7 +238,7 @@ fn retryability(fault: &Fault) -> Retryability {
     }
 }
 
-/// What tells an item from others; one without an id is told by its place.
+/// Returns what tells a record from others: its id, or its place on the page if it has none.
 fn name(number: usize, item: &Result<FullListItem, String>) -> String {
     item.as_ref().map_or_else(|_| format!("\0{number}"), |whole| whole.id.to_string())
 }

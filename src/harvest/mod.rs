@@ -1,4 +1,4 @@
-//! What a service's lists hold, written into a folder.
+//! Writes the records of a service's lists into a folder.
 
 pub mod folder;
 pub mod gather;

@@ -1,4 +1,4 @@
-//! What the outputs of a record are called that no source of ours knows.
+//! Names of the outputs of records that belong to no source.
 
 use crate::client::contract::FullListItem;
 use crate::domain::format::Format;
@@ -10,11 +10,11 @@ use crate::wire::result::Spoken;
 use serde_json::Value;
 use std::path::Path;
 
-/// Longer names are cut: an id, a language and an extension have to follow.
+/// Longer names are cut, since an id, a language and an extension have to follow.
 const LONGEST: usize = 120;
 
-/// The name of a record's recording, one plain component, never empty: the text under the key `by` of its
-/// metadata, else the file's name, else the last part of the address it was fetched from, else its id.
+/// Returns the name of a record's recording, one plain path component, never empty: the text under the key `by` of
+/// its metadata, else the file's name, else the last part of the address it was fetched from, else its id.
 pub fn recording(whole: &FullListItem, record: &Record<Spoken, BoundedValue>, by: Option<&str>) -> String {
     let file = record.file.as_ref();
     let of_metadata = by.and_then(|key| record.custom_metadata.as_ref()?.get(key)).map(text);
@@ -29,19 +29,19 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Of a path, by whichever system wrote it.
+/// Returns the last part of a path, whichever system wrote it.
 fn last_part(path: &str) -> String {
     path.rsplit(['/', '\\']).find(|part| !part.trim().is_empty()).unwrap_or_default().to_owned()
 }
 
-/// A name without what may be a key in the address.
+/// Returns the last part of an address without its query, which may contain a key.
 fn of_address(address: &str) -> String {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
     last_part(path)
 }
 
-/// One component that is no hidden file, leads nowhere else, and leaves room for what follows it.
+/// Returns one path component that is no hidden file, leads nowhere else, and leaves room for what follows it.
 fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_control() || matches!(c, '/' | '\\') { '_' } else { c };
     let name: String = name.trim().chars().map(safe).collect();
@@ -54,7 +54,7 @@ fn plain(name: &str) -> String {
     }
 }
 
-/// The names for one output, best first: `talk.en.srt`; where that is another's, with the record's id, as many
+/// Returns the names for one output, best first: `talk.en.srt`; if that name is taken, with the record's id, as many
 /// recordings are called `audio.wav`.
 pub fn names(recording: &str, id: &str, language: Option<&str>, format: Format) -> impl Names + use<> {
     let path = Path::new(recording);

@@ -1,73 +1,74 @@
-//! Going through a list whose pages shift while it is read. Pure.
+//! Pages through a list that shifts while it is read. Pure.
 
 use crate::wire::page::ListQuery;
 use std::collections::HashSet;
 
-/// Pages in a row that may hold nothing new: more came in than one page holds, or the service does not heed
-/// the offset.
+/// Most pages in a row without anything new: more records came in than one page holds, or the service ignores the
+/// offset.
 const STALE_PAGES: u32 = 10;
 
-/// Where one is on a list.
+/// A position in a list.
 #[derive(Debug)]
 pub struct PageCursor {
     offset: u64,
     limit: u32,
-    /// The limit where nothing is too long.
+    /// The limit when no page is too long.
     most: u32,
     last: HashSet<String>,
-    /// The last one on the last page.
+    /// The id of the last record on the last page.
     last_id: Option<String>,
-    /// The index after the last one that is known.
+    /// The index after the last known record.
     end: u64,
     probe: Probe,
-    /// Whether the next page was asked to begin within the last one.
+    /// Whether the next page should begin within the last one.
     overlaps: bool,
     stale: u32,
 }
 
-/// Whether the end of the list is being made sure of: more is announced, and there is nothing new.
+/// How it is checked that the list has ended, if more is announced and nothing new comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
     No,
-    /// Past the last one that is known.
+    /// The page after the last known record is read.
     PastLast,
-    /// At the last one that is known: items before it may have been taken away meanwhile.
+    /// The last known record is read again: records before it may have been removed meanwhile.
     AtLast,
 }
 
-/// What a page says of the next one.
+/// What follows after a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPage {
-    /// It may be asked for.
+    /// The next page can be read.
     More,
     End,
-    /// Items may have slipped past unseen: the list must be begun anew.
+    /// Records may have been missed: the list must be read again from its start.
     Shifted,
 }
 
 impl PageCursor {
-    /// At the beginning; `limit` items at a time, 1 or more.
+    /// Starts at the beginning, with `limit` records at a time (1 or more).
     pub fn new(limit: u32) -> Self {
         let most = limit.max(1);
         let last = HashSet::new();
         Self { offset: 0, limit: most, most, last, last_id: None, end: 0, probe: Probe::No, overlaps: false, stale: 0 }
     }
 
-    /// What is asked for next.
+    /// Returns the query for the next page.
     pub fn query(&self, asked: &ListQuery) -> ListQuery {
         ListQuery { offset: self.offset, limit: self.limit, ..asked.clone() }
     }
 
-    /// Whether this was not on the last page.
+    /// Whether a record was not on the last page.
     pub fn is_fresh(&self, id: &str) -> bool {
         !self.last.contains(id)
     }
 
-    /// A page came, with these ids.
+    /// Takes the ids of a page, and returns what follows.
     pub fn take(&mut self, ids: Vec<String>, more: bool) -> NextPage {
         match self.probe {
             Probe::PastLast => {
-                // Nothing there: is the last one still in its place? Or something: then it is asked for with the last one.
+                // If nothing is there: is the last record still in its place? If something is there: it is read
+                // together with the last one.
                 self.probe = if ids.is_empty() { Probe::AtLast } else { Probe::No };
                 (self.offset, self.overlaps) = (self.end.saturating_sub(1), !self.last.is_empty());
                 self.stale += 1;
@@ -87,23 +88,24 @@ impl PageCursor {
             return NextPage::End;
         }
         if self.stale > STALE_PAGES {
-            return NextPage::Shifted; // it proves nothing
+            return NextPage::Shifted; // that proves nothing
         }
         let received = ids.len() as u64;
         self.end = self.offset + received;
-        // A page of one that was asked for as such says nothing of what is behind it.
+        // A page of one that was asked for as such does not say what follows it.
         let is_whole = self.limit > 1 || ids.is_empty();
         let is_at_end = is_stale && is_whole && (ids.is_empty() || self.last_id.as_ref() == ids.last());
         self.last_id = ids.last().cloned().or(self.last_id.take());
         if is_at_end {
-            // More is announced, and there was nothing behind the last one: is there nothing at all?
+            // More is announced, and nothing came after the last record. The probe finds out whether there is nothing
+            // at all.
             (self.offset, self.probe) = (self.end, Probe::PastLast);
             if !ids.is_empty() {
                 self.last = ids.into_iter().collect();
             }
             return NextPage::More;
         }
-        // An overlap of a quarter of what came, at least one. A page of one has nothing to lap over.
+        // Pages overlap by a quarter of the records that came, at least by one. A page of one cannot overlap.
         let step = (received - (received / 4).max(1)).max(1);
         self.overlaps = step < received;
         self.offset += step;
@@ -111,14 +113,14 @@ impl PageCursor {
         NextPage::More
     }
 
-    /// Fewer items at a time from here on; false where it is one already.
+    /// Asks for fewer records at a time from here on; `false` if that is one already.
     pub fn shrink(&mut self) -> bool {
         let can = self.limit > 1;
         self.limit = (self.limit / 2).max(1);
         can
     }
 
-    /// The one item that cannot be had is passed over; those after it may be shorter.
+    /// Skips the one record that cannot be read. The records after it may be shorter.
     pub fn pass(&mut self) {
         self.offset += 1;
         self.limit = self.most;
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What was seen or taken away; `None` where the list must be begun anew.
+    /// Returns what was seen or removed; `None` if the list must be read again from its start.
     fn walk(
         mut list: Vec<u32>,
         (limit, cap): (u32, usize),
@@ -168,7 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes: what stays on the list is seen, or it is known that it may not have been.
+        /// Whatever changes: a record that stays on the list is seen, or it is known that it may not have been.
         #[test]
         fn nothing_slips_past(
             count in 0_u32..60, limit in 2_u32..20, cap in 2_usize..20,

@@ -1,4 +1,4 @@
-//! All engines together: one for each service.
+//! Runs the engines, one for each service.
 
 use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// The engines, by the names of their services; never empty. Others may come and go while they run.
+/// The engines by the names of their services; never empty. Engines can be added and removed while they run.
 #[derive(Clone)]
 pub struct Engines {
     shared: Arc<Shared>,
@@ -19,33 +19,32 @@ pub struct Engines {
 }
 
 struct Shared {
-    each: Mutex<BTreeMap<ServiceName, Arc<Engine>>>,
+    by_service: Mutex<BTreeMap<ServiceName, Arc<Engine>>>,
     changed: Notify,
 }
 
 impl Engines {
-    /// These, that pass on jobs by `passing`.
+    /// Creates the set. Its engines hand over jobs by `passing`.
     pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>, passing: Arc<Handover>) -> Self {
-        let each = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
-        Self { shared: Arc::new(Shared { each: Mutex::new(each), changed: Notify::new() }), passing }
+        let by_service = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
+        Self { shared: Arc::new(Shared { by_service: Mutex::new(by_service), changed: Notify::new() }), passing }
     }
 
-    /// Each of them, as they are now.
+    /// Returns the engines as they are now.
     pub fn each(&self) -> impl Iterator<Item = Arc<Engine>> + use<> {
-        let each = self.shared.each.lock().unwrap_or_else(PoisonError::into_inner);
-        each.values().cloned().collect::<Vec<_>>().into_iter()
+        let by_service = self.shared.by_service.lock().unwrap_or_else(PoisonError::into_inner);
+        by_service.values().cloned().collect::<Vec<_>>().into_iter()
     }
 
-    /// The one of a service.
+    /// Returns the engine of a service.
     pub fn of(&self, service: &ServiceName) -> Option<Arc<Engine>> {
         self.each().find(|engine| engine.service() == service)
     }
 
-    /// From now on these: those that are new begin, and those that are not among them end as when they are told
-    /// to stop.
+    /// Replaces the engines: new ones begin, and those that are missing end as when they are told to stop.
     pub fn replace(&self, engines: impl IntoIterator<Item = Arc<Engine>>) {
-        let each = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
-        *self.shared.each.lock().unwrap_or_else(PoisonError::into_inner) = each;
+        let by_service = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
+        *self.shared.by_service.lock().unwrap_or_else(PoisonError::into_inner) = by_service;
         self.shared.changed.notify_one();
     }
 
@@ -57,18 +56,18 @@ impl Engines {
         self.each().for_each(|engine| engine.recall());
     }
 
-    /// See [`Engine::hint`]: whose it is, is known when it is looked into. One that can take no more keeps it
-    /// from no other.
+    /// Passes a hint to every engine (see [`Engine::hint`]), since only its job shows whose it is. Returns whether
+    /// every engine took it. An engine that can take no more keeps it from no other.
     pub fn hint(&self, hint: &Hint) -> bool {
         self.each().filter(|engine| !engine.hint(hint.clone())).count() == 0
     }
 
-    /// Whether callbacks are seen to come from any service.
+    /// Whether callbacks of any service are known to arrive.
     pub fn callbacks_work(&self) -> bool {
         self.each().any(|engine| engine.callbacks_work())
     }
 
-    /// See [`Engine::turned`]: of every one.
+    /// Returns when the loop of every engine has run once more (see [`Engine::turned`]).
     pub async fn turned(&self) {
         futures_util::future::join_all(self.each().map(|engine| async move { engine.turned().await })).await;
     }
@@ -77,19 +76,19 @@ impl Engines {
         self.each().for_each(|engine| engine.set_intake(open));
     }
 
-    /// What came to an end so far, at every service.
+    /// Counts of the jobs that have ended so far, at all services.
     pub fn tally(&self) -> Tally {
-        self.each().map(|engine| engine.tally()).fold(Tally::default(), |all, more| Tally {
-            done: all.done + more.done,
-            incomplete: all.incomplete + more.incomplete,
-            unread: all.unread + more.unread,
-            failed: all.failed + more.failed,
-            skipped: all.skipped + more.skipped,
-            audio_millis: all.audio_millis + more.audio_millis,
+        self.each().map(|engine| engine.tally()).fold(Tally::default(), |sum, next| Tally {
+            done: sum.done + next.done,
+            incomplete: sum.incomplete + next.incomplete,
+            unread: sum.unread + next.unread,
+            failed: sum.failed + next.failed,
+            skipped: sum.skipped + next.skipped,
+            audio_millis: sum.audio_millis + next.audio_millis,
         })
     }
 
-    /// What was requested and is not in what was written so far, by name, and how often.
+    /// What was requested and is missing from the outputs so far: how often, by name.
     pub fn missing(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for (part, count) in self.each().flat_map(|engine| engine.missing()) {
@@ -98,10 +97,10 @@ impl Engines {
         all
     }
 
-    /// Which service's list is awaited before anything is submitted there, and how long. In words.
+    /// Says which services' lists are awaited before anything is submitted there, and for how long.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
         let mut awaited = Vec::new();
         for engine in self.each() {
@@ -110,26 +109,26 @@ impl Engines {
         Ok((!awaited.is_empty()).then(|| awaited.join("; ")))
     }
 
-    /// Bytes given to the services so far, repeated ones included.
+    /// Counts the bytes sent to the services so far, including repeated ones.
     pub fn sent_bytes(&self) -> u64 {
         self.each().map(|engine| engine.sent_bytes()).sum()
     }
 
-    /// How many transcriptions were found that carry a token twice.
+    /// Counts the transcriptions found so far whose token another transcription has too.
     pub fn doubles(&self) -> u64 {
         self.each().map(|engine| engine.doubles()).sum()
     }
 
-    /// Why nothing, or nothing new, is sent to some service now. In words.
+    /// Says why nothing, or nothing new, is sent to some service now.
     pub fn trouble(&self) -> Option<String> {
         let troubles: Vec<String> = self.each().filter_map(|engine| engine.trouble()).collect();
         (!troubles.is_empty()).then(|| troubles.join("; "))
     }
 
-    /// Runs all of them until each has come to its end as `until` says, or they are told to stop.
+    /// Runs all engines until each has ended as `until` says, or until they are told to stop.
     ///
     /// # Errors
-    /// The store's; the others are stopped then.
+    /// An error of the store. The other engines are stopped then.
     pub async fn run(&self, until: Until, stop: &CancellationToken) -> Result<EngineEnd, StoreError> {
         loop {
             let before = self.passing.passed();
@@ -137,7 +136,7 @@ impl Engines {
                 ended = self.run_each(until, stop) => ended?,
                 never = self.pass_on() => match never {},
             };
-            // One may have come to rest before a job was passed on to it.
+            // An engine may have become idle before a job was handed over to it.
             if ended == EngineEnd::Stopped || self.passing.passed() == before {
                 return Ok(ended);
             }
@@ -155,25 +154,25 @@ impl Engines {
         let stop = stop.child_token();
         let mut running = JoinSet::new();
         let mut begun = BTreeMap::new();
-        let mut all = Ok(EngineEnd::Idle);
+        let mut combined = Ok(EngineEnd::Idle);
         loop {
             self.begin_and_end(until, &stop, &mut begun, &mut running);
             let joined = tokio::select! {
                 joined = running.join_next() => joined,
                 () = self.shared.changed.notified() => continue,
             };
-            let Some(joined) = joined else { return all };
+            let Some(joined) = joined else { return combined };
             let Some((service, ended)) = unless_panicked(joined) else { continue };
             if ended.is_err() {
                 stop.cancel();
             }
-            // What one that was taken out came to is nobody's end.
+            // The end of an engine that was removed does not count.
             let is_wanted = self.of(&service).is_some() || stop.is_cancelled();
-            all = if is_wanted || ended.is_err() { together(all, ended) } else { all };
+            combined = if is_wanted || ended.is_err() { combine_ends(combined, ended) } else { combined };
         }
     }
 
-    /// Begins those that are new, and tells those to stop that are wanted no more.
+    /// Starts the engines that are new, and stops those that were removed.
     fn begin_and_end(
         &self,
         until: Until,
@@ -200,7 +199,7 @@ impl Engines {
     }
 }
 
-/// A bug of an engine is everybody's.
+/// Resumes the panic of an engine: a bug of one engine ends all.
 fn unless_panicked<T>(joined: Result<T, JoinError>) -> Option<T> {
     match joined.map_err(JoinError::try_into_panic) {
         Ok(ended) => Some(ended),
@@ -209,8 +208,11 @@ fn unless_panicked<T>(joined: Result<T, JoinError>) -> Option<T> {
     }
 }
 
-/// What two ends are together: an error before all, being stopped before the rest.
-fn together(one: Result<EngineEnd, StoreError>, other: Result<EngineEnd, StoreError>) -> Result<EngineEnd, StoreError> {
+/// Combines two ends: an error comes first, then a stop, then a service that is out.
+fn combine_ends(
+    one: Result<EngineEnd, StoreError>,
+    other: Result<EngineEnd, StoreError>,
+) -> Result<EngineEnd, StoreError> {
     Ok(match (one?, other?) {
         (EngineEnd::Stopped, _) | (_, EngineEnd::Stopped) => EngineEnd::Stopped,
         (EngineEnd::ServiceOut(one), EngineEnd::ServiceOut(other)) => EngineEnd::ServiceOut(format!("{one}; {other}")),

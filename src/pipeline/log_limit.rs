@@ -1,5 +1,5 @@
-//! One cause that meets thousands of files does not fill the log with thousands of lines: the first few are logged
-//! each, the others are counted and told together.
+//! Limits log lines: if one cause concerns thousands of files, the first few are logged one by one, the others are
+//! counted and logged together.
 
 use crate::domain::names::Timestamp;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Lines for one cause …
 const LINES: u32 = 20;
 
-/// … in so long.
+/// … within this time.
 const WINDOW: Duration = Duration::from_secs(3600);
 
 /// What was logged of each cause.
@@ -20,29 +20,29 @@ pub struct LogLimit(Mutex<BTreeMap<&'static str, Logged>>);
 struct Logged {
     since: Timestamp,
     lines: u32,
-    more: u64,
+    unlogged: u64,
 }
 
 impl LogLimit {
-    /// Whether one more file has a line of its own; else it is counted.
+    /// Whether one more file has a log line of its own. If not, counts it.
     pub fn has_line(&self, cause: &'static str, now: Timestamp) -> bool {
         self.tell(now, false);
-        let mut all = self.logged();
-        let logged = all.entry(cause).or_insert(Logged { since: now, lines: 0, more: 0 });
+        let mut by_cause = self.logged();
+        let logged = by_cause.entry(cause).or_insert(Logged { since: now, lines: 0, unlogged: 0 });
         if logged.lines < LINES {
             logged.lines += 1;
             return true;
         }
-        logged.more += 1;
+        logged.unlogged += 1;
         false
     }
 
-    /// Tells what was only counted, of the causes whose hour is over; `is_last`: of all.
+    /// Logs the counts of the causes whose window is over; of all causes if `is_last`.
     pub fn tell(&self, now: Timestamp, is_last: bool) {
-        let mut all = self.logged();
-        for (cause, logged) in all.iter().filter(|(_, logged)| is_last || logged.is_over(now)) {
-            if logged.more > 0 {
-                let more = logged.more;
+        let mut by_cause = self.logged();
+        for (cause, logged) in by_cause.iter().filter(|(_, logged)| is_last || logged.is_over(now)) {
+            if logged.unlogged > 0 {
+                let more = logged.unlogged;
                 tracing::warn!(
                     cause,
                     files = more,
@@ -51,7 +51,7 @@ impl LogLimit {
                 );
             }
         }
-        all.retain(|_, logged| !is_last && !logged.is_over(now));
+        by_cause.retain(|_, logged| !is_last && !logged.is_over(now));
     }
 
     fn logged(&self) -> MutexGuard<'_, BTreeMap<&'static str, Logged>> {
@@ -75,7 +75,7 @@ mod tests {
         let has_line = |cause, second: i64| limit.has_line(cause, Timestamp(second * 1000));
         assert_eq!((0..1000).filter(|n| has_line("refused", *n)).count(), 20);
         assert!(has_line("dead", 5), "each cause by itself");
-        assert_eq!(limit.logged()["refused"].more, 980);
+        assert_eq!(limit.logged()["refused"].unlogged, 980);
         assert!(has_line("refused", 3600));
     }
 }

@@ -1,5 +1,5 @@
-//! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
-//! in a bucket.
+//! Where a job's media file is, and how it is looked at and read there: a file on this machine, or an object in a
+//! bucket.
 
 use crate::blocking::blocking;
 use crate::domain::job::{Job, Stamp};
@@ -19,22 +19,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A media file, wherever it lies.
+/// A media file, wherever it is.
 #[derive(Clone)]
 pub enum MediaFile {
     /// On this machine, or on a share that is mounted here.
     File {
         /// Its path, to be resolved below its root.
         path: RootedPath,
-        /// What it lies on.
+        /// The disk that it is on.
         disk: Disk,
     },
     Object {
         bucket: Arc<Bucket>,
-        /// Below its prefix.
+        /// The path below the bucket's prefix.
         path: RelPath,
     },
-    /// Elsewhere: only the service reads it. What stands for its content.
+    /// Audio elsewhere that only the service reads. The hash stands for its content.
     Remote(Hash),
 }
 
@@ -48,7 +48,7 @@ impl MediaFile {
         }
     }
 
-    /// What lies at a path of a source.
+    /// Returns the media file at a path of a source.
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
         match mount.storage() {
             Storage::Bucket(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
@@ -58,8 +58,8 @@ impl MediaFile {
         }
     }
 
-    /// What lies at a path below a folder of outputs. In a bucket they lie beside its objects, and the path is below its
-    /// prefix.
+    /// Returns the file at a path below a folder of outputs. The outputs of a bucket's source lie beside its objects,
+    /// and the path is below its prefix.
     pub fn in_folder(mount: &Mount, folder: &RootedPath, path: &RelPath) -> Self {
         match mount.storage() {
             Storage::Bucket(_) => Self::below(mount, path),
@@ -69,7 +69,7 @@ impl MediaFile {
         }
     }
 
-    /// What stands for its content where only the service reads it.
+    /// Returns the hash that stands for the content if only the service reads it.
     pub fn unread(&self, state: &Stamp) -> Option<Hash> {
         match self {
             Self::File { .. } => None,
@@ -78,7 +78,7 @@ impl MediaFile {
         }
     }
 
-    /// What a look at it or a read of it failed with, in words.
+    /// Describes the error of a look or a read.
     pub fn said(&self, error: &io::Error) -> String {
         match self {
             Self::File { path, .. } => describe_error(error, &path.full()),
@@ -86,7 +86,7 @@ impl MediaFile {
         }
     }
 
-    /// Its own name, without folders.
+    /// Returns the name without folders.
     pub fn name(&self) -> OsString {
         let name = match self {
             Self::File { path, .. } => Some(path.file_name()),
@@ -96,7 +96,7 @@ impl MediaFile {
         name.unwrap_or_default().to_owned()
     }
 
-    /// The folder of this machine that it lies in.
+    /// Returns the folder of this machine that contains the file.
     pub fn folder(&self) -> Option<RootedPath> {
         match self {
             Self::File { path, .. } => Some(path.parent()),
@@ -104,8 +104,8 @@ impl MediaFile {
         }
     }
 
-    /// Whether it is there, as far as that can be told. Nobody here sees what is elsewhere: that counts as there. `known`:
-    /// a folder above it that is known to be there.
+    /// Whether the file is there, as far as that can be told. Remote audio counts as there, since it cannot be seen
+    /// from here. `known` is a folder above the file that is known to be there.
     pub async fn presence(&self, known: &Path) -> Presence {
         match self.clone() {
             Self::File { path, .. } => {
@@ -121,10 +121,10 @@ impl MediaFile {
         }
     }
 
-    /// What stands there. Links are not followed. Nobody here sees what is elsewhere.
+    /// Looks at what is there, without following links. Remote audio cannot be looked at.
     ///
     /// # Errors
-    /// What the file system or the server says.
+    /// An error of the file system or the server.
     pub async fn look(&self) -> io::Result<FileLook> {
         match self.clone() {
             Self::File { path, disk } => blocking(move || stat(&path, disk)).await,
@@ -133,10 +133,10 @@ impl MediaFile {
         }
     }
 
-    /// The hash of its whole content, as it is now.
+    /// Returns the hash of the whole content as it is now.
     ///
     /// # Errors
-    /// What the file system or the server says, and that nothing is there.
+    /// An error of the file system or the server, also if nothing is there.
     pub async fn hash(&self) -> io::Result<Hash> {
         match self.clone() {
             Self::File { path, .. } => blocking(move || hash(&path)).await,
@@ -148,7 +148,8 @@ impl MediaFile {
         }
     }
 
-    /// What stands there, with the hash of its content where it looks like `seen`, is not empty and that is wanted.
+    /// Looks at what is there. Also returns the hash of the content if that is wanted, and the file looks like `seen`
+    /// and is not empty.
     pub async fn looked_into(&self, seen: Stamp, wants_hash: bool) -> (io::Result<FileLook>, io::Result<Option<Hash>>) {
         let is_same = move |looked: &io::Result<FileLook>| matches!(looked, Ok(FileLook::File(stamp)) if *stamp == seen && stamp.size > 0);
         match self.clone() {

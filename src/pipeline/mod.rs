@@ -1,6 +1,6 @@
-//! A job from its source to the disk. `engine/` claims jobs and commits what comes of them; `stages/` has one file for
-//! each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `budget/` limits what is
-//! bought. Start reading at `engine/mod.rs`.
+//! Takes jobs from their sources to their outputs. `engine/` claims jobs and commits the results; `stages/` has one
+//! file for each stage; `request/` builds what is sent; `recovery/` finds out what became of purchases; `budget/`
+//! limits what is bought. Start reading at `engine/mod.rs`.
 
 pub mod budget;
 pub mod engine;

@@ -1,5 +1,5 @@
-//! Whether jobs of a source may be sent now, by its windows. They are looked at by the wall clock, each time
-//! anew: somebody may set it.
+//! Decides whether jobs of a source may be sent now, by its windows. The wall clock is read each time, since somebody
+//! may set it.
 
 use crate::clock::Moment;
 use crate::config::model::Source;
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The sources that are shut at a moment of the wall clock, and when each opens.
+/// The sources whose window is closed at a moment of the wall clock, and when each opens.
 pub type ClosedWindows = BTreeMap<SourceName, Timestamp>;
 
-/// Those of these sources that are shut.
+/// Returns the sources whose window is closed.
 pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> ClosedWindows {
     let closing = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
         WindowState::Open { .. } => None,
@@ -27,7 +27,7 @@ pub fn closed(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Clo
     mounts.iter().filter_map(closing).collect()
 }
 
-/// Whether something that needs so long may be begun.
+/// Whether the window stays open for longer than `needs`.
 pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
     source.submit.as_ref().is_none_or(|windows| match windows.at(wall) {
         WindowState::Open { until } => until.duration_since(wall) > needs,
@@ -35,12 +35,12 @@ pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
     })
 }
 
-/// A job as it is told. One that is not sent because its source is shut has no row that says so.
+/// Returns a job as it is shown. A job that waits for its window gets a fault that says so, since its row has none.
 pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
     let Some(source) = mounts.get(&job.key.source).map(|mount| mount.source()) else { return job };
     let Some(windows) = source.submit.as_ref().filter(|_| is_pausable(&job)) else { return job };
     let WindowState::Shut { until } = windows.at(at.wall) else { return job };
-    // What waits for longer, or for a person, is told as that.
+    // A job that waits for longer, or for a person, keeps that reason.
     if job.due.is_none_or(|due| due >= until) {
         return job;
     }

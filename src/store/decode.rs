@@ -1,24 +1,24 @@
-//! Much of the same, decoded on all of the machine's processors, and taken in its order.
+//! Decodes many rows on all processors, and hands them over in their order.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// So much goes from hand to hand at once.
+/// Rows that are passed between threads at a time.
 const PIECE: usize = 128;
 
-/// So many pieces are under way: memory does not grow with their number.
+/// Most pieces that are under way, so that memory does not grow with the number of rows.
 const UNDER_WAY: usize = 8;
 
-/// More do not help: somebody has to read and to take.
+/// Most decoding threads. More do not help, since one thread reads and one takes the results.
 const DECODERS: usize = 8;
 
 type Piece<T, E> = Vec<Result<T, E>>;
 
-/// Reads `rows` in this thread, decodes them in others, and gives them to `take` one after the other.
+/// Reads `rows` in this thread, decodes them in other threads, and passes them to `take` in order.
 ///
 /// # Errors
-/// The first one, in the order of the rows; what comes after it is not taken.
+/// The first error in the order of the rows. Rows after it are not passed to `take`.
 pub fn in_order<R: Send, T: Send, E: Send>(
     rows: impl Iterator<Item = R>,
     decode: impl Fn(R) -> Result<T, E> + Sync,
@@ -28,13 +28,13 @@ pub fn in_order<R: Send, T: Send, E: Send>(
     let (next, order) = sync_channel::<Receiver<Piece<T, E>>>(UNDER_WAY);
     let works = Mutex::new(works);
     thread::scope(|scope| {
-        let taker = scope.spawn(move || order.into_iter().try_for_each(|piece| taken(&piece, &mut take)));
+        let taker = scope.spawn(move || order.into_iter().try_for_each(|piece| take_piece(&piece, &mut take)));
         for _ in 0..thread::available_parallelism().map_or(2, usize::from).min(DECODERS) {
             scope.spawn(|| {
                 loop {
                     let got = works.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((rows, to)) = got else { return };
-                    // Nobody wants it where something before it was wrong.
+                    // The receiver is gone if a row before had an error.
                     let _unwanted = to.send(rows.into_iter().map(&decode).collect());
                 }
             });
@@ -52,7 +52,7 @@ pub fn in_order<R: Send, T: Send, E: Send>(
     })
 }
 
-fn taken<T, E>(piece: &Receiver<Piece<T, E>>, take: &mut impl FnMut(T)) -> Result<(), E> {
+fn take_piece<T, E>(piece: &Receiver<Piece<T, E>>, take: &mut impl FnMut(T)) -> Result<(), E> {
     for item in piece.recv().unwrap_or_default() {
         take(item?);
     }

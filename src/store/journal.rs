@@ -1,7 +1,7 @@
-//! The history of jobs in files: one JSON object a line, one file a month. Only ever appended to, for
-//! people and scripts, and not synced. Beside it stands `purchases.log`: a line for each transcription that was paid
-//! for. Both tell when the rows of a queue are older than they were: from a backup, or by damage that the store did not
-//! notice. Nothing else is decided by them.
+//! The history of jobs in files: one JSON object a line, one file a month. Files are only appended to, for people and
+//! scripts, and are not synced. Beside them is `purchases.log`, with a line for each transcription that was paid for.
+//! Both show when the rows of a queue are older than they were: restored from a backup, or damaged without the store
+//! noticing. Nothing else is decided by them.
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::durable_file::{self, Durability};
@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A longer line is not one of ours.
+/// A longer line was not written here.
 const LONGEST_LINE: u64 = 64 * 1024;
 
 /// How much of the history's end is read when a queue is opened.
 const TAIL: u64 = 256 * 1024;
 
-/// How far the history was compared with the rows: bytes, and the name of the file.
+/// The file that says up to where the history was compared with the rows: bytes, and the name of the history file.
 const COMPARED: &str = "compared";
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
-/// The purchases: `+ ID` for one that was paid for, `- ID` for one that has another id since.
+/// The purchases: `+ ID` for one that was paid for, `- ID` for one that has got another id since.
 const PURCHASES: &str = "purchases.log";
 
-/// By their ids, as [`id_hash`] has them.
+/// Transcriptions by the hash of their ids ([`id_hash`]).
 pub type PurchaseHashes = HashSet<[u8; 16]>;
 
 /// The files of a folder.
@@ -51,10 +51,10 @@ struct Month {
 }
 
 impl HistoryFiles {
-    /// Makes the folder where it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// The folder cannot be created.
     pub fn open(dir: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(explain_state_at(&dir))?;
         Ok(Self { dir, month: Mutex::new(None), purchases: Mutex::new(None) })
@@ -69,7 +69,7 @@ impl HistoryFiles {
             Some(month) if month.name == name => month,
             _ => Month { file: whole_lines(&self.dir.join(&name))?, name },
         };
-        // On an error the file stays closed: half a line may stand at its end, which opening mends.
+        // After an error the file stays closed: half a line may be at its end, which the next opening completes.
         (&month.file).write_all(&line)?;
         *open = Some(month);
         Ok(())
@@ -92,10 +92,10 @@ impl HistoryFiles {
         Ok(notes)
     }
 
-    /// The transcriptions that were paid for.
+    /// Returns the transcriptions that were paid for.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// The log cannot be read.
     pub fn purchases(&self) -> io::Result<PurchaseHashes> {
         let mut paid = PurchaseHashes::new();
         self.each_purchase(&mut |sign, id| match sign {
@@ -105,10 +105,10 @@ impl HistoryFiles {
         Ok(paid)
     }
 
-    /// From now on the queue is compared with those purchases only that it knows.
+    /// Removes the purchases that the queue does not know, so that it is not compared with them any more.
     ///
     /// # Errors
-    /// What the file system says; then it is as before.
+    /// An error of the file system. The log is then as before.
     pub fn keep_purchases(&self, is_known: &dyn Fn(&TranscriptionId) -> bool) -> io::Result<()> {
         let mut open = self.purchases.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = String::new();
@@ -136,7 +136,7 @@ impl HistoryFiles {
             if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
                 return Ok(());
             }
-            // Half a line was torn by a crash: it is one purchase less to compare with.
+            // Half a line was torn by a crash: there is one purchase less to compare with.
             let whole = line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
             if let Some((sign @ ("+" | "-"), id)) = whole.and_then(|line| line.split_once(' ')) {
                 take(sign, TranscriptionId::new(id));
@@ -144,11 +144,11 @@ impl HistoryFiles {
         }
     }
 
-    /// The last line of each job among the last lines of the history, as far as they were not compared with the rows
-    /// before. `now`: what claims to be later was written by a clock that was ahead, and says nothing.
+    /// Returns the last line of each job among the last lines of the history, without those that were compared with
+    /// the rows before. Lines later than `now` were written by a clock that was ahead, and are ignored.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// The history cannot be read.
     pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<HistoryEntry>> {
         let Some(path) = self.newest_file(now)? else { return Ok(Vec::new()) };
         let mut file = File::open(&path).map_err(explain_state_at(&path))?;
@@ -164,10 +164,10 @@ impl HistoryFiles {
         Ok(last.into_values().collect())
     }
 
-    /// The lines so far were compared with the rows and acted on: they are not compared again.
+    /// Notes that the lines so far were compared with the rows: they are not compared again.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn keep_compared(&self, now: Option<Timestamp>) -> io::Result<()> {
         let Some(path) = self.newest_file(now)? else { return Ok(()) };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -175,7 +175,7 @@ impl HistoryFiles {
         std::fs::write(&compared, format!("{} {name}\n", path.metadata()?.len())).map_err(explain_state_at(&compared))
     }
 
-    /// Bytes of this file that were compared.
+    /// Returns up to which byte this file was compared.
     fn compared(&self, path: &Path) -> u64 {
         let kept = std::fs::read_to_string(self.dir.join(COMPARED)).unwrap_or_default();
         let Some((len, name)) = kept.trim_end().split_once(' ') else { return 0 };
@@ -183,7 +183,8 @@ impl HistoryFiles {
         len.parse().ok().filter(|_| is_this).unwrap_or(0)
     }
 
-    /// By when it was written: a clock that was ahead left names of months to come.
+    /// Returns the file that was written last. Its name does not tell: a clock that was ahead left names of months to
+    /// come.
     fn newest_file(&self, now: Option<Timestamp>) -> io::Result<Option<PathBuf>> {
         let written = |path: &PathBuf| {
             let since_1970 = path.metadata().and_then(|meta| meta.modified()).ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -236,13 +237,13 @@ impl queue::Journal for HistoryFiles {
     }
 }
 
-/// From the note's own time, so that nobody's clock is asked.
+/// Returns the file name for the note's own time, so that no clock is asked.
 fn month_of(at: Timestamp) -> String {
     let at = DateTime::<Utc>::from_timestamp_millis(at.0).unwrap_or_default();
     at.format("%Y-%m.jsonl").to_string()
 }
 
-/// Opens for appending; ends a line that was torn by a crash.
+/// Opens a file for appending, and ends a line that was torn by a crash.
 fn whole_lines(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
     let mut file = file.map_err(explain_state_at(path))?;
@@ -257,7 +258,7 @@ fn whole_lines(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// In the memory of one line. What does not parse was torn, and is passed over.
+/// Reads a job's lines, with one line in memory at a time. A line that does not parse was torn, and is skipped.
 fn read_file(path: &Path, job: JobId, notes: &mut Vec<HistoryEntry>) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(explain_state_at(path))?);
     let mark = format!("\"job\":{job},");

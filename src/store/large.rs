@@ -1,4 +1,4 @@
-//! Values that are too large for the database, each kept once as a file named by its hash.
+//! Values that are too large for the database, each stored once as a file named by its hash.
 //!
 //! A record of the queue stays below the size at which sled would move it into a file of its own, which it never
 //! syncs. Whatever makes a record longer (the vocabulary of a row, its columns, rendered metadata) is a file here,
@@ -17,10 +17,10 @@ use std::sync::{Mutex, PoisonError};
 /// Below the queue's folder, so that it is copied and set aside together with the records.
 pub const FOLDER: &str = "large";
 
-/// No file is read further: what is longer was not written here.
+/// Longest file that is read. A longer one was not written here.
 const LONGEST: u64 = 256 << 20;
 
-/// Files that are known to be synced are remembered, up to so many.
+/// Most files that are remembered as synced.
 const REMEMBERED: usize = 10_000;
 
 /// The large values of one queue.
@@ -30,15 +30,15 @@ pub struct LargeValues {
 }
 
 impl LargeValues {
-    /// Those in `dir`, which is made when the first is kept.
+    /// The values in `dir`, which is created with the first one.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), synced: Mutex::default() }
     }
 
-    /// Keeps a value; durable when it returns. Blocks.
+    /// Stores a value; durable when it returns. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn keep(&self, value: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(value);
         if self.synced().contains(&hash) {
@@ -60,15 +60,15 @@ impl LargeValues {
         if self.load(hash).ok().as_deref() != Some(value) {
             durable_file::replace(&path, value, Durability::ContentSynced)?;
         }
-        // Also of what was there: who wrote it may have been killed before it was synced.
+        // An existing file is synced too: a process that wrote it may have been killed before it was synced.
         let made = [Some(&*path), Some(folder), Some(&*self.dir), self.dir.parent()];
         made.into_iter().flatten().try_for_each(durable_file::sync)
     }
 
-    /// The value of a hash. Blocks.
+    /// Returns the value of a hash. Blocks.
     ///
     /// # Errors
-    /// What the file system says; `InvalidData` where the file is not what its name says.
+    /// An error of the file system; `InvalidData` if the file's content does not match its name.
     pub fn load(&self, hash: &Hash) -> io::Result<Vec<u8>> {
         let mut value = Vec::new();
         let path = self.path(hash);
@@ -79,17 +79,17 @@ impl LargeValues {
         Err(io::Error::new(io::ErrorKind::InvalidData, "the file's content does not match the checksum in its name"))
     }
 
-    /// Where the value of a hash is kept.
+    /// Returns the path of a value's file.
     pub fn path(&self, hash: &Hash) -> PathBuf {
         let name = hash.to_string();
         self.dir.join(&name[..2]).join(format!("{name}.json"))
     }
 
-    /// Removes what is not among `named`, and what a killed process left half-written; says how many files that
-    /// were. For whoever has just come to own the queue. Blocks.
+    /// Removes files that are not among `named`, and what a killed process left half-written. Returns how many files
+    /// it removed. To be called right after the queue was opened. Blocks.
     ///
     /// # Errors
-    /// What the file system says; that there is no such folder yet is none.
+    /// An error of the file system. A missing folder is no error.
     pub fn sweep(&self, named: &HashSet<Hash>) -> io::Result<usize> {
         let names: HashSet<PathBuf> = named.iter().map(|hash| self.path(hash)).collect();
         let mut removed = 0;

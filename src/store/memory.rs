@@ -1,4 +1,4 @@
-//! A store that forgets: for the simulation and for rehearsals.
+//! A store in memory, which forgets everything at its end: for the simulation and for rehearsals.
 
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName};
@@ -16,7 +16,7 @@ pub fn empty() -> QueueStore {
         .unwrap_or_else(|error| unreachable!("internal error: the queue in memory has invalid rows: {error}"))
 }
 
-/// A store on this disk, as a process finds it that is started now.
+/// Opens a store on this disk, as a process finds it that starts now.
 ///
 /// # Errors
 /// Never: no row can be damaged.
@@ -24,22 +24,22 @@ pub fn open(disk: &MemoryDisk) -> Result<QueueStore, StoreError> {
     QueueStore::open(Box::new(disk.clone()), Arc::new(disk.clone()), Box::new(disk.clone()))
 }
 
-/// What a [`MemoryDisk`] holds. Public so that a simulation can lose a part of it.
+/// The contents of a [`MemoryDisk`]. Public so that a simulation can lose a part of them.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     pub jobs: BTreeMap<JobId, Job>,
     pub bought: BTreeMap<PurchaseKey, KnownPurchase>,
-    /// Whether anything was sighted.
+    /// Whether any purchase was found in a service's list.
     pub sightings: bool,
-    /// The services whose lists were walked.
+    /// The services whose lists were scanned.
     pub trusted: BTreeSet<ServiceName>,
-    /// The orders that nothing new is uploaded or submitted.
+    /// The pauses in effect.
     pub pauses: Pauses,
     pub notes: Vec<HistoryEntry>,
 }
 
-/// Rows in memory, shared by all its clones. Keeps the state as of the last barrier and every state
-/// since, so that a crash can take back a part of what was not yet durable.
+/// Rows in memory, shared by all clones. Keeps the state as of the last barrier and every change since, so that a
+/// crash can take back a part of what was not durable yet.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDisk {
     inner: Arc<Mutex<Inner>>,
@@ -51,7 +51,7 @@ struct Inner {
     since_barrier: Vec<Change>,
 }
 
-/// How to take back one write.
+/// How to undo one write.
 #[derive(Debug)]
 enum Change {
     Job(JobId, Option<Box<Job>>),
@@ -66,12 +66,12 @@ impl MemoryDisk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many writes power loss could take back now.
+    /// Counts the writes that a power loss could undo now.
     pub fn undurable(&self) -> usize {
         self.inner().since_barrier.len()
     }
 
-    /// Power loss: of the writes since the last barrier only the first `kept` survive.
+    /// Simulates a power loss: of the writes since the last barrier only the first `kept` survive.
     pub fn crash(&self, kept: usize) {
         let inner = &mut *self.inner();
         while inner.since_barrier.len() > kept {
@@ -153,7 +153,7 @@ impl Rows for MemoryDisk {
         Ok(!self.inner().now.trusted.contains(service))
     }
 
-    /// A store in memory begins where another one was lost.
+    /// A store in memory counts as one that replaces a lost store.
     fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
         self.suspect(service)
     }

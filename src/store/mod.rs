@@ -1,5 +1,5 @@
-//! The persistent queue. `contract` says what every store promises; `queue` upholds it over rows in `sled` or in `memory`,
-//! with the lookups of `index/`.
+//! The persistent queue. `contract` says what every store guarantees; `queue` implements it over rows in `sled` or in
+//! `memory`, with the lookups of `index/`.
 
 pub mod contract;
 mod decode;

@@ -1,4 +1,4 @@
-//! Rendered parameters, each kept once as a file named by its hash, synced before an intent names it.
+//! Rendered parameters, each stored once as a file named by its hash, and synced before an intent names it.
 
 use crate::crash_points::{self, Point};
 use crate::domain::names::Hash;
@@ -18,31 +18,31 @@ pub struct ParamFiles {
     known: Mutex<HashMap<Hash, Arc<StoredParams>>>,
 }
 
-/// Rendered parameters: as they are sent, but for the [`TrackSelection`] among them.
+/// Rendered parameters: as they are sent, except for the [`TrackSelection`] among them.
 pub type StoredParams = Map<String, Value>;
 
-/// So many are remembered; a template gives few, however many files it is filled for.
+/// Most parameters that are cached. A template gives few, however many files it is filled in for.
 const REMEMBERED: usize = 1_000;
 
 impl ParamFiles {
-    /// Parameters kept in `dir`, which is made when needed.
+    /// Parameters in `dir`, which is created when it is needed.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), known: Mutex::default() }
     }
 
-    /// Removes what a killed process left half-written, and says how many files that were. For whoever
-    /// has just come to own the state directory: nobody may be keeping any. Blocks.
+    /// Removes what a killed process left half-written, and returns how many files that were. To be called right
+    /// after the state directory was locked, when nobody stores parameters. Blocks.
     ///
     /// # Errors
-    /// What the file system says; that there is no such folder yet is none.
+    /// An error of the file system. A missing folder is no error.
     pub fn sweep(&self) -> io::Result<usize> {
         durable_file::sweep(&self.dir)
     }
 
-    /// Keeps canonical parameters; durable when it returns.
+    /// Stores canonical parameters; durable when it returns.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn keep(&self, canonical: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(canonical);
         if self.known(&hash).is_some() {
@@ -64,17 +64,17 @@ impl ParamFiles {
             finished.rename(&path)?.sync()?;
             crash_points::point(Point::ParamsNamed);
         }
-        // Also of what was there: who wrote it may have been killed before it was synced.
+        // An existing file is synced too: a process that wrote it may have been killed before it was synced.
         durable_file::sync(&path)?;
         durable_file::sync(&self.dir)?;
         crash_points::point(Point::ParamsKept);
         Ok(())
     }
 
-    /// The parameters of a hash.
+    /// Returns the parameters of a hash.
     ///
     /// # Errors
-    /// What the file system says; `InvalidData` when the file is not what its name says.
+    /// An error of the file system; `InvalidData` if the file's content does not match its name.
     pub fn load(&self, hash: &Hash) -> io::Result<Arc<StoredParams>> {
         if let Some(params) = self.known(hash) {
             return Ok(params);
@@ -84,10 +84,10 @@ impl ParamFiles {
         Ok(self.remember(*hash, params))
     }
 
-    /// The parameters of an order as they are sent, and which sound of the recording is.
+    /// Returns the parameters of an order as they are sent, and which part of the recording's sound is.
     ///
     /// # Errors
-    /// As [`ParamFiles::load`], and `InvalidData` for a pick that a later build has written.
+    /// As [`ParamFiles::load`], and `InvalidData` for a selection that a later build has written.
     pub fn order(&self, hash: &Hash) -> io::Result<(StoredParams, Option<TrackSelection>)> {
         let mut params = (*self.load(hash)?).clone();
         let pick = TrackSelection::take_from(&mut params)?;

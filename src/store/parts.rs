@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
 
-/// What of a job may become a file: the largest field of the first group first, and the next group where that is
-/// not enough. What decides about money comes last.
+/// The fields of a job that may become files: the largest field of the first group first, then the next group if that
+/// is not enough. What decides about money comes last.
 pub const OF_A_JOB: [&[&str]; 4] = [
     &["row", "making", "outputs", "placing", "sent"],
     &["charges", "fault", "made_from", "language", "missing", "bought_at"],
@@ -20,7 +20,7 @@ pub const OF_A_JOB: [&[&str]; 4] = [
     &["stage"],
 ];
 
-/// A shorter field is not worth a file.
+/// A field that is not longer is not worth a file.
 const SHORTEST: usize = 200;
 
 /// The longest name of a manifest that stays in the record of its row.
@@ -40,7 +40,7 @@ pub struct SplitField {
 }
 
 impl SplitRecord {
-    /// Nothing of it is in files yet. What is no object has no fields.
+    /// Creates a record of which no field is in a file yet. A value that is no object has no fields.
     pub fn whole(value: Value) -> Self {
         let value = match value {
             Value::Object(value) => value,
@@ -49,7 +49,7 @@ impl SplitRecord {
         Self { value, files: BTreeMap::new() }
     }
 
-    /// The next field that becomes a file; `None` where only short ones are left.
+    /// Returns the next field that becomes a file; `None` if only short ones are left.
     pub fn largest(&self, groups: &[&[&str]]) -> Option<SplitField> {
         groups.iter().find_map(|group| {
             let fields = group.iter().filter(|field| !self.files.contains_key(**field));
@@ -58,10 +58,10 @@ impl SplitRecord {
         })
     }
 
-    /// A field has become the file of this hash.
+    /// Notes that a field has become the file of this hash.
     pub fn took(&mut self, part: SplitField, hash: Hash) {
-        let left = self.value.remove(&part.field).and_then(|value| left(&part.field, &value));
-        self.value.extend(left.map(|left| (part.field.clone(), left)));
+        let remainder = self.value.remove(&part.field).and_then(|value| remainder(&part.field, &value));
+        self.value.extend(remainder.map(|remainder| (part.field.clone(), remainder)));
         self.files.insert(part.field, hash);
     }
 }
@@ -72,31 +72,32 @@ impl SplitField {
     }
 }
 
-/// What stays in the record in the place of a field: of a row, where it stands, so that its list can order it again;
-/// of what a result lacks, the names.
-fn left(field: &str, value: &Value) -> Option<Value> {
+/// Returns what stays in the record in place of a field: of a row, where it stands, so that its manifest can order it
+/// again; of the missing parts, their names.
+fn remainder(field: &str, value: &Value) -> Option<Value> {
     match field {
-        "row" => Some(left_of_row(value)),
-        "missing" => Some(left_of_missing(value)),
+        "row" => Some(row_remainder(value)),
+        "missing" => Some(missing_remainder(value)),
         _ => None,
     }
 }
 
-fn left_of_missing(value: &Value) -> Value {
+fn missing_remainder(value: &Value) -> Value {
     let named = |part: &Value| json!({ "enrichment": part["enrichment"], "language": part["language"] });
     value.as_array().into_iter().flatten().map(named).collect()
 }
 
-fn left_of_row(value: &Value) -> Value {
+fn row_remainder(value: &Value) -> Value {
     let manifest = value.get("manifest").filter(|manifest| manifest.to_string().len() <= LONGEST_NAME);
     let (manifest, number) = (manifest.cloned().unwrap_or_else(|| json!("")), value.get("number"));
     json!({ "manifest": manifest, "number": number, "media": { "file": "" }, "lost": true })
 }
 
-/// A job from its record. Where a file of it is lost or damaged, it waits for a person and names the file.
+/// Builds a job from its record. If one of its files is lost or damaged, the job waits for a person, and its fault
+/// names the file.
 ///
 /// # Errors
-/// The record itself makes no sense.
+/// The record itself is invalid.
 pub fn job(divided: SplitRecord, large: &LargeValues) -> Result<Job, String> {
     let SplitRecord { mut value, files } = divided;
     let mut lost = Vec::new();
@@ -132,7 +133,7 @@ fn words(job: &Job, lost: &[String]) -> String {
     )
 }
 
-/// What a field is without its value; `None` where it may be absent.
+/// Returns what replaces a lost field; `None` if the field may be absent.
 fn without(field: &str, id: Option<&Value>) -> Option<Value> {
     match field {
         "outputs" => Some(json!([])),
@@ -150,7 +151,7 @@ fn without(field: &str, id: Option<&Value>) -> Option<Value> {
     }
 }
 
-/// Another value from its record; `None` where a file of it is lost or damaged.
+/// Builds another value from its record; `None` if one of its files is lost or damaged.
 pub fn value<T: DeserializeOwned>(divided: SplitRecord, large: &LargeValues) -> Option<T> {
     let SplitRecord { mut value, files } = divided;
     for (field, hash) in files {

@@ -1,6 +1,6 @@
-//! Who may open the queue of a state directory: one process at a time. sled has a lock of its own, and
-//! reads and writes its settings before it takes that one: of two that make a queue at the same moment
-//! one could call the other's half of it damaged.
+//! Lets one process at a time open the queue of a state directory. sled has a lock of its own, but reads and writes
+//! its settings before it takes it: of two processes that create a queue at the same moment, one could take the
+//! other's half-written queue for damaged.
 
 use crate::permission_errors::explain_state_at;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -8,27 +8,27 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Beside the queue and not in it: it stays where it is while a queue is set aside. Never removed, for
-/// who removes it may take away another's lock.
+/// The lock file lies beside the queue: it stays when the queue is set aside. It is never removed, since whoever
+/// removes it may take away another's lock.
 const NAME: &str = "queue.lock";
 
-/// The way to the queue, for as long as this lives. The kernel lets go of a killed process's.
+/// The lock, held as long as this value lives. The kernel releases the lock of a killed process.
 #[derive(Debug)]
 pub struct ProcessLock {
     held: File,
 }
 
-/// Why nobody may pass now.
+/// Why the lock cannot be taken.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process has it, of this number where it has said so.
+    /// Another process has it; its number, if it has written that down.
     Held(Option<u32>),
-    /// The disk's or the administrator's doing.
+    /// An error of the disk or of its permissions.
     Io(io::Error),
 }
 
 impl ProcessLock {
-    /// Passes, or says at once who is inside.
+    /// Takes the lock, or says at once which process has it.
     ///
     /// # Errors
     /// See [`LockError`].
@@ -37,13 +37,13 @@ impl ProcessLock {
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let path = state.join(NAME);
         let mut held = lock(options.open(&path).map_err(explain_state_at(&path)).map_err(LockError::Io)?)?;
-        // For people. On a full disk nobody is told, and the lock holds all the same.
+        // The number is for people. On a full disk it is missing, and the lock holds all the same.
         let _ = held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id()));
         Ok(Self { held })
     }
 
-    /// Keeps everybody out for as long as what is returned lives, and changes nothing: for who only
-    /// looks. `None` where nobody has passed yet but releases that know no gate.
+    /// Keeps other processes out as long as the returned file lives, and changes nothing: for a process that only
+    /// reads. `None` if only releases without this lock have used the queue yet.
     ///
     /// # Errors
     /// See [`LockError`].
@@ -59,7 +59,7 @@ impl ProcessLock {
 
 impl Drop for ProcessLock {
     fn drop(&mut self) {
-        // Nobody's number is told for another's.
+        // Removed, so that the number is not taken for another process's.
         let _ = self.held.set_len(0);
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn one_passes_at_a_time_and_the_others_are_told_who() {
         let state = tempfile::tempdir().unwrap();
-        // Of one that was killed, whose number was longer.
+        // The number of a killed process, which was longer.
         std::fs::write(state.path().join(NAME), "99999999999\n").unwrap();
         let inside = ProcessLock::enter(state.path()).unwrap();
         let Err(LockError::Held(pid)) = ProcessLock::enter(state.path()) else { panic!("two passed") };

@@ -1,4 +1,4 @@
-//! What a row of a manifest makes of the job that it had before.
+//! Decides what a row of a manifest changes about its job.
 
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
@@ -9,17 +9,17 @@ use crate::domain::stage::{JobEvent, Skip, Stage};
 /// What a row means for its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowChange {
-    /// It orders what the job is doing or has done.
+    /// The row orders what the job does or has done.
     Same,
-    /// It orders the same, and says something else about it: the job with that.
+    /// The row orders the same, and says something else besides. Has the job with the new row.
     Noted(Box<Job>),
-    /// It orders something else: the job at its start.
+    /// The row orders something else. Has the job at its start.
     Reordered(Box<Job>),
-    /// It orders something else, and something is being bought: when that has ended.
+    /// The row orders something else, but something is being bought. It is applied when that has ended.
     Later,
 }
 
-/// Weighs a row against its job. `seen`: as its file is now; the next look is at `due`.
+/// Compares a row with its job. `seen` is its file as it is now; the next look is at `due`.
 pub fn compare(old: &Job, row: &ManifestRow, seen: RowSight, now: Timestamp, due: Timestamp) -> RowChange {
     let was_taken_out = matches!(old.stage, Stage::Skipped { why: Skip::Unlisted });
     match old.row.as_deref().filter(|_| !was_taken_out) {
@@ -37,7 +37,7 @@ pub fn compare(old: &Job, row: &ManifestRow, seen: RowSight, now: Timestamp, due
     }
 }
 
-/// Whether the row says now what its job was given up for, or asked a person for.
+/// Whether the row has changed in what its job failed for, or asked a person about.
 fn is_answered(old: &Job, known: &ManifestRow, row: &ManifestRow) -> bool {
     match old.fault.as_ref().map(|fault| &fault.kind) {
         Some(FaultKind::Altered) => known.checksum != row.checksum,

@@ -50,35 +50,36 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Of the values and of what they are kept under. Every release reads all formats up to its own.
+/// Format of the values and of their keys. Every release reads all formats up to its own.
 const FORMAT: u8 = DIVIDED;
 /// A value that is whole.
 const WHOLE: u8 = 1;
-/// A value of which a part is kept in files (`store/large.rs`). Releases that know no such values refuse the queue
-/// while it has one.
+/// A value with a part in files (`store/large.rs`). Releases that do not know such values refuse the queue while it
+/// has one.
 const DIVIDED: u8 = 2;
 
 const CACHE_BYTES: u64 = 4 << 20;
-/// With sled's pages of up to 17 values, far from the 128 KiB at which it would leave its file.
+/// With sled's pages of up to 17 values this stays far from the 128 KiB above which sled would write a separate file.
 const LARGEST_VALUE: usize = 7 << 10;
 /// A longer record (long path, many outputs) is compressed.
 const LARGEST_PLAIN: usize = 2 << 10;
-/// A longer record is divided, even where it could be compressed to less.
+/// A longer record is divided, even if compression could make it short enough.
 const LARGEST_PACKED: usize = 64 << 10;
-/// Nothing of ours unpacks to more.
+/// No value of ours unpacks to more.
 const LARGEST_UNPACKED: u64 = 64 << 20;
-/// So many may wait to be told that their step is durable before the next has to wait in line.
+/// Most callers that wait for a sync. Further callers wait until there is room.
 const WAITING: usize = 1024;
 
 const JOB: u8 = b'j';
 const BOUGHT: u8 = b'b';
 const META_FORMAT: &[u8] = b"m/format";
-/// Of the service of [`ServiceName::DEFAULT`], which was the only one once; of others with `/NAME` after it.
+/// Trust in the queue for the service [`ServiceName::DEFAULT`], once the only one. For other services `/NAME`
+/// follows.
 const META_TRUSTED: &[u8] = b"m/trusted";
-/// What was known is lost, in part or whole.
+/// Whether the queue has lost something that it knew.
 const META_LOST: &[u8] = b"m/lost";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
-/// Once there was one order, of this key: everything rests.
+/// Older releases had only one pause, under this key: everything rests.
 const META_PAUSED: &[u8] = b"m/paused";
 const META_PAUSES: &[u8] = b"m/pauses";
 
@@ -93,38 +94,38 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
     open_at(dir, None)
 }
 
-/// The same; with the time, so that waits can be limited without reading every row once more.
+/// As [`open`]; with the time, waits can be limited without reading every row once more.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, error))?;
-    let gate = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
-    open_inside(dir, &gate, now)
+    let process_lock = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
+    open_inside(dir, &process_lock, now)
 }
 
 fn enter(dir: &Path) -> Result<Arc<ProcessLock>, Flaw> {
     Ok(Arc::new(ProcessLock::enter(dir)?))
 }
 
-fn open_inside(dir: &Path, gate: &Arc<ProcessLock>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
+fn open_inside(dir: &Path, process_lock: &Arc<ProcessLock>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
-    match patiently(|| open_guarded(dir, gate, Trust::AsItSays, now)) {
+    match patiently(|| open_guarded(dir, process_lock, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the snapshot of the queue could not be used; scribed renamed it and opens the queue without it");
-            patiently(|| open_guarded(dir, gate, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
+            patiently(|| open_guarded(dir, process_lock, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
     }
 }
 
-/// Copies the store in `dir` and opens the copy: opening a store writes to it, and who only looks must
-/// change nothing. The copy lies in `dir` for as long as its room lives. `None` where there is no store.
-/// The history is not copied. Copies that killed processes left are removed.
+/// Copies the store in `dir` and opens the copy: opening a store writes to it, and a reader must change nothing. The
+/// copy lies in `dir` as long as the returned folder lives. `None` if there is no store. The history is not copied.
+/// Copies that killed processes left are removed.
 ///
 /// # Errors
 /// As [`open`].
@@ -133,7 +134,7 @@ pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, SnapshotFolder)>, Sto
     if !queue.join("db").exists() {
         return Ok(None);
     }
-    // Held while it is copied: half a step would look like damage.
+    // Held during the copy: half a step would look like damage.
     let held = patiently(|| Ok((ProcessLock::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     snapshot::sweep(dir);
     let room = SnapshotFolder::within(dir).map_err(|error| unwritable(dir, error))?;
@@ -158,21 +159,21 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets a damaged store aside, as `<dir>/damaged-<seconds since 1970>`, and opens an empty, suspect one
-/// in its place. What else lies in the directory stays: results that were paid for are still of use.
-/// The history goes aside too, since numbers of jobs begin anew.
+/// Sets a damaged store aside, as `<dir>/damaged-<seconds since 1970>`, and opens an empty, suspect one in its place.
+/// Other contents of the directory stay: results that were paid for are still of use. The history is set aside too,
+/// since the numbers of jobs begin anew.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(dir).map_err(|error| unwritable(dir, error))?;
-    // Held until the new one is open: a daemon that is still running must not lose its store.
-    let (gate, _held) = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
+    // Held until the new store is open: a daemon that still runs must not lose its store.
+    let (process_lock, _held) = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
     set_aside(dir, &aside).map_err(|error| unwritable(&aside, error))?;
     make_private(&queue).map_err(|error| unwritable(&queue, error))?;
-    open_inside(dir, &gate, Some(now))
+    open_inside(dir, &process_lock, Some(now))
 }
 
 fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
@@ -186,8 +187,8 @@ fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
     sync(dir)
 }
 
-/// The lock that sled takes itself, also of a release that knew no gate; `None` where there is nothing
-/// to lock.
+/// Takes the lock that sled takes itself, which also keeps out releases without `queue.lock`; `None` if there is
+/// nothing to lock.
 fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
     let file = match File::options().read(true).write(true).open(queue.join("db")) {
         Ok(file) => file,
@@ -201,7 +202,8 @@ fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
     }
 }
 
-/// A process that has just ended, or a store that was just dropped, may take a moment to let go.
+/// Repeats an attempt for a second: a process that has just ended, or a store that was just dropped, may take a
+/// moment to release its locks.
 fn patiently<T>(open: impl Fn() -> Result<T, Flaw>) -> Result<T, Flaw> {
     for _ in 0..20 {
         match open() {
@@ -216,13 +218,18 @@ fn patiently<T>(open: impl Fn() -> Result<T, Flaw>) -> Result<T, Flaw> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
     AsItSays,
-    /// What it lost in being repaired nobody knows: it is suspect until a list was walked.
+    /// Nobody knows what was lost in the repair: the store is suspect until a service's list was scanned.
     Repaired,
 }
 
-/// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
-    catch_unwind(|| open_once(dir, gate, trust, now))
+/// Opens the store; sled reports some kinds of damage by a panic.
+fn open_guarded(
+    dir: &Path,
+    process_lock: &Arc<ProcessLock>,
+    trust: Trust,
+    now: Option<Timestamp>,
+) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_unguarded(dir, process_lock, trust, now))
         .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
 
@@ -231,12 +238,17 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
+fn open_unguarded(
+    dir: &Path,
+    process_lock: &Arc<ProcessLock>,
+    trust: Trust,
+    now: Option<Timestamp>,
+) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
     let file = File::open(queue.join("db")).map_err(explain_state_at(&queue.join("db")))?;
-    greet(&db)?;
+    check_format(&db)?;
     if trust == Trust::Repaired {
         forget_trust(&db)?;
     }
@@ -244,7 +256,7 @@ fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Time
     file.sync_data()?;
     sync_created(dir)?;
 
-    let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _gate: Arc::clone(gate) });
+    let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _process_lock: Arc::clone(process_lock) });
     let journal = Arc::new(HistoryFiles::open(dir.join("history"))?);
     let large = Arc::new(LargeValues::new(health.dir.join(large::FOLDER)));
     let named = Arc::new(Mutex::new(Some(HashSet::new())));
@@ -268,7 +280,7 @@ fn open_once(dir: &Path, gate: &Arc<ProcessLock>, trust: Trust, now: Option<Time
     Ok(store)
 }
 
-/// No service is trusted any more.
+/// Removes the trust for every service.
 fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
     for key in db.scan_prefix(META_TRUSTED).keys() {
         db.remove(key?)?;
@@ -278,7 +290,7 @@ fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
 }
 
 /// Writes the format into a new store; refuses one that a later release has written.
-fn greet(db: &::sled::Db) -> Result<(), Flaw> {
+fn check_format(db: &::sled::Db) -> Result<(), Flaw> {
     if let Some(value) = db.get(META_FORMAT)? {
         let format: u8 = unseal(&value)?;
         return if format > FORMAT { Err(Flaw::Newer(format)) } else { Ok(()) };
@@ -295,7 +307,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// sled syncs neither what it creates nor the folders that it creates it in.
+/// Syncs what sled has created: it syncs neither its files nor their folders.
 fn sync_created(dir: &Path) -> io::Result<()> {
     let queue = dir.join("queue");
     for name in ["conf", "db", "blobs"] {
@@ -304,7 +316,7 @@ fn sync_created(dir: &Path) -> io::Result<()> {
     sync(&queue)?;
     sync(dir)?;
     match dir.canonicalize()?.parent() {
-        // Somebody else's folder: that it may not be read by us is no reason to stop.
+        // The parent is somebody else's folder: that scribed may not read it is no reason to stop.
         Some(parent) => sync(parent).or_else(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => Ok(()),
             _ => Err(error),
@@ -321,7 +333,7 @@ fn sync(path: &Path) -> io::Result<()> {
     }
 }
 
-/// sled can do without its snapshots: it reads its whole log then. `false` if there was none.
+/// Renames sled's snapshots: without them sled reads its whole log. Returns `false` if there was none.
 fn set_snapshots_aside(queue: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(queue) else { return false };
     let names = entries.flatten().map(|entry| entry.file_name());
@@ -334,9 +346,9 @@ fn set_snapshots_aside(queue: &Path) -> bool {
     !snapshots.is_empty() && snapshots.iter().map(aside).all(|renamed| renamed.is_ok())
 }
 
-/// What is wrong with a store, before it is put into words for people.
+/// What is wrong with a store, before it is described to people.
 enum Flaw {
-    /// By the process of this number, where it is known.
+    /// Locked by another process; its number, if that is known.
     Locked(Option<u32>),
     Newer(u8),
     Damaged(String),
@@ -392,7 +404,7 @@ impl From<StoreError> for Flaw {
 impl From<::sled::Error> for Flaw {
     fn from(error: ::sled::Error) -> Self {
         match error {
-            // The version is pinned, so its words are.
+            // The version of sled is pinned, so its message is too.
             ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => Self::Locked(None),
             ::sled::Error::Io(error) if is_worlds(error.kind()) => Self::Io(error),
             error => Self::Damaged(error.to_string()),
@@ -400,8 +412,8 @@ impl From<::sled::Error> for Flaw {
     }
 }
 
-/// The disk's or the administrator's doing; every other error while reading means that the files are
-/// not what they should be.
+/// Whether the disk or its permissions caused the error. Every other error while reading means that the files are not
+/// what they should be.
 fn is_worlds(kind: io::ErrorKind) -> bool {
     use io::ErrorKind as K;
     matches!(
@@ -429,13 +441,13 @@ fn unwritable(path: &Path, error: io::Error) -> StoreError {
     ))
 }
 
-/// The first failure stays: after a failed sync the kernel calls the lost pages clean, and a second
-/// sync would succeed without having written them.
+/// Remembers the first failure: after a failed sync the kernel marks the lost pages as clean, and a second sync would
+/// succeed without having written them.
 struct Health {
     dir: PathBuf,
     failed: OnceLock<StoreError>,
-    /// Whoever has a handle of sled's has this behind it, so the gate opens after the last one is gone.
-    _gate: Arc<ProcessLock>,
+    /// Every handle of sled keeps this alive, so the lock is released after the last one.
+    _process_lock: Arc<ProcessLock>,
 }
 
 impl Health {
@@ -445,7 +457,7 @@ impl Health {
 
     fn fail(&self, flaw: Flaw) -> StoreError {
         let told = match flaw {
-            // Not damage: sled repeats the first error of its writes for ever, in whatever kind.
+            // This is not damage: sled repeats the first error of its writes for ever, as an error of any kind.
             Flaw::Damaged(what) => unwritable(&self.dir, io::Error::other(what)),
             flaw => flaw.told(&self.dir),
         };
@@ -453,7 +465,7 @@ impl Health {
     }
 }
 
-/// A purchase with what was bought, so that a row tells what it is about.
+/// A purchase with its key, so that a row tells what it is about.
 #[derive(Serialize, Deserialize)]
 struct Purchase {
     order: PurchaseKey,
@@ -465,7 +477,7 @@ struct SledRows {
     db: ::sled::Db,
     health: Arc<Health>,
     large: Arc<LargeValues>,
-    /// The large values that the records name, while they are all read once.
+    /// The large values that the records name, collected while all records are read once.
     named: Arc<Mutex<Option<HashSet<Hash>>>>,
 }
 
@@ -492,7 +504,7 @@ impl SledRows {
 
     fn put(&self, key: &[u8], sealed: Vec<u8>) -> Result<(), StoreError> {
         self.health.check()?;
-        // Every insert is a step of its own in sled's log, and the log comes back in order.
+        // Every insert is a separate entry in sled's log, and the log is read back in order.
         self.db.insert(key, sealed).map(drop).map_err(|error| self.health.fail(error.into()))
     }
 
@@ -505,7 +517,7 @@ impl SledRows {
         Ok(self.read(key)?.unwrap_or(false))
     }
 
-    /// A value as it is put into the database: its largest fields become files until the rest fits.
+    /// Returns a value as it is stored in the database: its largest fields become files until the rest fits.
     fn divided(&self, value: &impl Serialize, groups: &[&[&str]]) -> Result<Vec<u8>, Flaw> {
         let payload = serde_json::to_vec(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
         if payload.len() <= LARGEST_PACKED {
@@ -524,11 +536,11 @@ impl SledRows {
                 return Ok(sealed);
             }
         }
-        // Nothing is left in it that could be long.
+        // No field is left that could be long.
         seal_as(DIVIDED, &divided)
     }
 
-    /// The job of a record, whose large values may be lost: then it waits, and says so.
+    /// Returns the job of a record. If one of its large values is lost, the job waits, and its fault says so.
     fn job(&self, sealed: &[u8]) -> Result<Job, Flaw> {
         if sealed.first() != Some(&DIVIDED) {
             return unseal(sealed);
@@ -611,7 +623,7 @@ impl Rows for SledRows {
     }
 
     fn set_sightings(&mut self) -> Result<(), StoreError> {
-        // Said of every item of a list; written once.
+        // Called for every item of a list; written once.
         if self.has_sightings()? { Ok(()) } else { self.write(META_SIGHTINGS, &true) }
     }
 
@@ -637,7 +649,7 @@ impl Rows for SledRows {
                 if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
                     named.extend(divided.files.values());
                 }
-                // Where nobody knows what is paused, nothing is bought until a person says so.
+                // If it is not known what is paused, nothing is bought until a person decides.
                 Ok(parts::value(divided, &self.large).unwrap_or_else(|| Pauses::everything(Timestamp(0))))
             }
             Some(sealed) => unseal(&sealed).map_err(|flaw| self.told(flaw)),
@@ -662,7 +674,8 @@ fn trusted_key(service: &ServiceName) -> Vec<u8> {
     key
 }
 
-/// Jobs are numbered from 1 without gaps and never removed: what is not in its place was lost.
+/// Checks that a job has its own number. Jobs are numbered from 1 without gaps and never removed, so a job in the
+/// wrong place means that one was lost.
 fn in_its_place(id: JobId, job: Job) -> Result<Job, Flaw> {
     let other = job.id;
     if other == id {
@@ -672,7 +685,7 @@ fn in_its_place(id: JobId, job: Job) -> Result<Job, Flaw> {
     }
 }
 
-/// Big-endian, so that rows are in the order of the numbers.
+/// Returns the key of a job. The number is big-endian, so that rows are in the order of the numbers.
 fn job_key(id: JobId) -> [u8; 9] {
     let mut key = [JOB; 9];
     key[1..].copy_from_slice(&id.0.to_be_bytes());
@@ -685,8 +698,8 @@ fn bought_key(order: &PurchaseKey) -> [u8; 17] {
     key
 }
 
-/// The format, a checksum of what follows, and JSON, compressed where it is long. JSON never begins as
-/// a compressed stream does.
+/// Encodes a value: the format, a checksum of what follows, and JSON, compressed if it is long. JSON never begins
+/// like a compressed stream.
 fn seal(value: &impl Serialize) -> Result<Vec<u8>, Flaw> {
     seal_as(WHOLE, value)
 }
@@ -740,7 +753,7 @@ fn checksum(payload: &[u8]) -> [u8; 8] {
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
-/// Makes steps durable, as many at once as wait for it: whoever comes during one sync shares the next.
+/// Makes steps durable, many with one sync: callers that come during a sync share the next one.
 struct Committer {
     waiters: Option<mpsc::Sender<Waiter>>,
     thread: Option<JoinHandle<()>>,
@@ -751,7 +764,7 @@ impl Committer {
     fn start(db: ::sled::Db, file: File, health: Arc<Health>) -> io::Result<Self> {
         let (waiters, inbox) = mpsc::channel(WAITING);
         let disk = Disk { db, file, health: Arc::clone(&health) };
-        // A thread of its own: a sync can take seconds, and no other work may wait behind it.
+        // A separate thread: a sync can take seconds, and no other work may wait behind it.
         let thread = std::thread::Builder::new().name("store-sync".into()).spawn(move || disk.serve(inbox))?;
         Ok(Self { waiters: Some(waiters), thread: Some(thread), health })
     }
@@ -773,7 +786,7 @@ impl Drop for Committer {
     fn drop(&mut self) {
         drop(self.waiters.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic was told to everyone who waited.
+            // Its panic was reported to everyone who waited.
             let _ = thread.join();
         }
     }
@@ -796,7 +809,7 @@ impl Disk {
             let outcome = self.sync();
             tracing::trace!(target: "scribed::store::sync", steps = waiting.len(), ok = outcome.is_ok());
             for waiter in waiting.drain(..) {
-                let _ = waiter.send(outcome.clone()); // whoever stopped waiting does not want to know
+                let _ = waiter.send(outcome.clone()); // a caller that no longer waits needs no answer
             }
         }
         if let Err(error) = self.sync() {
@@ -1041,7 +1054,7 @@ mod tests {
         (dir, runtime)
     }
 
-    /// sled may give back an earlier version of a row, and say nothing of it.
+    /// sled may return an earlier version of a row without an error.
     #[test]
     fn a_row_that_comes_back_as_it_was_before_its_purchase_makes_the_queue_suspect() {
         let (dir, runtime) = trusted_with_one_job();
@@ -1130,8 +1143,8 @@ mod tests {
     #[test]
     fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Arc::new(ProcessLock::enter(dir.path()).ok().unwrap());
-        let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _gate: gate };
+        let process_lock = Arc::new(ProcessLock::enter(dir.path()).ok().unwrap());
+        let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _process_lock: process_lock };
         health.check().unwrap();
         let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
         assert!(told.to_string().contains("Free space"), "{told}");

@@ -1,5 +1,5 @@
-//! A folder in the state directory for a copy of the queue. It is removed with its owner; what a killed
-//! process left is removed by the next one that opens the queue or copies it.
+//! A folder in the state directory for a copy of the queue. It is removed with its owner. What a killed process left
+//! is removed by the next process that opens or copies the queue.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -7,26 +7,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// How its name begins.
-const BEGUN: &str = ".plan-";
+/// Prefix of the folder's name.
+const PREFIX: &str = ".plan-";
 
-/// A folder for its owner only, removed when this is dropped.
+/// A folder that only its owner can read, removed when this is dropped.
 #[derive(Debug)]
 pub struct SnapshotFolder {
     room: TempDir,
-    /// Its lock says that its owner lives. After the folder: it is let go last.
+    /// Its lock shows that the owner lives. Declared after the folder, so that it is released last.
     _held: File,
 }
 
 impl SnapshotFolder {
-    /// An empty one. To be made while the queue is locked, as [`sweep`] is to be called: none is swept
-    /// before it is held.
+    /// Creates an empty folder. To be called while the queue is locked, like [`sweep`], so that no folder is swept
+    /// before it is locked.
     ///
     /// # Errors
-    /// What the file system says.
+    /// An error of the file system.
     pub fn within(state: &Path) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
-        let room = tempfile::Builder::new().prefix(BEGUN).permissions(private).tempdir_in(state)?;
+        let room = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(state)?;
         let held = File::open(room.path())?;
         held.lock()?;
         Ok(Self { room, _held: held })
@@ -37,11 +37,11 @@ impl SnapshotFolder {
     }
 }
 
-/// Removes those whose owner does not live any more. What cannot be removed does no harm. To be called
+/// Removes folders whose owner does not live any more. A folder that cannot be removed does no harm. To be called
 /// while the queue is locked. Blocks.
 pub fn sweep(state: &Path) {
     let entries = std::fs::read_dir(state).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(BEGUN.as_bytes())) {
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {
         if let Ok(held) = File::open(entry.path())
             && held.try_lock().is_ok()
         {

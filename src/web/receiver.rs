@@ -1,9 +1,9 @@
-//! The receiver of callbacks and of the service's webhook. Both are hints: whoever is let in brings a look
-//! forward, and nothing of what is said is believed.
+//! The receiver of callbacks and of the service's webhook. Both are hints: a request to a valid address brings a poll
+//! forward, and nothing of what it says is believed.
 //!
-//! Whoever does not have the address learns nothing, not even that he was near: everything else is the same
-//! 404, before a byte of its body is read. The callback's body, which may hold a whole result, is not kept:
-//! its address says all that is needed. Of a webhook's only the id is read.
+//! A sender without a valid address learns nothing, not even that the address was nearly right: every other request
+//! gets the same 404, before a byte of its body is read. The body of a callback, which may hold a whole result, is
+//! discarded: its address says all that is needed. Of a webhook's body only the event and the id are read.
 
 use crate::blocking::elsewhere;
 use crate::clock::Clock;
@@ -29,38 +29,38 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a webhook's body.
+/// Most bytes of a webhook's body.
 const BODY: usize = 64 << 10;
 
-/// Bytes of a callback's body that are taken from the sender, to be thrown away; then the connection ends.
-const THROWN_AWAY: u64 = 256 << 20;
+/// Most bytes of a callback's body that are read from the sender and discarded. Then the connection ends.
+const DISCARD_LIMIT: u64 = 256 << 20;
 
-/// How long a body may take.
+/// Longest time for a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Connections at once, and how long one may be idle, take for its head, or take nothing of its answer. Whoever does
-/// not have an address holds none of them for longer than nobody else wants it.
-const MANNERS: ListenerLimits = ListenerLimits {
+/// Limits of connections: how many there may be, and how long one may take to send its head or to take its answer. A
+/// sender without a valid address keeps a connection only as long as nobody else wants it.
+const LIMITS: ListenerLimits = ListenerLimits {
     connections: Most { all: 256, loopback: 256, address: 128 },
     head: Duration::from_secs(10),
     write: Duration::from_secs(30),
 };
 
-/// How long requests that are being served may take to end.
+/// How long running requests may take to end.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What came in since the start.
+/// Counts of requests since the start.
 #[derive(Debug, Default)]
 pub struct ReceiverCounts {
-    /// Hints that were taken up.
+    /// Hints that were accepted.
     pub taken: AtomicU64,
-    /// Requests to addresses that are none of ours.
+    /// Requests to addresses that are not ours.
     pub strange: AtomicU64,
-    /// Ours, but not taken: too many wait, or nothing that can be read.
+    /// Requests to our addresses that were not accepted: too many hints wait, or the body cannot be read.
     pub refused: AtomicU64,
 }
 
-/// Takes a hint up; `false` where too many wait.
+/// Accepts a hint; `false` if too many hints wait.
 pub type HintSink = Arc<dyn Fn(Hint) -> bool + Send + Sync>;
 
 struct Receiver {
@@ -70,7 +70,7 @@ struct Receiver {
     counts: Arc<ReceiverCounts>,
 }
 
-/// The receiver while it listens. Dropped, it stops at once.
+/// The running receiver. It stops at once when it is dropped.
 pub struct CallbackListener {
     pub counts: Arc<ReceiverCounts>,
     tls: Option<Arc<ListenerTls>>,
@@ -79,20 +79,20 @@ pub struct CallbackListener {
     watching: Option<JoinHandle<()>>,
 }
 
-/// Listens.
+/// Binds the socket.
 ///
 /// # Errors
-/// Those of the system: the address is taken, or is none of this machine's.
+/// An error of the system: the address is in use, or does not belong to this machine.
 pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is known.
+/// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is valid.
 pub fn start(listener: TcpListener, seals: AddressSeal, webhook: bool, take: HintSink) -> CallbackListener {
     start_secured(listener, None, seals, webhook, take)
 }
 
-/// As [`start`], over TLS where there is a certificate, whose files are looked at by this clock.
+/// As [`start`], over TLS if there is a certificate. The clock decides when its files are checked.
 pub fn start_secured(
     listener: TcpListener,
     secured: Option<(Arc<ListenerTls>, Arc<dyn Clock>)>,
@@ -105,19 +105,19 @@ pub fn start_secured(
     let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
     let closing = CancellationToken::new();
     let answer = move |request, _| receive(Arc::clone(&receiver), request);
-    let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, MANNERS, closing.clone()));
+    let serving = tokio::spawn(listener::serve(listener, tls.clone(), answer, LIMITS, closing.clone()));
     let watching = secured.map(|(tls, clock)| tokio::spawn(tls.watch(clock)));
     CallbackListener { counts, tls, closing, serving, watching }
 }
 
 impl CallbackListener {
-    /// Looks at the files of its certificate now; `None` where it has none.
+    /// Checks the files of the certificate now; `None` if there is none.
     pub async fn look(&self, now: Timestamp) -> Option<CertificateCheck> {
         let tls = Arc::clone(self.tls.as_ref()?);
         Some(elsewhere(move || tls.check_files(now, true)).await)
     }
 
-    /// Takes no more, and lets those end that are being served.
+    /// Takes no more requests, and lets running ones end.
     pub async fn shutdown(mut self) {
         self.closing.cancel();
         let _ = tokio::time::timeout(CLOSING, &mut self.serving).await;
@@ -133,23 +133,23 @@ impl Drop for CallbackListener {
 
 async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     let counted = &receiver.counts;
-    let told = matches!(*request.method(), Method::POST | Method::PUT);
-    // A proxy may take a part of the path off, or put one before it.
+    let has_body_method = matches!(*request.method(), Method::POST | Method::PUT);
+    // A proxy may remove the beginning of the path, or put something before it.
     let mut parts = request.uri().path().rsplit('/');
     let (last, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let place = request.extensions().get::<ConnectionSlot>().cloned();
-    // Who has an address keeps the connection's place until the answer.
+    // A request to a valid address keeps the connection's place until the answer.
     let work = || place.as_ref().and_then(ConnectionSlot::start_request);
     let answer = match kind {
         _ if request.extensions().get::<Full>().is_some() => StatusCode::SERVICE_UNAVAILABLE,
-        CALLBACK_PATH if told => match receiver.seals.open(last) {
+        CALLBACK_PATH if has_body_method => match receiver.seals.open(last) {
             Some(hint) => {
                 let _working = work();
                 receiver.callback(hint, request.into_body()).await
             }
             None => StatusCode::NOT_FOUND,
         },
-        WEBHOOK_PATH if told && receiver.webhook && receiver.seals.is_webhook(last) => {
+        WEBHOOK_PATH if has_body_method && receiver.webhook && receiver.seals.is_webhook(last) => {
             let _working = work();
             receiver.webhook(request.into_body()).await
         }
@@ -168,22 +168,22 @@ async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
 }
 
 impl Receiver {
-    /// Taken up before its body has come: the address is proof enough that somebody was told to call it.
+    /// Accepts a callback before its body has come: its address is proof enough that the sender was told to call it.
     async fn callback(&self, hint: Hint, body: Body) -> StatusCode {
         if !(self.take)(hint) {
             return StatusCode::SERVICE_UNAVAILABLE;
         }
-        // A sender that is cut off would call again.
-        let throw = async {
+        // The body is read, since a sender that is cut off would call again.
+        let discard = async {
             let (mut pieces, mut bytes) = (body.into_data_stream(), 0_u64);
             while let Some(Ok(piece)) = pieces.next().await {
                 bytes += piece.len() as u64;
-                if bytes > THROWN_AWAY {
+                if bytes > DISCARD_LIMIT {
                     break;
                 }
             }
         };
-        let _ = tokio::time::timeout(BODY_TIME, throw).await;
+        let _ = tokio::time::timeout(BODY_TIME, discard).await;
         StatusCode::NO_CONTENT
     }
 
@@ -193,7 +193,7 @@ impl Receiver {
         };
         let Ok(bytes) = read else { return StatusCode::PAYLOAD_TOO_LARGE };
         let Ok(event) = serde_json::from_slice::<WebhookEvent>(&bytes) else { return StatusCode::BAD_REQUEST };
-        // That something was accepted is no news: it was our own create, or somebody else's.
+        // That a create was accepted is no news: it was our own, or somebody else's.
         if event.event == CREATED {
             return StatusCode::NO_CONTENT;
         }

@@ -3,14 +3,12 @@
 
 use super::keys::candidates;
 use super::{PassContext, SourceManifests};
-use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::domain::scheduling::is_bought;
-use crate::domain::stage::{JobEvent, Skip};
-use crate::store::contract::{JobSubset, StoreError};
+use crate::domain::stage::{JobEvent, Skip, StageKind};
+use crate::store::contract::{Filter, StoreError};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! What services bill beyond what was reserved for it: one line for all of it, not one for each file.
+//! Logs what services bill beyond the reservations: one line for many files, not one for each.
 
 use crate::domain::charge::Charge;
 use crate::domain::job::Job;
@@ -8,22 +8,22 @@ use crate::pipeline::budget::{BudgetGate, hours};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What comes within so long after the first is told with it …
+/// Bills above their reservation are collected for this long before they are logged …
 const GATHERED: Duration = Duration::from_secs(60);
 
-/// … and the next line comes no sooner than so long after the last.
+/// … and the next line comes no sooner than this long after the last one.
 const SILENT: Duration = Duration::from_secs(3600);
 
-/// How much more was billed than reserved.
+/// How much more was billed than was reserved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excess {
-    /// For so many files.
+    /// Number of files.
     pub files: u64,
-    /// Milliseconds of billed audio that were reserved for them.
+    /// Milliseconds of audio that were reserved for them.
     pub reserved: u64,
-    /// What was billed for them.
+    /// Milliseconds of audio that were billed for them.
     pub billed: u64,
-    /// The one that exceeds its reservation most, as `source/path`, and by how much.
+    /// The file that exceeds its reservation most, as `source/path`, and by how many milliseconds.
     pub most: Option<(String, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl Excess {
 }
 
 impl BudgetGate {
-    /// A result came, and with it its bill: what exceeds the reservation is told. Without a budget nobody minds.
+    /// Notes the bill of a result if it exceeds the reservation. Does nothing without a budget.
     pub fn record_bill(&self, job: &Job, audio: &AudioAmount, now: Timestamp) {
         let bill = audio.billed.or_else(|| audio.reservation_millis());
         if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, self.is_set()) {
@@ -56,39 +56,42 @@ impl BudgetGate {
     }
 }
 
-/// Gathers it and tells it.
+/// Collects bills above their reservations and logs them together.
 #[derive(Debug, Default)]
 pub struct ExcessLog(Mutex<Gathered>);
 
 #[derive(Debug, Default)]
 struct Gathered {
-    all: Excess,
-    pending_deliveries: Excess,
+    total: Excess,
+    unlogged: Excess,
     since: Option<Timestamp>,
-    told: Option<Timestamp>,
+    logged_at: Option<Timestamp>,
 }
 
 impl ExcessLog {
-    /// What a job's charge came to, by its bill.
+    /// Notes what was billed for a job's charge if it is more than was reserved.
     pub fn note(&self, job: &Job, charge: &Charge, billed: u64, now: Timestamp) {
         let Some(reserved) = charge.reserved.filter(|reserved| billed > *reserved) else { return };
         tracing::debug!(job = %job.id, path = %job.key.path, billed = %hours(billed), reserved = %hours(reserved), "the service billed more than scribed had reserved");
         let name = format!("{}/{}", job.key.source, job.key.path);
         let mut gathered = self.gathered();
-        gathered.all.add(&name, reserved, billed);
-        gathered.pending_deliveries.add(&name, reserved, billed);
+        gathered.total.add(&name, reserved, billed);
+        gathered.unlogged.add(&name, reserved, billed);
         gathered.since.get_or_insert(now);
     }
 
-    /// How long until something has to be told.
+    /// Returns how long until something has to be logged; `None` if there is nothing to log.
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let gathered = self.gathered();
         let gathers = gathered.since?.saturating_add(GATHERED).duration_since(now);
-        let is_silent = gathered.told.map(|told| told.saturating_add(SILENT).duration_since(now)).unwrap_or_default();
+        let is_silent = gathered
+            .logged_at
+            .map(|logged_at| logged_at.saturating_add(SILENT).duration_since(now))
+            .unwrap_or_default();
         Some(gathers.max(is_silent))
     }
 
-    /// Tells what was not told yet; `is_last`: whether it is due or not.
+    /// Logs what was not logged yet, if that is due or `is_last`.
     pub fn tell(&self, now: Timestamp, is_last: bool) {
         if !is_last && self.due(now) != Some(Duration::ZERO) {
             return;
@@ -97,20 +100,20 @@ impl ExcessLog {
         if gathered.since.take().is_none() {
             return;
         }
-        let pending_deliveries = std::mem::take(&mut gathered.pending_deliveries);
-        gathered.told = Some(now);
+        let unlogged = std::mem::take(&mut gathered.unlogged);
+        gathered.logged_at = Some(now);
         drop(gathered);
-        let words = pending_deliveries.words();
+        let words = unlogged.words();
         tracing::warn!(
-            files = pending_deliveries.files,
+            files = unlogged.files,
             "the service billed more than scribed had reserved: {words}; the difference counts against the \
              budgets. `scribed cost --by job` shows each file"
         );
     }
 
-    /// All of it, since the process began or took up its configuration.
+    /// Returns the total since the process began or loaded its configuration.
     pub fn all(&self) -> Excess {
-        self.gathered().all.clone()
+        self.gathered().total.clone()
     }
 
     fn gathered(&self) -> MutexGuard<'_, Gathered> {

@@ -1,5 +1,5 @@
-//! Who was refused, and whose jobs are not even tried for now. It is remembered here, so that a backlog that waits
-//! for tomorrow is not looked at over and over.
+//! Remembers the jobs that a budget refused, and decides which sources are not tried for now, so that a backlog that
+//! waits for tomorrow is not tried over and over.
 
 use crate::domain::budget::BudgetExceeded;
 use crate::domain::fault::{Fault, FaultKind};
@@ -8,31 +8,31 @@ use crate::domain::names::{SourceName, Timestamp};
 use crate::pipeline::budget::BudgetGate;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many are refused before it is taken that nothing fits any more. Until then smaller ones may pass.
+/// After this many refusals a budget counts as exhausted. Until then smaller jobs may still fit.
 const ENOUGH: usize = 32;
 
 /// A job that did not fit.
 pub struct Refused {
     pub source: SourceName,
-    /// Whose budget it did not fit into; `None`: that of all.
+    /// The source whose budget it did not fit into; `None`: the budget of all sources.
     pub whose: Option<SourceName>,
     pub need: u64,
     /// What was left of that budget.
     pub left: u64,
     pub opens: Option<Timestamp>,
-    /// Whether it speaks for those behind it ([`ENOUGH`]): nothing was given back since.
+    /// Whether it counts towards [`ENOUGH`]: nothing was given back to the budget since the refusal.
     pub counts: bool,
 }
 
-/// A job that does not fit rests until then, for this reason; without a time, until a person does something.
+/// A job that does not fit into a budget rests until a time, for a reason; without a time, until a person acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deferral {
-    /// When it fits by itself.
+    /// When the job fits without anybody's action.
     pub until: Option<Timestamp>,
     pub fault: Fault,
 }
 
-/// Whose jobs are not even tried for now.
+/// The sources whose jobs are not tried for now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExhaustedBudgets {
     all: bool,
@@ -40,7 +40,7 @@ pub struct ExhaustedBudgets {
 }
 
 impl ExhaustedBudgets {
-    /// Whether this source's are not.
+    /// Whether the jobs of this source are not tried for now.
     pub fn covers(&self, source: &SourceName) -> bool {
         self.all || self.sources.contains(source)
     }
@@ -50,7 +50,7 @@ impl BudgetGate {
     pub(super) fn defer(&self, job: &Job, over: BudgetExceeded, now: Timestamp) -> Deferral {
         let until = over.fits_at();
         let left = over.left;
-        // What never fits waits for a person, and stands in nobody's way.
+        // A job that never fits waits for a person and holds up no other job.
         let fault = Fault {
             asks: over.needs_person(),
             need: Some(over.need),
@@ -59,7 +59,7 @@ impl BudgetGate {
         if !over.exceeds_whole_limit() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();
-            // Once for each budget, until it is there again.
+            // Logged once for each budget, until the budget opens again.
             if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
                 tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into the rest of a budget; the job waits, and smaller ones continue");
             }
@@ -68,7 +68,7 @@ impl BudgetGate {
         Deferral { until, fault }
     }
 
-    /// Whose jobs are not tried now: enough of them were refused.
+    /// Returns the sources whose jobs are not tried now, because enough jobs were refused.
     pub fn exhausted(&self, now: Timestamp) -> ExhaustedBudgets {
         let mut refused = self.refused();
         refused.retain(|_, one| one.opens.is_none_or(|at| at > now));
@@ -86,7 +86,7 @@ impl BudgetGate {
         })
     }
 
-    /// When something that is shut now opens by itself.
+    /// Returns when the first of the exhausted budgets opens by itself; `None` if none is exhausted.
     pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
         if self.exhausted(now) == ExhaustedBudgets::default() {
             None

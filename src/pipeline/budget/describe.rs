@@ -1,4 +1,4 @@
-//! Budgets in words.
+//! Texts about budgets.
 
 use crate::domain::budget::{BudgetExceeded, Period, check_accounts};
 use crate::domain::fault::{Fault, FaultKind};
@@ -26,11 +26,11 @@ impl BudgetGate {
         format!("it needs {need} of billed audio, and {setting} ({allowed}) has {left} left: {again}")
     }
 
-    /// A job as it is told: what is left is another amount by now than when it was refused. One that is not even tried
-    /// for now has no row that says so.
+    /// Returns a job as it is shown: its fault has the amount that is left now, not the one at its refusal. A job
+    /// that is not tried for now gets a fault that says so, since its row has none.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
         if job.stage.kind() != StageKind::Probed {
             return Ok(job);
@@ -56,7 +56,7 @@ impl BudgetGate {
     ) -> Result<Job, StoreError> {
         let accounts = store.accounts(&self.limits_for(&job.key.source, now)).await?;
         let over = match fault.need {
-            // Nothing has to be known where nothing limits it.
+            // Without a limit the length need not be known.
             None if accounts.is_empty() => Ok(()),
             None => return Ok(job),
             Some(need) => check_accounts(accounts, need),
@@ -71,8 +71,7 @@ impl BudgetGate {
     }
 }
 
-/// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an
-/// archive hours.
+/// Formats an amount of audio in a unit that suits it: a first try is seconds long, an archive hours.
 pub fn hours(millis: u64) -> String {
     match millis {
         0..60_000 => format!("{:.1} s", millis as f64 / 1e3),

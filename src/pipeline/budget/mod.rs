@@ -1,7 +1,7 @@
-//! What may still be bought: budgets, the recordings of a plan, and bills beyond what was reserved. The sums and the
-//! limits are the store's. `reserve.rs` reserves, before the upload and once more right before the create; `release.rs`
-//! wakes who fits when a reservation was released; `bills.rs` has what services bill beyond that; `deferral.rs`
-//! remembers who was refused.
+//! Limits what may be bought: budgets, the recordings of a plan, and bills above what was reserved. The store keeps
+//! the sums and checks the limits. `reserve.rs` reserves before the upload and once more right before the create;
+//! `release.rs` wakes jobs that fit when a reservation was released; `bills.rs` logs what services bill beyond that;
+//! `deferral.rs` remembers the jobs that were refused.
 
 mod bills;
 mod deferral;
@@ -27,11 +27,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How much audio the file at this path holds, which has this name and is in this state, as far as that can be
-/// told without sending it.
+/// Measures how much audio a file holds, as far as that can be told without sending it. Takes the file's path, its
+/// job's key and its stamp.
 pub type Measure = Arc<dyn Fn(RootedPath, JobKey, Stamp) -> BoxFuture<'static, Option<AudioAmount>> + Send + Sync>;
 
-/// The budget and who waits for it. One for all engines of a process.
+/// The budgets and the jobs that wait for them. One gate for all engines of a process.
 pub struct BudgetGate {
     budget: Budget,
     zone: Zone,
@@ -39,15 +39,15 @@ pub struct BudgetGate {
     refused: Mutex<BTreeMap<JobId, Refused>>,
     /// The services that nothing is sent to now.
     unserved: Mutex<BTreeSet<ServiceName>>,
-    /// Whether some wait for jobs that come before them in line.
+    /// Whether jobs wait for others that come before them in the budget order.
     awaited: AtomicBool,
     excess: ExcessLog,
-    /// Where a person has chosen by a plan what may be bought.
+    /// The recordings of a plan, if a person has chosen by a plan what may be bought.
     chosen: OnceLock<PlanAllowlist>,
 }
 
 impl BudgetGate {
-    /// With nobody refused yet.
+    /// Creates a gate that has refused no job yet.
     pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
         Self {
             budget,
@@ -66,12 +66,12 @@ impl BudgetGate {
         !self.limits(Timestamp(0)).is_empty()
     }
 
-    /// What was billed beyond its reservations.
+    /// The bills above their reservations.
     pub fn excess(&self) -> &ExcessLog {
         &self.excess
     }
 
-    /// Whether anything is sent to a service now: nobody waits for jobs of one that is out.
+    /// Sets whether anything is sent to a service now. Jobs do not wait for jobs of a service that is out.
     pub fn set_served(&self, service: &ServiceName, is_served: bool) {
         let mut unserved = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
         match is_served {
@@ -84,44 +84,44 @@ impl BudgetGate {
         !self.unserved.lock().unwrap_or_else(PoisonError::into_inner).contains(service)
     }
 
-    /// Some wait for jobs that come before them in line, which may be another service's.
-    pub fn note_waiting(&self, some: bool) {
-        if some {
+    /// Notes that jobs wait for others that come before them in the budget order and may belong to another service.
+    pub fn note_waiting(&self, is_waiting: bool) {
+        if is_waiting {
             self.awaited.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether some waited for others since this was last asked.
+    /// Whether jobs waited for others since the last call.
     pub fn take_waiting(&self) -> bool {
         self.awaited.swap(false, Ordering::Relaxed)
     }
 
-    /// The days that it counts in.
+    /// The time zone of the budgets' days and months.
     pub fn zone(&self) -> Zone {
         self.zone
     }
 
-    /// From now on nothing is bought but for these. The first word counts.
+    /// Restricts purchases to these recordings. Only the first call counts.
     pub fn restrict_to(&self, chosen: PlanAllowlist) {
         drop(self.chosen.set(chosen));
     }
 
-    /// What a person has chosen by a plan.
+    /// The recordings of a plan, if a person has chosen by one.
     pub fn allowlist(&self) -> Option<&PlanAllowlist> {
         self.chosen.get()
     }
 
-    /// Whether a job may move on: nothing is chosen, or it is among that.
+    /// Whether a job may go on: there is no plan, or the plan has it.
     pub fn allows(&self, job: &Job) -> bool {
         self.allowlist().is_none_or(|chosen| chosen.allows(job))
     }
 
-    /// Every limit as it is now.
+    /// Returns every limit as it is now.
     pub fn limits(&self, now: Timestamp) -> Vec<BudgetLimit> {
         self.budget.limits(self.zone.day(now), self.zone.month(now))
     }
 
-    /// What a purchase for this source has to fit into now.
+    /// Returns the limits that a purchase for this source has to fit into now.
     pub fn limits_for(&self, source: &SourceName, now: Timestamp) -> Vec<BudgetLimit> {
         self.budget.limits_for_source(source, self.zone.day(now), self.zone.month(now))
     }

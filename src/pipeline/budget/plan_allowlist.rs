@@ -1,4 +1,4 @@
-//! The recordings that a person has chosen by a plan, each in one state: nothing is bought for any other.
+//! The recordings that a person has chosen by a plan, each in one state. Nothing is bought for any other.
 
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::ManifestRow;
@@ -9,7 +9,7 @@ use crate::manifests::passes::repeats;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// Some recordings, each in one state, and as its row ordered it. Forty bytes for each.
+/// Recordings, each in one state and as its manifest row orders it. Forty bytes for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanAllowlist {
     files: HashMap<[u8; 16], u64>,
@@ -23,7 +23,7 @@ pub struct RowMark {
     pub manifest: RelPath,
     /// The row's number there.
     pub number: u64,
-    /// What it orders, in short.
+    /// What it orders, as a short hash.
     pub order: u64,
 }
 
@@ -34,7 +34,7 @@ impl RowMark {
 }
 
 impl PlanAllowlist {
-    /// Adds one; `row`: the row that orders it, where one does.
+    /// Adds a recording. `row` is the manifest row that orders it, if there is one.
     pub fn add(&mut self, key: &JobKey, stamp: &Stamp, row: Option<&RowMark>) {
         self.files.insert(key.tag().0, fingerprint(stamp, row.map(|row| row.order)));
         if let Some(row) = row {
@@ -42,12 +42,12 @@ impl PlanAllowlist {
         }
     }
 
-    /// Whether some row of this manifest is among them.
+    /// Whether a row of this manifest is in the list.
     pub fn has_list(&self, source: &SourceName, manifest: &RelPath) -> bool {
         self.lists.contains(&(source.clone(), manifest.clone()))
     }
 
-    /// The sources of the manifests that name some of them.
+    /// Returns the sources of the manifests that name recordings of the list.
     pub fn listing(&self) -> BTreeSet<&SourceName> {
         self.lists.iter().map(|(source, _)| source).collect()
     }
@@ -56,22 +56,21 @@ impl PlanAllowlist {
         self.files.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Whether a file is among them, in whatever state.
+    /// Whether the list has a file, in whatever state.
     pub fn names(&self, key: &JobKey) -> bool {
         self.files.contains_key(&key.tag().0)
     }
 
-    /// Whether a recording is among them, in this state and as this row orders it.
+    /// Whether the list has a recording in this state and as this row orders it.
     pub fn has(&self, key: &JobKey, stamp: &Stamp, row: Option<&ManifestRow>) -> bool {
         self.files.get(&key.tag().0).is_some_and(|known| *known == fingerprint(stamp, row.map(repeats::order)))
     }
 
-    /// Whether a job may move on. What was bought is awaited and written, whoever chose it.
+    /// Whether a job may go on. What was bought is awaited and written, whether or not the plan has it.
     pub fn allows(&self, job: &Job) -> bool {
         match job.stage.kind() {
             StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {

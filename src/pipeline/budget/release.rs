@@ -1,5 +1,5 @@
-//! What follows when a reservation is released. The store releases it in the commit that ends the need of it, or that
-//! brings a lower bill (`domain/charge.rs`); here, those that were refused and fit now are due again.
+//! What follows when a reservation is released. The store releases it in the commit after which it is not needed, or
+//! that brings a lower bill (`domain/charge.rs`). Here, refused jobs that fit now become due again.
 
 use crate::domain::budget::{BudgetExceeded, check_accounts};
 use crate::domain::names::{JobId, SourceName, Timestamp};
@@ -8,12 +8,12 @@ use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeMap;
 
 impl BudgetGate {
-    /// Something was given back, or billed at less than was reserved: those that were refused and would fit alone are
-    /// due again, and reserve in their turn. Those behind them, which were not looked at since enough of the others
-    /// had been refused, are looked at again.
+    /// Makes refused jobs due again that fit alone now, after something was given back or was billed at less than was
+    /// reserved. Each of them reserves when it runs. Jobs that were not tried because enough others had been refused
+    /// are tried again. Returns whether anything changed.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn wake_deferred(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
         let waiting: Vec<(JobId, SourceName, u64)> =
             self.refused().iter().map(|(id, one)| (*id, one.source.clone(), one.need)).collect();
@@ -34,15 +34,16 @@ impl BudgetGate {
         Ok(any)
     }
 
-    /// It still does not fit, but more is left than when it was refused: what is smaller may.
+    /// Notes that more is left than when a job was refused, although the job still does not fit: smaller ones may.
+    /// Returns whether the job counted as refused until now.
     fn has_more_left(&self, id: JobId, over: &BudgetExceeded) -> bool {
         let mut refused = self.refused();
-        let Some(one) = refused.get_mut(&id) else { return false };
-        let is_more = one.whose == over.limit.source && over.left > one.left;
+        let Some(entry) = refused.get_mut(&id) else { return false };
+        let is_more = entry.whose == over.limit.source && over.left > entry.left;
         if !is_more {
             return false;
         }
-        one.left = over.left;
-        std::mem::replace(&mut one.counts, false)
+        entry.left = over.left;
+        std::mem::replace(&mut entry.counts, false)
     }
 }

@@ -16,15 +16,16 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::contract::{Lease, Store, StoreError};
 use std::time::Duration;
 
-/// A file that is not measured in so long tells nothing; the upload's answer will.
+/// Longest time for measuring a file. A file that takes longer counts as one of unknown length, which the answer to
+/// its upload tells.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl BudgetGate {
-    /// Puts by what this file is expected to cost. One that does not say how long it is is let through as long
-    /// as anything is left: the upload's answer tells.
+    /// Reserves what this file is expected to cost. A file of unknown length is let through as long as anything is
+    /// left: the answer to its upload tells the length.
     ///
     /// # Errors
-    /// The store's, as a fault.
+    /// An error of the store, as a fault.
     pub async fn reserve_for_upload(
         &self,
         context: (&dyn Store, &dyn Clock),
@@ -45,7 +46,7 @@ impl BudgetGate {
         let now = clock.now();
         let reserved = match need {
             Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
-            // Its length comes with the bill: then it is too late.
+            // The length of remote audio comes with the bill, and then it is too late.
             None if job.is_remote() => {
                 return Ok(Some(unknown_length(job, now)));
             }
@@ -55,10 +56,10 @@ impl BudgetGate {
         Ok(refused.map(|over| self.defer(job, over, now)))
     }
 
-    /// Puts by what the create of this audio will cost, dated now.
+    /// Reserves what the create of this audio will cost, dated now.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn reserve_for_create(
         &self,
         store: &dyn Store,
@@ -68,8 +69,9 @@ impl BudgetGate {
         (service, service_date): (&ServiceName, Option<Timestamp>),
         now: Timestamp,
     ) -> Result<Option<Deferral>, StoreError> {
-        let said = job.stage.audio().and_then(|audio| audio.reservation_millis());
-        let need = said.or_else(|| job.reservation().and_then(|held| held.reserved)).or_else(|| announced_length(job));
+        let measured = job.stage.audio().and_then(|audio| audio.reservation_millis());
+        let need =
+            measured.or_else(|| job.reservation().and_then(|held| held.reserved)).or_else(|| announced_length(job));
         if need.is_none() && !self.limits_for(&job.key.source, now).is_empty() {
             return Ok(Some(unknown_length(job, now)));
         }

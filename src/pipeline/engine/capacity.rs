@@ -1,5 +1,5 @@
-//! How much more of each kind of work may begin, and how much of that is kept for the live lane: a clip that
-//! somebody waits for begins at once, whatever the backlog is busy with.
+//! How many more tasks of each kind may start, and how many of these are kept for the live lane: a live recording
+//! starts at once, whatever the backlog is doing.
 
 use super::batch_poll::READS;
 use super::scheduler::{Busy, WorkKind};
@@ -14,16 +14,17 @@ use crate::store::contract::{ClaimLimit, GroupFilter, JobCounts, StoreError};
 use std::sync::Arc;
 
 impl Engine {
-    /// Tells the store how the sources stand, where that may have changed since it was last told.
-    pub(super) async fn arrange(&self, told: &mut Option<Arc<EngineParts>>) -> Result<(), StoreError> {
+    /// Passes the scheduling policies of the sources to the store if the parts have changed since the last call.
+    /// `arranged` holds the parts of the last call.
+    pub(super) async fn arrange(&self, arranged: &mut Option<Arc<EngineParts>>) -> Result<(), StoreError> {
         let parts = self.parts();
-        if told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &parts)) {
+        if arranged.as_ref().is_some_and(|arranged| Arc::ptr_eq(arranged, &parts)) {
             return Ok(());
         }
         let sources = parts.mounts.values().map(|mount| mount.source());
         let policies: SchedulingPolicies = sources.map(|source| (source.name.clone(), source.scheduling)).collect();
         parts.store.set_scheduling(policies).await?;
-        *told = Some(parts);
+        *arranged = Some(parts);
         Ok(())
     }
 
@@ -31,12 +32,12 @@ impl Engine {
         self.parts().mounts.get(source).is_some_and(|mount| mount.source().scheduling.lane == Lane::Backlog)
     }
 
-    /// Whether a job is of the backlog, and nobody has put it before the others.
+    /// Whether a job belongs to the backlog and no person has bumped it.
     pub(super) fn is_backlog(&self, job: &Job) -> bool {
         job.bumped.is_none() && self.is_of_backlog(&job.key.source)
     }
 
-    /// Something is kept only where there are both lanes.
+    /// Whether there are live and backlog sources. Capacity is kept for the live lane only then.
     fn has_both_lanes(&self) -> bool {
         let parts = self.parts();
         let mut sources = parts.mounts.keys();
@@ -44,7 +45,8 @@ impl Engine {
         sources.any(|source| Some(self.is_of_backlog(source)) != first)
     }
 
-    /// How many more of this work may begin now. `goes_on`: the groups whose jobs do not rest.
+    /// Returns how many more tasks of this kind may start now. `goes_on` selects the groups that are neither paused
+    /// nor outside their window.
     pub(super) async fn room(
         &self,
         work: WorkKind,
@@ -53,19 +55,19 @@ impl Engine {
     ) -> Result<ClaimLimit, StoreError> {
         let kept = |limit| if self.has_both_lanes() { kept(limit) } else { 0 };
         let AtOnce { uploads, running } = self.gate.at_once();
-        // How much at once, and how much of that may be of the backlog.
+        // The limit for both lanes together, and the limit for the backlog.
         let (all, backlog) = match work {
-            WorkKind::Settle => more(64, kept(64)),
-            WorkKind::Probe => more(self.cores, kept(self.cores).max(usize::from(self.has_both_lanes()))),
-            WorkKind::Write => more(32, kept(32)),
-            WorkKind::Follow => more(8, kept(8)),
+            WorkKind::Settle => own_limit(64, kept(64)),
+            WorkKind::Probe => own_limit(self.cores, kept(self.cores).max(usize::from(self.has_both_lanes()))),
+            WorkKind::Write => own_limit(32, kept(32)),
+            WorkKind::Follow => own_limit(8, kept(8)),
             WorkKind::Resolve | WorkKind::Trust | WorkKind::Trial => (1, 1),
             WorkKind::Wait => (READS, READS),
             WorkKind::Upload => {
-                // Audio must not pile up at the service: no further ahead than what may run. What rests there
-                // is in nobody's way.
-                let (ahead, behind) = self.both(goes_on, |counts| counts.of(StageKind::Uploaded)).await?;
-                // While some are sent, the sound tracks of others are taken out.
+                // Audio must not pile up at the service: no more is uploaded ahead than may run. Uploads of paused
+                // sources do not count.
+                let (ahead, behind) = self.count_lanes(goes_on, |counts| counts.of(StageKind::Uploaded)).await?;
+                // While some recordings are sent, the sound tracks of others are extracted.
                 let extracts = self.extractor().ahead();
                 let at_once = extracts.map_or(0, |extracts| uploads + extracts);
                 let of_backlog = at_once.saturating_sub(kept(uploads));
@@ -73,8 +75,8 @@ impl Engine {
                 (at_once.min(running.saturating_sub(ahead)), of_backlog.min(left))
             }
             WorkKind::Submit => {
-                let (all, of_backlog) = self.both(&|group| self.owns(group), JobCounts::running).await?;
-                // A walk that submits is counted from its intent on, and below all the while.
+                let (all, of_backlog) = self.count_lanes(&|group| self.owns(group), JobCounts::running).await?;
+                // A task that submits is counted here from its intent on, and in `busy` as well until it ends.
                 let room = running.saturating_sub(all);
                 let room =
                     if self.gate.creates_one_by_one() || !self.list_view().has_shown { room.min(1) } else { room };
@@ -85,8 +87,12 @@ impl Engine {
         Ok(ClaimLimit { all, backlog: backlog.saturating_sub(busy.of_backlog(work)).min(all) })
     }
 
-    /// Of these groups, and of those of the backlog among them.
-    async fn both(&self, of: GroupFilter<'_>, count: impl Fn(&JobCounts) -> u64) -> Result<(usize, usize), StoreError> {
+    /// Counts jobs in these groups, and jobs in those of them that belong to the backlog.
+    async fn count_lanes(
+        &self,
+        of: GroupFilter<'_>,
+        count: impl Fn(&JobCounts) -> u64,
+    ) -> Result<(usize, usize), StoreError> {
         let all = self.parts().store.counts_of(of).await?;
         let behind = |group: &RouteKey| self.is_of_backlog(&group.source) && of(group);
         let behind = self.parts().store.counts_of(&behind).await?;
@@ -94,12 +100,13 @@ impl Engine {
     }
 }
 
-/// Of what the service limits, a quarter is kept, and one at least where there are two.
+/// Returns how much of a limit is kept for the live lane: a quarter, and at least one if the limit is two or more.
 fn kept(limit: usize) -> usize {
     if limit < 2 { 0 } else { (limit / 4).max(1) }
 }
 
-/// What we limit ourselves is more where some of it is kept.
-fn more(limit: usize, kept: usize) -> (usize, usize) {
+/// Returns the limits for both lanes and for the backlog where scribed sets the limit itself: what is kept for the
+/// live lane is added.
+fn own_limit(limit: usize, kept: usize) -> (usize, usize) {
     (limit + kept, limit)
 }

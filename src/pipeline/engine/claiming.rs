@@ -1,4 +1,4 @@
-//! What may be moved now.
+//! Claims the jobs that may be handled now.
 
 use super::{Engine, EngineParts, LEASE};
 use crate::domain::names::SourceName;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The first scans of a daemon have begun so long after its start.
+/// Time after the start of a daemon by which its first scans have begun.
 const STARTING: Duration = Duration::from_secs(2);
 
-/// Longer than any process lives: leases end with it.
+/// Longer than any process lives. Leases end with the process.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 impl Engine {
-    /// What of it these do not take.
+    /// Returns the room that these claims leave.
     fn room_left(&self, room: ClaimLimit, claims: &[Claimed]) -> ClaimLimit {
         let ClaimLimit { backlog, .. } = self.room_taken(claims);
         ClaimLimit { all: room.all.saturating_sub(claims.len()), backlog: room.backlog.saturating_sub(backlog) }
@@ -31,9 +31,9 @@ impl Engine {
         ClaimLimit { all: claims.len(), backlog }
     }
 
-    /// As many jobs that may move as there is room for, and whether others wait for jobs that come before them. What
-    /// a plan did not choose is held until this process ends: its row stays as it is, and whoever comes next finds it
-    /// as if nobody had looked.
+    /// Claims as many jobs of a stage as there is room for, and returns whether jobs wait for others that come before
+    /// them in the budget order. Jobs that a plan does not name stay leased until this process ends: their rows do
+    /// not change, and the next process finds them as they were.
     pub(super) async fn claim(
         &self,
         kind: StageKind,
@@ -45,7 +45,7 @@ impl Engine {
         let mut claims = Vec::new();
         loop {
             let (now, wanted) = (parts.clock.now(), self.room_left(room, &claims));
-            let some = match kind == StageKind::Probed && budget_gate.is_set() {
+            let batch = match kind == StageKind::Probed && budget_gate.is_set() {
                 true => self.claim_in_line(may, wanted).await?,
                 false => {
                     let claimed = store.claim(&[kind], may, now, now.saturating_add(LEASE), wanted).await?;
@@ -53,18 +53,19 @@ impl Engine {
                 }
             };
             let (allowed, passed_over): (Vec<_>, Vec<_>) =
-                some.claimed.into_iter().partition(|claim| budget_gate.allows(&claim.job));
+                batch.claimed.into_iter().partition(|claim| budget_gate.allows(&claim.job));
             claims.extend(allowed);
             if passed_over.is_empty() {
-                return Ok(OrderedClaims { claimed: claims, waits_for_others: some.waits_for_others });
+                return Ok(OrderedClaims { claimed: claims, waits_for_others: batch.waits_for_others });
             }
-            // What a person took meanwhile, or what is not renewed, is claimed again.
+            // A job whose lease cannot be renewed, because a person took the job meanwhile or for another reason, is
+            // claimed again.
             let leases: Vec<Lease> = passed_over.iter().map(|claim| claim.lease).collect();
             let _ = store.renew(&leases, now.saturating_add(FOR_EVER)).await;
         }
     }
 
-    /// Jobs that may reserve from the budgets, the first in line first.
+    /// Claims jobs that may reserve from the budgets, in budget order.
     async fn claim_in_line(&self, may: GroupFilter<'_>, room: ClaimLimit) -> Result<OrderedClaims, StoreError> {
         let parts = self.parts();
         let EngineParts { store, budget_gate, mounts, routing, clock, .. } = &*parts;
@@ -94,12 +95,13 @@ impl Engine {
             is_coming: &is_coming,
             being_scanned: &being_scanned,
         };
-        let found = store.claim_in_budget_order(may, now, now.saturating_add(LEASE), room, &order).await?;
-        budget_gate.note_waiting(found.waits_for_others);
-        Ok(found)
+        let claims = store.claim_in_budget_order(may, now, now.saturating_add(LEASE), room, &order).await?;
+        budget_gate.note_waiting(claims.waits_for_others);
+        Ok(claims)
     }
 
-    /// One has reserved, or was refused: the next in line may be anybody's.
+    /// Wakes the next job in the budget order after a job has reserved or was refused. That job may belong to another
+    /// engine.
     pub(super) fn wake_next_in_line(&self) {
         let parts = self.parts();
         if parts.budget_gate.is_set() {

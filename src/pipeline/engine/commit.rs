@@ -1,4 +1,4 @@
-//! What an outcome or a fault means for its job, and for the service.
+//! Commits outcomes and faults of stages, and reports them to the gate of the service.
 
 use super::Engine;
 use super::executor::StageRun;
@@ -17,16 +17,17 @@ use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// A job whose folder is away is due when a scan sees its file again. By itself it asks rarely: there
-/// may be a hundred thousand of them. What is fetched may have no file any more, and asks as usual.
-const FOLDER_ASKED: Duration = Duration::from_secs(3600);
+/// How often a job whose folder is away is tried without a scan. A scan makes the job due when it sees the file
+/// again, and there may be a hundred thousand such jobs. A fetched job may have no file any more, so it is tried at
+/// the usual intervals.
+const FOLDER_AWAY_WAIT: Duration = Duration::from_secs(3600);
 
 impl Engine {
     pub(super) fn transition(&self, job: Job, event: JobEvent, now: Timestamp) -> Result<Job, Fault> {
         job.apply(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
     }
 
-    /// Commits what running the stage of a job came to; `None`: it panicked.
+    /// Commits the result of running the stage of a job. `None` means that the stage panicked.
     pub(super) async fn commit_run(
         &self,
         lease: &Lease,
@@ -50,7 +51,8 @@ impl Engine {
         }
     }
 
-    /// Not as it was claimed: its intent, or what was about to be placed, may have been committed since.
+    /// Returns the job as it is stored. Since the claim the stage may have committed an intent, or the outputs that
+    /// it was about to publish.
     async fn as_stored(&self, claimed: Job) -> Result<Job, StoreError> {
         Ok(self.parts().store.job(claimed.id).await?.unwrap_or(claimed))
     }
@@ -66,14 +68,15 @@ impl Engine {
         self.commit_fault(&lease.seeing(&job), job, (fault, client)).await?;
         let parts = self.parts();
         if parts.in_progress.is_set_aside(id) {
-            // Else the end of the process would lose both.
+            // Flushed first: otherwise a crash could lose both the fault and the record that the job is set aside.
             parts.store.flush().await?;
             parts.in_progress.acquit(id);
         }
         Ok(())
     }
 
-    /// What became of an attempt to buy, for the job as of its intent; `lease` as the stage left it.
+    /// Commits the outcome of an attempt to buy, for the job as of its intent. `lease` is the lease as the stage left
+    /// it.
     async fn commit_submission(
         &self,
         lease: &Lease,
@@ -174,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// Once for each source, until it can be written again.
+    /// Logs that outputs cannot be written: once for each source, until they can be written again.
     fn log_unwritable(&self, job: &Job, fault: &Fault) {
         let source = &job.key.source;
         let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
@@ -183,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Once for each address.
+    /// Logs that the address of a service has changed: once for each old address.
     pub(super) fn log_moved_service(&self, job: &Job, fault: Option<&Fault>) {
         let (Some(fault), Some(place)) = (fault.filter(|fault| fault.kind == FaultKind::Asks), &job.bought_at) else {
             return;
@@ -199,15 +202,16 @@ impl Engine {
         }
     }
 
-    /// What a fault means for its job, and for the service.
+    /// Commits a fault: the job is tried again, fails, or waits for a person. Reports the fault to the gate of the
+    /// service, unless the client that met it is no longer used: then the job is due again at once.
     pub(super) async fn commit_fault(
         &self,
         lease: &Lease,
         job: Job,
-        (fault, way): (Fault, &Arc<dyn Client>),
+        (fault, client): (Fault, &Arc<dyn Client>),
     ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
-        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(way) {
+        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_current(client) {
             return self.commit(lease, &job.deferred(Some(now), None)).await;
         }
         self.observe(Observation::Failed(&fault));
@@ -215,18 +219,18 @@ impl Engine {
         self.log_unwritable(&job, &fault);
         let failures = self.count_failure(&job, blames_the_service(&fault));
         let next = now.saturating_add(self.gate.job_wait(&fault, failures.earlier));
-        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, next);
+        let mut decision = decide(&self.parts().retry, &fault, job.attempts, next);
         if failures.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
-            verdict = RetryDecision::Fail; // others get through: it is this job's own fault after all
+            decision = RetryDecision::Fail; // requests for other jobs succeed, so the fault is this job's own
         }
-        if let RetryDecision::Again { at, .. } = &mut verdict
+        if let RetryDecision::Again { at, .. } = &mut decision
             && matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited)
             && job.stage.kind() != StageKind::Fetched
         {
-            *at = (*at).max(now.saturating_add(FOLDER_ASKED));
+            *at = (*at).max(now.saturating_add(FOLDER_AWAY_WAIT));
         }
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
-        let job = match verdict {
+        let job = match decision {
             RetryDecision::Again { at, attempts } => {
                 if fault.blame() == Blame::Passing {
                     self.log_attempt(&job, &fault, (at, attempts), now);
@@ -243,7 +247,7 @@ impl Engine {
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         self.forget_faults(job.id);
-        // A job past its intent cannot fail before it is known what was bought.
+        // A job past its intent cannot fail before it is known whether the service accepted its create.
         let failed = job.clone().apply(JobEvent::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| {
             let at = now.saturating_add(self.parts().retry.max);
@@ -266,13 +270,14 @@ impl Engine {
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.wake_deferred().await?
         {
             self.nudge();
-            // Who waited for it may be another engine's.
+            // The jobs that waited for this one may belong to another engine.
             self.parts().passing.pass();
         }
         if kind.is_end() { self.check_file_at_end(job).await } else { Ok(()) }
     }
 
-    /// What these stages leave behind may have been more than was needed.
+    /// Wakes jobs that a budget refused: a job that reaches one of these stages may release a part of its
+    /// reservation.
     async fn wake_deferred(&self) -> Result<bool, StoreError> {
         self.parts().budget_gate.wake_deferred(&*self.parts().store, self.parts().clock.now()).await
     }
@@ -306,11 +311,12 @@ impl Engine {
     }
 }
 
-/// Names that are counted one by one: some twenty enrichments, and target languages as far as there are.
+/// Most names of missing parts that are counted separately: some twenty enrichments, and any number of target
+/// languages.
 const MOST_NAMES: usize = 200;
 
-/// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
-/// the job.
+/// Whether the service answered wrongly. A service that cannot be reached, or that asks for fewer requests, says
+/// nothing about the job.
 fn blames_the_service(fault: &Fault) -> bool {
     fault.kind == FaultKind::Broken
 }

@@ -1,4 +1,4 @@
-//! One claim, one stage, one commit.
+//! Runs the stage of one claimed job and commits the result.
 
 use super::{Engine, EngineParts, LEASE};
 use crate::domain::fault::{Fault, FaultKind};
@@ -22,7 +22,7 @@ impl Engine {
     pub(super) async fn run_claim(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
         let Claimed { lease, job } = claim;
         tracing::debug!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "moving");
-        // The same ones to its end, whatever is configured meanwhile.
+        // The stage works with these parts to its end, even if the configuration is reloaded meanwhile.
         let parts = self.parts();
         let client = Arc::clone(&parts.client);
         let run = {
@@ -51,9 +51,9 @@ impl Engine {
         }
     }
 
-    /// Each stage has its handler.
+    /// Calls the handler of the job's stage.
     async fn run_stage(&self, parts: &EngineParts, lease: &Lease, job: &Job) -> Result<StageRun, StageStop> {
-        // What is being bought is waited for and kept all the same.
+        // A purchase that is under way is awaited and kept even if its row is lost.
         let is_bought = matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         if let Some(row) = job.row.as_ref().filter(|row| row.lost && !is_bought) {
             return Err(StageStop::Fault(row.unknown(parts.clock.now())));
@@ -128,7 +128,7 @@ impl Engine {
         let EngineParts { store, client, clock, params, budget_gate, writing, .. } = parts;
         let mount = parts.mount(job)?;
         match self.check_may_be_sent(parts, mount, job).await {
-            // It was uploaded before its source was kept here, or its row was not allowed.
+            // The audio was uploaded before the source became `local_only`, or before the row was refused.
             Err(fault) if matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed) => {
                 return Ok(StageOutcome::Step(JobEvent::UploadLost).into());
             }
@@ -143,22 +143,23 @@ impl Engine {
         Ok(StageRun::Submission(submission, lease))
     }
 
-    /// What is at the service needs no folder: it is awaited whatever became of its source.
+    /// Polls a transcription. This does not need the source's folder: the result is awaited whatever became of the
+    /// source.
     async fn wait(
         &self,
         parts: &EngineParts,
         job: &Job,
         (order, transcription): (&PurchaseKey, &TranscriptionId),
     ) -> Result<StageOutcome, StageStop> {
-        let looked = {
-            let _one = self.reads.acquire().await.ok(); // never closed
+        let polled = {
+            let _permit = self.reads.acquire().await.ok(); // never closed
             wait::run(&self.wait_context(parts), job, transcription).await
         };
-        match looked {
+        match polled {
             Err(gone) if gone.kind == FaultKind::Gone => self.find_lost(parts, job, (order, transcription), gone).await,
-            looked => {
-                self.log_moved_service(job, looked.as_ref().err());
-                Ok(self.observe_poll(looked?))
+            polled => {
+                self.log_moved_service(job, polled.as_ref().err());
+                Ok(self.observe_poll(polled?))
             }
         }
     }
@@ -184,7 +185,7 @@ impl Engine {
         wait::WaitContext { client, clock, results, terms, asking, begun, calls, log_limit }
     }
 
-    /// Uploads, by what is said of the recording now.
+    /// Uploads the file of a recording, unless its settings have changed so that its request has to be built again.
     async fn upload_file(
         &self,
         parts: &EngineParts,
@@ -205,8 +206,8 @@ impl Engine {
             .await
     }
 
-    /// What is asked before anything is sent: whether its outputs can be written, and whether it fits into a budget;
-    /// whoever is next in line goes on.
+    /// Checks that the outputs can be written, reserves from the budgets, and wakes the next job in the budget order.
+    /// This comes before anything is sent.
     async fn reserve(
         &self,
         parts: &EngineParts,
@@ -233,10 +234,10 @@ impl EngineParts {
     }
 }
 
-/// What running a stage came to, to be committed.
+/// Result of running a stage, to be committed.
 pub(super) enum StageRun {
     Outcome(Box<StageOutcome>),
-    /// What became of an attempt to buy.
+    /// The outcome of an attempt to buy, and the lease as the stage left it.
     Submission(Submission, Lease),
 }
 
@@ -246,7 +247,7 @@ impl From<StageOutcome> for StageRun {
     }
 }
 
-/// A panic in a stage is that job's fault, never the engine's death: `None`.
+/// Returns `None` if the work panics: a panic in a stage fails its job and never ends the engine.
 async fn catch<T>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
     use futures_util::FutureExt;
     std::panic::AssertUnwindSafe(work).catch_unwind().await.ok()

@@ -1,5 +1,5 @@
-//! Hints from outside: a look comes sooner. What is said is never believed, and what is lost is found by
-//! asking.
+//! Hints from callbacks and webhooks bring a poll forward. Their content is never believed, and a lost hint only
+//! means that the poll comes at its usual time.
 
 use super::Engine;
 use crate::domain::hint::Hint;
@@ -10,10 +10,11 @@ use crate::store::contract::StoreError;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Hints that wait to be looked into; equal ones are one.
+/// Most hints that wait to be handled. Equal hints count once.
 const MOST_WAITING: usize = 10_000;
 
-/// Hints that came before their transcription was written down, and what is said of those of others.
+/// Most early hints that are kept: hints that came before their transcription was committed, and hints about
+/// transcriptions of others.
 const MOST_EARLY: usize = 1_000;
 
 #[derive(Default)]
@@ -23,11 +24,11 @@ pub(super) struct EngineHints(Mutex<Inbox>);
 struct Inbox {
     waiting: BTreeSet<Hint>,
     early: VecDeque<Hint>,
-    /// Nobody looks into it any more.
+    /// Whether hints are ignored, since the engine has ended.
     is_shut: bool,
 }
 
-/// While this lives somebody looks into the hints.
+/// While this value lives, the engine handles hints.
 pub(super) struct HintListener<'h>(&'h EngineHints);
 
 impl Drop for HintListener<'_> {
@@ -48,7 +49,7 @@ impl EngineHints {
         HintListener(self)
     }
 
-    /// `false` where too many wait.
+    /// Returns `false` if too many hints wait.
     fn put(&self, hint: Hint) -> bool {
         let mut inbox = self.inbox();
         if inbox.is_shut {
@@ -72,7 +73,7 @@ impl EngineHints {
         inbox.early.push_back(hint);
     }
 
-    /// Whether one of these came early; they are forgotten with it.
+    /// Removes these hints from the early ones. Returns whether one of them was there.
     fn take_early(&self, hints: &[Hint; 2]) -> bool {
         let mut inbox = self.inbox();
         let before = inbox.early.len();
@@ -82,9 +83,8 @@ impl EngineHints {
 }
 
 impl Engine {
-    /// Somebody says that something has ended. It is looked into at the engine's next turn, which is at
-    /// once. `false` where too many wait already: whoever said it may say it again. An engine that has ended has
-    /// nothing to look for.
+    /// Takes a hint that something has ended, and wakes the engine to handle it. Returns `false` if too many hints
+    /// wait already: the sender may repeat the hint. An engine that has ended ignores the hint and returns `true`.
     pub fn hint(&self, hint: Hint) -> bool {
         let taken = self.hints.put(hint);
         if taken {
@@ -93,12 +93,12 @@ impl Engine {
         taken
     }
 
-    /// Whether callbacks are seen to come: then little is asked.
+    /// Whether callbacks are known to arrive. Then few polls are needed.
     pub fn callbacks_work(&self) -> bool {
         self.gate.polls().callbacks_work()
     }
 
-    /// Brings the looks forward that are hinted at.
+    /// Brings forward the polls for which hints wait.
     pub(super) async fn take_hints(&self) -> Result<(), StoreError> {
         let waiting = std::mem::take(&mut self.hints.inbox().waiting);
         for hint in waiting {
@@ -111,10 +111,11 @@ impl Engine {
     }
 
     async fn take_callback(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
-        // Before it is looked at: whoever writes the transcription down looks here afterwards.
+        // The hint is kept before the job is read: whoever commits the transcription looks for early hints
+        // afterwards.
         self.hints.keep_early(hint.clone());
         let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
-        // Every engine hears it; one of them knows the job.
+        // Every engine gets the hint, and one of them owns the job.
         if job.as_ref().is_some_and(|job| !self.owns(&job.route_key())) {
             self.hints.take_early(&[hint.clone(), hint.clone()]);
             return Ok(());
@@ -135,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// A webhook tells of all that ends under our account, and knows the service's names only.
+    /// A webhook reports everything that ends under the account, and knows only the service's ids.
     async fn take_webhook(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
         let Some(id) = self.parts().store.job_awaiting(transcription).await? else { return Ok(()) };
@@ -151,7 +152,7 @@ impl Engine {
         self.parts().store.poll_now(transcription, at).await
     }
 
-    /// When a job whose create was just accepted is looked at first.
+    /// Returns when a job whose create was just accepted is polled first.
     pub(super) async fn first_poll_at(
         &self,
         job: &Job,
@@ -160,13 +161,13 @@ impl Engine {
     ) -> Result<Timestamp, StoreError> {
         let poll = &self.parts().terms.poll.clone();
         let audio = job.stage.audio().unwrap_or_default();
-        let beside = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
-        let wait = self.gate.polls().accepted(job.id, audio, beside, poll);
+        let others = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
+        let wait = self.gate.polls().accepted(job.id, audio, others, poll);
         let early = self.hints.take_early(&early_hints(job, transcription));
         Ok(if early { self.gate.polls().hinted(job.id, now) } else { self.gate.polls().moment(now, wait) })
     }
 
-    /// What came while the answer to a create was being written down.
+    /// Handles a hint that came while the answer to a create was being committed.
     pub(super) fn hinted_early(&self, job: &Job, transcription: &TranscriptionId) {
         if self.hints.take_early(&early_hints(job, transcription)) {
             self.hint(Hint::Callback { job: job.id, round: job.round });

@@ -1,60 +1,60 @@
-//! The creates of this process of which it is not written down what became of them.
+//! Creates of this process whose outcome is not committed yet.
 
 use crate::clock::Uptime;
 use crate::domain::names::JobId;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// A create as its sender sees it.
+/// State of a create as its sender sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Create {
-    /// It may still leave, or be answered.
+    /// It may still be sent or answered.
     OnItsWay,
-    /// It was answered, given up or dropped then.
+    /// It was answered, given up or dropped at this time.
     Ended(Uptime),
 }
 
-/// How many are kept before it is looked through for the first time.
-const FEW: usize = 64;
+/// Number of entries above which old ones are removed for the first time.
+const FIRST_PRUNING: usize = 64;
 
-/// What is known of them. Bounded by what leaves within the lag, not by how long the process lives.
+/// The creates by job. Their number is bounded by what is sent within the lag, not by how long the process lives.
 #[derive(Debug, Default)]
 pub(super) struct InFlightCreates {
     known: HashMap<JobId, Create>,
-    /// Looked through when there are more.
-    most: usize,
+    /// Number of entries above which old ones are removed.
+    prune_above: usize,
 }
 
 impl InFlightCreates {
-    /// A create of this job may leave from now on.
+    /// Notes that a create of this job may be sent from now on.
     pub(super) fn begin(&mut self, job: JobId) {
         self.known.insert(job, Create::OnItsWay);
     }
 
-    /// It was answered, given up or dropped at `now`.
+    /// Notes that the create was answered, given up or dropped at `now`.
     ///
-    /// What ended longer ago than `lag` is forgotten: a list that is walked now shows all that it brought,
-    /// which is also what is said of a job that nothing is known of ([`InFlightCreates::ripe_from`]).
+    /// Creates that ended longer ago than `lag` are forgotten: a list that is read now shows everything that they
+    /// brought, and [`InFlightCreates::ripe_from`] says the same of an unknown job.
     pub(super) fn end(&mut self, job: JobId, now: Uptime, lag: Duration) {
         self.known.insert(job, Create::Ended(now));
-        if self.known.len() > self.most.max(FEW) {
+        if self.known.len() > self.prune_above.max(FIRST_PRUNING) {
             self.known.retain(|_, create| match create {
                 Create::OnItsWay => true,
                 Create::Ended(ended) => ended.after(lag) > now,
             });
-            // Twice what is left: so looking through costs each create a constant.
-            self.most = 2 * self.known.len();
+            // Twice the remaining number, so that the pruning costs each create a constant.
+            self.prune_above = 2 * self.known.len();
         }
     }
 
-    /// It is written down what became of it.
+    /// Forgets a create whose outcome is committed.
     pub(super) fn forget(&mut self, job: JobId) {
         self.known.remove(&job);
     }
 
-    /// The moment from which on a walk of the list that begins then knows what became of this job's last
-    /// create. `started` is the start of this process: a predecessor's create ended with it. One that is
-    /// still on its way is looked at again `patience` later.
+    /// Returns the moment from which on a new list scan shows what became of this job's last create. `started` is the
+    /// start of this process: a create of an earlier process ended before it. A create that may still be sent is
+    /// checked again after `patience` and the lag.
     pub(super) fn ripe_from(
         &self,
         job: JobId,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     proptest! {
-        /// Forgetting changes no answer: against one that keeps everything.
+        /// Forgetting changes no answer, compared with a map that keeps everything.
         #[test]
         fn what_is_forgotten_said_nothing_any_more(
             acts in proptest::collection::vec((0..200_u64, any::<bool>(), 0..20_u64), 1..600),

@@ -1,5 +1,5 @@
-//! What this process knows of a service's list: whether it was scanned since the start, and whether it shows what is
-//! known to be accepted. Losing it costs a scan, never money.
+//! What this process knows of a service's list: whether it was scanned since the start, and whether it shows
+//! transcriptions that are known to be accepted. Losing this costs a scan, never money.
 
 use crate::backpressure::backoff::Growth;
 use crate::clock::Uptime;
@@ -10,13 +10,13 @@ use crate::pipeline::recovery::list_scan::ScanProgress;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// So many accepted creates are remembered.
+/// Most accepted creates that are remembered.
 const REMEMBERED: usize = 64;
 
-/// So often a list is looked at for the first accepted create.
+/// Most scans for the first accepted create.
 const LOOKS: u32 = 8;
 
-/// A list that shows something later than this, and than its lag, is worth a word.
+/// A list that does not show a create after this time, or after its lag if that is longer, is reported as late.
 const LATE: Duration = Duration::from_secs(5);
 
 /// A create that was accepted.
@@ -26,14 +26,14 @@ struct Accepted {
     at: Uptime,
 }
 
-/// A look for an accepted create that its list does not show.
+/// Result of a scan that did not show an accepted create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListLook {
-    /// The first one.
+    /// It was the first scan.
     First,
     /// The list may still be late.
     Early,
-    /// The list had more time than it should need, and nothing was said of that yet.
+    /// The list had more time than it should need, and that was not reported yet.
     Late,
 }
 
@@ -42,35 +42,36 @@ pub(super) enum ListLook {
 pub(super) struct ListView {
     /// Whether the scan at the start is done.
     pub(super) is_scanned: bool,
-    /// Not before: the last scan could not be completed.
+    /// No scan is made before this time, since the last one could not be completed.
     pub(super) scan_from: Option<Uptime>,
-    /// How often it was not.
+    /// How many scans in a row could not be completed.
     pub(super) cuts: u32,
-    /// Why it was not, last.
+    /// Why the last scan could not be completed.
     pub(super) cut: Option<Fault>,
-    /// Why a person must look before anything is bought.
+    /// Why a person must act before anything is bought.
     pub(super) question: Option<Fault>,
-    /// What should be known of this service, though it stops nothing. In words.
+    /// What people should know about this service, although it stops nothing.
     pub(super) notice: Option<String>,
-    /// How far the scan that is under way has come.
+    /// How far the running scan has come.
     pub(super) progress: Option<ScanProgress>,
     /// Whether the list showed a transcription that is known to be accepted.
     pub(super) has_shown: bool,
-    /// Whether it is not scanned after all: purchases go on, since nothing better can be had.
+    /// Whether purchases continue without a scan, because the list cannot be scanned.
     went_on: bool,
-    /// What the queue knew to be accepted when this process began; `None` before it was asked.
+    /// The newest purchase that the queue knew to be accepted when this process began. `None` until the queue was
+    /// asked.
     earlier: Option<Option<Witness>>,
-    /// Creates of this process, oldest first, some time apart.
+    /// Accepted creates of this process, oldest first. Creates that followed each other too closely are left out.
     accepted: VecDeque<Accepted>,
-    /// Looks for the first accepted create: how many, and when the next one is due.
+    /// Scans for the first accepted create: how many were made, and when the next one is due.
     looks: u32,
     look_from: Option<Uptime>,
-    /// Scans that did not prove what became of a create.
+    /// Number of scans that did not prove what became of a create, by job.
     unproven: HashMap<JobId, u32>,
 }
 
 impl ListView {
-    /// The list was scanned, and the queue knew this to be accepted.
+    /// Notes that the list was scanned. `earlier` is the newest purchase that the queue knew to be accepted.
     pub(super) fn scanned(&mut self, earlier: Option<Witness>, has_shown: bool) {
         self.is_scanned = true;
         self.earlier = Some(earlier);
@@ -78,13 +79,13 @@ impl ListView {
         (self.cuts, self.cut, self.scan_from) = (0, None, None);
     }
 
-    /// Purchases go on although the list was not scanned.
+    /// Lets purchases continue although the list was not scanned.
     pub(super) fn go_on(&mut self) {
         (self.is_scanned, self.went_on) = (true, true);
         (self.cuts, self.cut, self.scan_from) = (0, None, None);
     }
 
-    /// What the queue knew to be accepted, unless that was known before.
+    /// Sets the newest purchase that the queue knows to be accepted, unless it is set.
     pub(super) fn knew(&mut self, earlier: Option<Witness>) {
         self.earlier.get_or_insert(earlier);
     }
@@ -94,7 +95,8 @@ impl ListView {
         self.earlier.is_some()
     }
 
-    /// A create was accepted. Those that follow within an eighth of the lag say nothing more.
+    /// Notes an accepted create. Creates that follow within an eighth of the lag are left out, since they prove
+    /// nothing more.
     pub(super) fn accepted(&mut self, id: TranscriptionId, date: Option<Timestamp>, at: Uptime, lag: Duration) {
         if self.accepted.back().is_some_and(|last| !lag.is_zero() && at.since(last.at) < lag / 8) {
             return;
@@ -108,13 +110,13 @@ impl ListView {
         }
     }
 
-    /// The newest that a scan which begins now should show.
+    /// Returns the newest accepted transcription that a scan which begins now should show.
     pub(super) fn witness(&self, now: Uptime, lag: Duration) -> Option<Witness> {
         let listed = self.accepted.iter().rev().find(|accepted| accepted.at.after(lag) <= now);
         listed.map(|accepted| &accepted.witness).or(self.earlier.as_ref().and_then(Option::as_ref)).cloned()
     }
 
-    /// It is not there any more.
+    /// Removes a witness that the service no longer has.
     pub(super) fn drop_witness(&mut self, id: &TranscriptionId) {
         self.accepted.retain(|accepted| accepted.witness.id != *id);
         if let Some(earlier) = &mut self.earlier {
@@ -122,7 +124,8 @@ impl ListView {
         }
     }
 
-    /// The newest accepted create, where the list has not shown any yet and is to be looked at for it; or when.
+    /// Returns the newest accepted create if the list has not shown any yet and a scan for it is due; else the time
+    /// at which the next scan is due, if there is one.
     pub(super) fn to_look_for(&self, now: Uptime) -> Result<Witness, Option<Uptime>> {
         let Some(from) = self.look_from.filter(|_| !self.has_shown) else { return Err(None) };
         match self.accepted.back() {
@@ -132,7 +135,7 @@ impl ListView {
         }
     }
 
-    /// It was not shown.
+    /// Notes that a scan did not show the accepted create.
     pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> ListLook {
         self.looks += 1;
         let wait = Growth::doubling((lag / 4).max(Duration::from_secs(1)), Duration::MAX).wait(self.looks - 1);
@@ -146,24 +149,25 @@ impl ListView {
         }
     }
 
-    /// The list showed what is known to be accepted.
+    /// Notes that the list showed a transcription that is known to be accepted.
     pub(super) fn shown(&mut self) {
         (self.has_shown, self.look_from, self.notice) = (true, None, None);
     }
 
-    /// One more scan that proved nothing of this job's create; how many there were before.
+    /// Counts one more scan that proved nothing about this job's create. Returns how many there were before.
     pub(super) fn count_unproven(&mut self, job: JobId) -> u32 {
         let count = self.unproven.entry(job).or_default();
         *count += 1;
         *count - 1
     }
 
-    /// It is known what became of it.
+    /// Forgets the count of a job whose outcome is known.
     pub(super) fn forget(&mut self, job: JobId) {
         self.unproven.remove(&job);
     }
 
-    /// A person has acted, or the configuration is another one: what was asked is asked anew.
+    /// Starts over after a person has acted or the configuration has changed: drops the question, and has the list
+    /// scanned again if that had been given up.
     pub(super) fn ask_again(&mut self) {
         (self.question, self.scan_from, self.cuts) = (None, None, 0);
         if std::mem::take(&mut self.went_on) {

@@ -1,4 +1,4 @@
-//! One line in the log for each file that is finished, and for each attempt that was of no use.
+//! One log line for each job that ends, and for each attempt that failed.
 
 use super::Engine;
 use crate::domain::charge::{Charge, State};
@@ -7,11 +7,11 @@ use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::Stage;
 
-/// The target of the lines about finished files: `once` shows them without `-v`.
+/// Log target of the lines about finished jobs. `once` shows them without `-v`.
 pub const FINISHED: &str = "scribed::finished";
 
 impl Engine {
-    /// What a committed step has brought to its end, or to a person.
+    /// Logs a job that a commit has brought to its end or that waits for a person.
     pub(super) fn log_end(&self, job: &Job) {
         match &job.stage {
             Stage::Written { .. } => log_written(job),
@@ -24,7 +24,7 @@ impl Engine {
         }
     }
 
-    /// The first failures of one cause are warnings.
+    /// Logs a failed job: the first failures of one kind as warnings, the others at level info.
     fn log_failed(&self, job: &Job, fault: &Fault) {
         let (id, source, path, reason, next) =
             (job.id, &job.key.source, &job.key.path, &fault.words, after_failure(job));
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// A job that nothing moves before a person has acted. What concerns a whole service is told of it elsewhere.
+    /// Logs a job that waits for a person. Problems of a whole service are logged elsewhere.
     fn log_question(&self, job: &Job) {
         let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::Sidecar);
         let Some(fault) = job.fault.as_ref().filter(asks) else { return };
@@ -46,7 +46,7 @@ impl Engine {
         tracing::warn!(target: FINISHED, job = %id, %source, %path, %reason, %next, "a job waits for a person");
     }
 
-    /// An attempt of the job's own was of no use, and another one follows.
+    /// Logs a failed attempt that is followed by another one.
     pub(super) fn log_attempt(&self, job: &Job, fault: &Fault, (at, attempts): (Timestamp, u32), now: Timestamp) {
         let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
         let wait = humantime::format_duration(std::time::Duration::from_secs(at.duration_since(now).as_secs()));
@@ -71,7 +71,7 @@ fn log_written(job: &Job) {
     );
 }
 
-/// From the submission to the outputs; `None` where it was not bought for this job.
+/// Returns the seconds from the submission to the outputs; `None` if nothing was bought for this job.
 fn took(charge: &Charge, written: Timestamp) -> Option<f64> {
     let is_known = charge.state == State::Spent && charge.at != Charge::UNDATED;
     is_known.then(|| (written.duration_since(charge.at).as_secs_f64() * 10.0).round() / 10.0)

@@ -1,5 +1,5 @@
-//! Transcriptions that are not there any more: looked for by token, in one walk for all that are missed
-//! at the same time.
+//! Decides when the list is searched for lost transcriptions, and shares one scan among all jobs that need it at the
+//! same time. Its namesake `recovery/lost_transcription.rs` decides what such a scan means for one job.
 
 use super::{Engine, EngineParts, LEASE};
 use crate::backpressure::Permit;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Our items of a list by their tokens.
-type Ours = Arc<BTreeMap<Token, ListItem>>;
+/// The list's items with our tokens.
+type ItemsByToken = Arc<BTreeMap<Token, ListItem>>;
 
-/// The list as it was walked last: when that walk began, and as whom it was.
+/// The last scan of the list: when it began, with which identity, and what it found.
 #[derive(Default)]
-pub(super) struct ScannedList(tokio::sync::Mutex<Option<(Uptime, Identity, Ours)>>);
+pub(super) struct ScannedList(tokio::sync::Mutex<Option<(Uptime, Identity, ItemsByToken)>>);
 
 impl Engine {
-    /// Looks for a transcription that a read says is `gone`.
+    /// Searches the list for a transcription that a read reported as `gone`.
     pub(super) async fn find_lost(
         &self,
         parts: &EngineParts,
@@ -36,17 +36,17 @@ impl Engine {
         gone: Fault,
     ) -> Result<StageOutcome, StageStop> {
         let (missed, lag) = (self.missing_for(job.id), self.parts().terms.lag);
-        // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
-        // service wants nothing it is asked nothing.
+        // Reads may be late like lists, and the wall clock may have jumped, so the search waits for the lag. It also
+        // waits while the gate grants no reads.
         if missed < lag || self.gate.permit(RequestKind::Read) != Permit::Granted {
             let at =
                 self.parts().clock.now().saturating_add(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
             let words = format!("{}; scribed searches the service's list for it", gone.words);
             return Ok(StageOutcome::Rest(Some(at), Fault { kind: FaultKind::Broken, words, ..gone }));
         }
-        let walked = self.listing(parts, missed - lag).await;
+        let scanned = self.listing(parts, missed - lag).await;
         let now = self.parts().clock.now();
-        match selection_hash(job, bought, walked.as_deref(), gone, now) {
+        match selection_hash(job, bought, scanned.as_deref(), gone, now) {
             Ok(event) => {
                 if self.log_limit.has_line("another id", self.parts().clock.now()) {
                     tracing::warn!(job = %job.id, lost = %bought.1, "the service lists the transcription of a job under another id; scribed continues with that one");
@@ -62,9 +62,9 @@ impl Engine {
         }
     }
 
-    /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon
-    /// after, shares that walk: a service that lost a thousand records is not walked a thousand times.
-    async fn listing(&self, parts: &EngineParts, since: Duration) -> Result<Ours, ScanFault> {
+    /// Returns our items of the list as of at most `since` (and at most a lease) ago. Calls during a scan or soon
+    /// after it share it: a service that lost a thousand records is not scanned a thousand times.
+    async fn listing(&self, parts: &EngineParts, since: Duration) -> Result<ItemsByToken, ScanFault> {
         let mut listing = self.listing.0.lock().await;
         let now = self.parts().clock.uptime();
         if let Some((began, identity, found)) = &*listing

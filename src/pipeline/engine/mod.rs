@@ -1,6 +1,7 @@
-//! The engine: claim ▷ run the stage ▷ commit (`executor.rs`, `commit.rs`). It sleeps until the next due moment or a
-//! nudge (`scheduler.rs`). One claim, one stage, one commit, but for the one stage that spends money, whose intent is a
-//! commit of its own. There is one engine for each service, so that one that is out holds up no other (see `engines`).
+//! The engine claims a job, runs its stage and commits the result (`executor.rs`, `commit.rs`). It sleeps until the
+//! next due moment or a nudge (`scheduler.rs`). Each claim has one stage and one commit, except for the stage that
+//! spends money: it commits its intent before. There is one engine for each service, so that an outage of one service
+//! holds up no other (see `engines`).
 
 use crate::backpressure::service_gate::{AtOnce, ServiceGate};
 use crate::client::contract::Client;
@@ -64,43 +65,44 @@ pub use start_scan::NEW;
 /// How long a claim holds without renewal.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How long moves that are under way may take to finish when the engine is told to stop: long enough
-/// for the answer to a create. What lasts is dropped at once.
+/// How long running tasks may take to finish when the engine is told to stop: long enough for the answer to a create.
+/// Long tasks are dropped at once.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Everything the engine works with. Built by whoever knows everybody, and built anew when the configuration
-/// has changed: whatever is under way keeps those that it was begun with.
+/// Everything the engine works with. The composition root builds it, and builds it again when the configuration has
+/// changed. A running task keeps the parts that it began with.
 #[derive(Clone)]
 pub struct EngineParts {
     pub store: Arc<dyn Store>,
-    /// The service of every source: this engine moves what is its service's business.
+    /// The service of every source. The engine handles the jobs of its own service.
     pub routing: Arc<ServiceRouting>,
     pub client: Arc<dyn Client>,
-    /// Time, whose wall never goes back. The same one as of those who admit: their dates are compared.
+    /// The clock. Its wall time never goes back. It must be the clock of those who admit jobs, since their dates are
+    /// compared.
     pub clock: Arc<dyn Clock>,
     /// The kept results.
     pub results: Arc<Results>,
     /// The kept parameters.
     pub params: Arc<ParamFiles>,
-    /// Where all who write are synced together.
+    /// Syncs the files of all writers together.
     pub syncs: Arc<Syncs>,
-    /// What may still be bought; one for all engines.
+    /// The budgets. One gate for all engines.
     pub budget_gate: Arc<BudgetGate>,
-    /// Where jobs are passed on to another engine.
+    /// Reports jobs that became another engine's.
     pub passing: Arc<Handover>,
-    /// The names that are being written, by any engine.
+    /// The output names that any engine is writing.
     pub writing: Arc<Writing>,
-    /// What could end the process; one for all engines.
+    /// The work that could end the process. One record for all engines.
     pub in_progress: Arc<InProgress>,
-    /// Where sound tracks wait to be sent.
+    /// Where extracted sound tracks wait to be sent.
     pub spool: Arc<Spool>,
     /// The sources by name, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
-    /// What was agreed with the service.
+    /// The configured terms of the service.
     pub terms: ServiceTerms,
-    /// How often and how soon.
+    /// The number of attempts and the waits between them.
     pub retry: RetryPolicy,
-    /// Where the service is to call, if it is.
+    /// Where the service sends its callbacks, if it sends any.
     pub callbacks: Option<CallbackAddresses>,
     pub seed: u64,
 }
@@ -109,27 +111,27 @@ pub struct EngineParts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     Stopped,
-    /// When nothing moves any more: everything has ended, or waits for something that time alone does
-    /// not bring, or the service has been out for too long.
+    /// When no job can go on: all jobs have ended or wait for something that time alone does not bring, or the
+    /// service has been out for too long.
     Idle(PassPatience),
 }
 
-/// What a pass puts up with.
+/// How long a pass waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassPatience {
-    /// A service that is out, or refuses us.
+    /// For a service that is out or refuses requests.
     pub outage: Duration,
-    /// A job that is due again only after so long is not waited for.
+    /// For a job. A job that is due only later is left to the next pass.
     pub wait: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineEnd {
-    /// It was told to stop.
+    /// The engine was told to stop.
     Stopped,
-    /// Nothing moves any more.
+    /// No job can go on.
     Idle,
-    /// The service was out, or refused us, for as long as was to be waited. In words.
+    /// The service was out or refused requests for as long as the pass waits. The text says why.
     ServiceOut(String),
 }
 
@@ -142,41 +144,41 @@ pub struct Engine {
     listing: lost_transcriptions::ScannedList,
     begun: SeenProcessing,
     hints: hints::EngineHints,
-    /// Room for the reads of what has been submitted.
+    /// Permits for reads of submitted transcriptions.
     reads: Semaphore,
     batch_polls: batch_poll::BatchPolls,
     nudge: Notify,
     started: Uptime,
-    /// Asked once: the answer is read from files.
+    /// Number of processors. Read once, since the answer comes from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
-    /// What takes sound tracks out.
+    /// Extracts sound tracks.
     extractor: Mutex<Arc<Extractor>>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
-    /// What was requested and is not in what was written, by name, and how often.
+    /// What was requested and is missing from the outputs: how often, by name.
     missing: Mutex<BTreeMap<String, u64>>,
     log_limit: LogLimit,
-    /// Leases may have been taken away: those who hold one look whether they still do.
+    /// Notified when leases may have been taken away, so that their holders check them.
     recalled: Notify,
-    /// Times that the loop of [`Engine::run`] has gone round.
+    /// How many times the loop of [`Engine::run`] has run.
     turns: watch::Sender<u64>,
 }
 
-/// What is agreed with the service, and what it was found to bear.
+/// The configured limits of the service, and those that scribed has learned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearnedLimits {
-    /// Uploads at a time: agreed, found.
+    /// Concurrent uploads: configured, learned.
     pub uploads: (usize, usize),
-    /// Accepted transcriptions that have not ended: agreed, found.
+    /// Accepted transcriptions that have not ended: configured, learned.
     pub running: (usize, usize),
-    /// Requests a second: agreed, found. `None` where nothing limits them.
+    /// Requests a second: configured, learned. `None` if nothing limits them.
     pub requests_per_second: Option<(f64, f64)>,
 }
 
-/// Tells all engines of jobs that became another one's business: their source has another service now, and
-/// what they had at the old one is worth nothing any more.
+/// Tells all engines of jobs that became another engine's: their source has another service now, and what they had at
+/// the old service is of no use.
 #[derive(Debug, Default)]
 pub struct Handover {
     passed: AtomicU64,
@@ -184,12 +186,12 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// How many were passed on so far.
+    /// Counts the jobs that were handed over so far.
     pub fn passed(&self) -> u64 {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// Returns when one was passed on since this was last called.
+    /// Returns when a job has been handed over since the last call.
     pub async fn rung(&self) {
         self.bell.notified().await;
     }
@@ -200,25 +202,25 @@ impl Handover {
     }
 }
 
-/// What came to an end since the engine was made.
+/// Counts of the jobs that have ended since the engine was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub done: u64,
-    /// Of these, how many lack something that was requested or could not be read.
+    /// How many of the done jobs lack something that was requested or could not be read.
     pub incomplete: u64,
-    /// Of these, how many were made of an answer that could not be read in part.
+    /// How many of the done jobs have a result that could be read only in part.
     pub unread: u64,
     pub failed: u64,
-    /// Nothing to be done.
+    /// Jobs for which there was nothing to do.
     pub skipped: u64,
-    /// Milliseconds of audio in what is done.
+    /// Milliseconds of audio in the done jobs.
     pub audio_millis: u64,
 }
 
 type Walked = (Task, Result<(), StoreError>);
 
 impl Engine {
-    /// An engine at rest.
+    /// Creates an engine that does not run yet.
     pub fn new(parts: EngineParts) -> Self {
         let started = parts.clock.uptime();
         let memory = VolatileState::default();
@@ -249,12 +251,12 @@ impl Engine {
         }
     }
 
-    /// The service whose jobs it moves.
+    /// The service whose jobs this engine handles.
     pub fn service(&self) -> &ServiceName {
         &self.service
     }
 
-    /// What it works with now.
+    /// The parts that the engine works with now.
     pub fn parts(&self) -> Arc<EngineParts> {
         Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -263,8 +265,8 @@ impl Engine {
         Arc::clone(&self.extractor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Works with these from now on: the same store, clock and service under another configuration. What is under
-    /// way ends with what it was begun with. A person has acted: what was asked of one is asked anew.
+    /// Replaces the parts: the same store, clock and service under another configuration. Running tasks end with the
+    /// parts that they began with. Questions that waited for a person are asked again, since a person has acted.
     pub fn take_up(&self, parts: EngineParts) {
         let old = self.parts();
         if (old.terms.upload, old.terms.limits) != (parts.terms.upload, parts.terms.limits) {
@@ -284,57 +286,57 @@ impl Engine {
         self.nudge();
     }
 
-    /// Whether a group is this engine's business.
+    /// Whether this engine handles the jobs of a group.
     fn owns(&self, group: &RouteKey) -> bool {
         self.parts().routing.service_of(group) == self.service()
     }
 
-    /// Something new may be due: look now.
+    /// Wakes the engine, since something new may be due.
     pub fn nudge(&self) {
         self.nudge.notify_one();
     }
 
-    /// A person took a job out of its mover's hands: work for it that is under way is dropped.
+    /// Drops the running tasks whose jobs a person has taken from them.
     pub fn recall(&self) {
         self.recalled.notify_waiters();
         self.nudge();
     }
 
-    /// Returns when the loop of [`Engine::run`] has gone round once more: a sign of life.
+    /// Returns when the loop of [`Engine::run`] has run once more: a sign of life.
     pub async fn turned(&self) {
         let mut turns = self.turns.subscribe();
         self.nudge();
-        // Its sender is in this engine: it is there.
+        // The sender is in this engine, so the channel is open.
         let _ = turns.changed().await;
     }
 
-    /// While somebody is still looking for files, nothing is idle.
+    /// Sets whether a scan is still looking for files. Meanwhile the engine is not idle.
     pub fn set_intake(&self, open: bool) {
         self.intake.store(open, Ordering::Relaxed);
         self.nudge();
     }
 
-    /// What came to an end so far.
+    /// Counts of the jobs that have ended so far.
     pub fn tally(&self) -> Tally {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was requested and is not in what was written so far, by name, and how often.
+    /// What was requested and is missing from the outputs so far: how often, by name.
     pub fn missing(&self) -> BTreeMap<String, u64> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Bytes given to the service so far, repeated ones included.
+    /// Counts the bytes sent to the service so far, including repeated ones.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many transcriptions were found that carry a token twice.
+    /// Counts the transcriptions found so far whose token another transcription has too.
     pub fn doubles(&self) -> u64 {
         self.doubles.load(Ordering::Relaxed)
     }
 
-    /// Why nothing, or nothing new, is sent to the service now. In words.
+    /// Says why nothing, or nothing new, is sent to the service now.
     pub fn trouble(&self) -> Option<String> {
         if let Some((fault, _)) = self.gate.outage() {
             return Some(fault.words);
@@ -343,7 +345,7 @@ impl Engine {
         asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
     }
 
-    /// The same as [`Engine::trouble`], with its kind, and for how long nothing has got through.
+    /// Returns the text of [`Engine::trouble`] with its kind, and for how long nothing has got through.
     pub fn outage_now(&self) -> Option<(OutageKind, String, Duration)> {
         let words = self.trouble()?;
         Some(match self.gate.outage() {
@@ -353,11 +355,11 @@ impl Engine {
         })
     }
 
-    /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are
-    /// dropped; each is taken up again from where it was committed last.
+    /// Handles jobs until told to stop, or as `until` says. Long tasks are dropped when the engine is told to stop;
+    /// their jobs continue from their last commit at the next start.
     ///
     /// # Errors
-    /// The store's: nothing can be done without it.
+    /// An error of the store: nothing works without it.
     pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<EngineEnd, StoreError> {
         let ended = self.run_on(until, stop).await;
         let parts = self.parts();
@@ -376,7 +378,7 @@ impl Engine {
         let mut arranged = None;
         loop {
             self.arrange(&mut arranged).await?;
-            // Registered before looking, so that no nudge is lost between look and sleep.
+            // Registered before the tick, so that a nudge between the tick and the sleep is not lost.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut running, &mut busy, until).await?;
             self.turns.send_modify(|turns| *turns += 1);
@@ -389,7 +391,7 @@ impl Engine {
                 self.drain(&mut running, &mut busy).await?;
                 return Ok(EngineEnd::ServiceOut(words));
             }
-            // What is under way wakes us when it ends; or nothing is heard of it for too long.
+            // The end of a running task wakes the loop, and so does a service that is silent for too long.
             let idle = || earlier(next, self.patience_left(until));
             let next = if busy.total() == 0 { idle() } else { earlier(next, self.silence_left(until)) };
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
@@ -411,8 +413,7 @@ impl Engine {
         }
     }
 
-    /// Short moves finish, so that a create that is on its way is not left unknown; what lasts is
-    /// dropped at once and repeated later.
+    /// Waits for short tasks, so that no create is left unknown. Drops long tasks at once; they are repeated later.
     async fn drain(&self, running: &mut JoinSet<Walked>, busy: &mut Busy) -> Result<(), StoreError> {
         busy.drop_lasting();
         let clock = Arc::clone(&self.parts().clock);
@@ -439,7 +440,7 @@ impl Engine {
                 busy.end(task);
                 match result {
                     Err(StoreError::LeaseLost(job) | StoreError::Superseded(job)) => {
-                        // A person's order, or a machine that slept for longer than the lease.
+                        // A person took the job, or the machine slept for longer than the lease.
                         self.forget_faults(job);
                         tracing::info!(%job, "the lease of a job was lost; scribed abandons this attempt");
                         Ok(())
@@ -447,7 +448,7 @@ impl Engine {
                     other => other,
                 }
             }
-            // Walks catch the panics of moves; what comes through is a bug of the engine itself.
+            // Tasks catch the panics of stages. A panic that arrives here is a bug of the engine itself.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => Ok(()),
@@ -455,7 +456,7 @@ impl Engine {
         }
     }
 
-    /// What the service was found to bear.
+    /// Returns the configured limits and those that were learned.
     pub fn learned_limits(&self) -> LearnedLimits {
         let (agreed, found) = (self.parts().terms.limits, self.gate.at_once());
         LearnedLimits {
@@ -467,15 +468,15 @@ impl Engine {
         }
     }
 
-    /// How long its service takes, as far as that was learned.
+    /// Returns how long the service usually takes, as far as that is known.
     pub fn usual(&self) -> Option<UsualDuration> {
         self.gate.polls().usual()
     }
 }
 
 fn extractor(parts: &EngineParts, cores: usize) -> Arc<Extractor> {
-    let of_all = parts.terms.upload == model::UploadMode::Audio;
-    Arc::new(Extractor::new(Arc::clone(&parts.spool), of_all, cores, parts.terms.limits.uploads))
+    let extracts_all = parts.terms.upload == model::UploadMode::Audio;
+    Arc::new(Extractor::new(Arc::clone(&parts.spool), extracts_all, cores, parts.terms.limits.uploads))
 }
 
 fn at_once(agreed: ServiceLimits) -> AtOnce {

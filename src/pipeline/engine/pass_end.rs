@@ -1,4 +1,4 @@
-//! When a pass is over.
+//! Decides when a pass is over.
 
 use super::scheduler::{Busy, WorkKind};
 use super::{Engine, EngineEnd, PassPatience, Until};
@@ -11,11 +11,11 @@ use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A service that gives a sign of life so often is not silent, however little patience a pass has.
+/// Shortest silence of a service that counts, however short the patience of a pass is.
 const QUIET: Duration = Duration::from_secs(5);
 
 impl Engine {
-    /// Whether a pass is over.
+    /// Returns how a pass has ended; `None` while it goes on.
     pub(super) async fn idle(
         &self,
         patience: PassPatience,
@@ -28,20 +28,21 @@ impl Engine {
         }
         let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
         if WorkKind::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
-            return Ok(Some(EngineEnd::Idle)); // whatever the service does: nobody asks anything of it
+            return Ok(Some(EngineEnd::Idle)); // no job needs the service, whatever its state
         }
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.gate.is_out());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
         let idle = nothing_soon || (!closed && !self.is_worth_waiting(patience.wait, began).await?);
-        // However rarely it is asked: what runs at the service is waited for, until it is given up.
+        // Transcriptions that run at the service are awaited until the pass gives up on it, however rarely they are
+        // polled.
         let over = spent || (idle && !(out.is_none() && counts.running() > 0 && self.is_awaited(began).await?));
-        // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
+        // A suspected outage that did not close the circuit breaker is not what the remaining jobs wait for.
         let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
         Ok(over.then(|| trouble.map_or(EngineEnd::Idle, EngineEnd::ServiceOut)))
     }
 
-    /// Whether something runs at the service whose result could be kept here, as far as this pass has met.
+    /// Whether a transcription runs at the service whose result can be saved here, as far as this pass knows.
     async fn is_awaited(&self, began: Timestamp) -> Result<bool, StoreError> {
         let is_unwritable = |fault: &Fault| fault.kind == FaultKind::Unwritable && fault.at >= began;
         let is_awaited = |job: &Job| {
@@ -59,17 +60,17 @@ impl Engine {
         }
     }
 
-    /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
-    /// is for the next one: somebody has to do something about it first.
+    /// Whether time alone makes some job go on within `wait`. A full disk or a folder that is away, met in this pass,
+    /// is left to the next pass: somebody has to act first.
     async fn is_worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
         let now = self.parts().clock.now();
         let until = now.saturating_add(wait);
         let pauses = self.parts().store.pauses().await?;
         let windows = windows::closed(&self.parts().mounts, self.parts().clock.wall());
-        let shut = self.parts().budget_gate.exhausted(now);
-        let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.covers(&job.key.source);
+        let exhausted = self.parts().budget_gate.exhausted(now);
+        let is_exhausted = |job: &Job| job.stage.kind() == StageKind::Probed && exhausted.covers(&job.key.source);
         let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
-        let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
+        let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_exhausted(job);
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
@@ -85,31 +86,31 @@ impl Engine {
         }
     }
 
-    /// How long nothing has got through to the service, if so.
+    /// Returns how long nothing has got through to the service; `None` without an outage.
     pub(super) fn outage(&self) -> Option<Duration> {
         self.gate.outage().map(|(_, lasted)| lasted)
     }
 
-    /// Whether a pass has given up on a service that is out.
+    /// Whether a pass has given up on the service.
     pub(super) fn is_patience_over(&self, until: Until) -> bool {
         self.patience_left(until) == Some(Duration::ZERO) || self.silence(until) == Some(Duration::ZERO)
     }
 
-    /// How much longer a pass puts up with a service that takes requests and says nothing.
+    /// Returns how much longer a pass waits for a service that accepts requests and sends nothing.
     fn silence(&self, until: Until) -> Option<Duration> {
         let Until::Idle(patience) = until else { return None };
         Some(patience.outage.max(QUIET).saturating_sub(self.parts().client.silent_for()?))
     }
 
-    /// When [`Engine::left_hanging`] is to be asked, where that is not now. What is under way may ask the service only
-    /// after something else, and tells nobody when it does.
+    /// Returns how long until [`Engine::left_hanging`] must be checked; `None` if that is now. A running task may
+    /// turn to the service late, and nobody is told when it does.
     pub(super) fn silence_left(&self, until: Until) -> Option<Duration> {
         let Until::Idle(_) = until else { return None };
         self.silence(until).or(Some(QUIET)).filter(|left| !left.is_zero())
     }
 
-    /// In words, if all that is left to do for a pass is to wait for a service that has said nothing for longer
-    /// than the pass puts up with: its time-outs may be minutes away.
+    /// Says why a pass ends that only waits for a service that has sent nothing for longer than the pass waits. The
+    /// time-outs of its requests may be minutes away.
     pub(super) fn left_hanging(&self, until: Until, busy: &Busy) -> Option<String> {
         let over = self.silence(until) == Some(Duration::ZERO);
         if !over || self.intake.load(Ordering::Relaxed) || !busy.only_at_service() {
@@ -122,7 +123,7 @@ impl Engine {
         }))
     }
 
-    /// When a pass gives up on a service that is out.
+    /// Returns how much longer a pass waits for a service that is out.
     pub(super) fn patience_left(&self, until: Until) -> Option<Duration> {
         let Until::Idle(patience) = until else { return None };
         self.outage().map(|lasted| patience.outage.saturating_sub(lasted))
@@ -130,7 +131,7 @@ impl Engine {
 }
 
 fn waits_for_world(job: &Job, began: Timestamp) -> bool {
-    // Room in the spool is given back by what is under way.
+    // Running tasks free room in the spool, so the job does not wait for somebody to act.
     let waits = |fault: &Fault| fault.blame() == Blame::World && fault.kind != FaultKind::NoRoom;
     job.fault.as_ref().is_some_and(|fault| waits(fault) && fault.at >= began)
 }

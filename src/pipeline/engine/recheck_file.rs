@@ -1,4 +1,4 @@
-//! What is looked at when a job has ended: whether its file is still the one that it was about.
+//! Checks at the end of a job whether its file is still the one that the job handled.
 
 use super::Engine;
 use crate::domain::job::Job;
@@ -8,12 +8,12 @@ use crate::source::metadata::file_look::FileLook;
 use crate::store::contract::{Admission, StoreError};
 
 impl Engine {
-    /// A file that was replaced while its job was under way was seen by nobody who could do anything about it: what is
-    /// told of changes and what a scan finds is taken in for jobs that have ended. So it is looked at after the end is
-    /// committed, and the job starts over where its file is another one now.
+    /// Starts a job over if its file was replaced while the job was under way. The watcher and the scans reopen only
+    /// jobs that have ended, so nobody acts on such a change. Therefore the file is looked at after the end is
+    /// committed.
     pub(super) async fn check_file_at_end(&self, job: &Job) -> Result<(), StoreError> {
         let parts = self.parts();
-        // What a plan names is done as it was planned, and nothing else.
+        // A plan is carried out as it was planned, and nothing else is done.
         if !is_about_a_file(job) || parts.budget_gate.allowlist().is_some() {
             return Ok(());
         }
@@ -25,11 +25,11 @@ impl Engine {
         let looked = tokio::select! {
             biased;
             looked = medium.look() => looked,
-            // The scan that finds it again looks at all.
+            // The scan that finds the folder again looks at all files.
             _ = mount.wait_until_away() => return Ok(()),
         };
         let Ok(FileLook::File(stamp)) = looked else { return Ok(()) };
-        // Another one may be shown by the bare mount point of a share that is away.
+        // The bare mount point of a share that is away may show another file.
         if job.matches_file(&stamp) || mount.check_now().await.is_err() {
             return Ok(());
         }
@@ -42,7 +42,7 @@ impl Engine {
     }
 }
 
-/// Whether a change of its file would make it start over.
+/// Whether a change of its file makes the job start over.
 fn is_about_a_file(job: &Job) -> bool {
     match &job.stage {
         Stage::Skipped { why } => matches!(why, Skip::Empty | Skip::Subtitled | Skip::NoSound | Skip::Holes),

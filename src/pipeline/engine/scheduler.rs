@@ -1,4 +1,4 @@
-//! How much of what runs at once, and what is started now.
+//! Decides how many tasks of each kind run at once, and starts them.
 
 use super::batch_poll::{GLANCED_AT_ONCE, WORTH_A_PAGE};
 use super::{Engine, Until, Walked, earlier};
@@ -21,18 +21,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
-/// may sleep.
+/// Longest sleep towards a moment of the wall clock: the clock may be set meanwhile, and the machine may be
+/// suspended.
 const NAP: Duration = Duration::from_secs(60);
 
-/// Those who wait for jobs that come before them ask again so soon: what another engine does with those wakes nobody
-/// here.
+/// How soon jobs that wait for others in the budget order are tried again. What another engine does with those others
+/// does not wake this engine.
 const IN_LINE: Duration = Duration::from_millis(500);
 
-/// Unknown creates that one walk serves; the rest waits for the next one.
+/// Most unknown creates that one list scan resolves. The others wait for the next scan.
 const RESOLVED_AT_ONCE: usize = 1_000;
 
-/// Work of one kind and how much of it at once. What is limited by the service's terms is limited there.
+/// Kind of a task. Each kind has its own limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum WorkKind {
     Settle,
@@ -48,8 +48,8 @@ pub(super) enum WorkKind {
 }
 
 impl WorkKind {
-    /// Those that are fed by claims, those nearest to the end first, so that what was paid for is
-    /// finished before more is begun.
+    /// The kinds that claim jobs, and the stage of these jobs. Those nearest to the end come first, so that what was
+    /// paid for is finished before more is begun.
     pub(super) const CLAIMING: [(Self, StageKind); 8] = [
         (Self::Write, StageKind::Fetched),
         (Self::Wait, StageKind::Submitted),
@@ -69,24 +69,24 @@ impl WorkKind {
         matches!(self, Self::Upload | Self::Submit)
     }
 
-    /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
-    /// has bought, or for its turn to buy.
+    /// Whether a pass does not wait for this job while the queue is paused. A job at stage `following` waits for the
+    /// purchase of its duplicate, or for its turn to buy.
     pub(super) fn rests_when_paused(job: &Job) -> bool {
         is_pausable(job) || job.stage.kind() == StageKind::Following
     }
 
-    /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
-    /// reads, or sends what is sent again.
+    /// Whether a task of this kind may take long and can be dropped without loss: it only reads, or it sends what is
+    /// sent again.
     fn lasts(self) -> bool {
         matches!(self, Self::Probe | Self::Upload | Self::Resolve | Self::Trust | Self::Wait | Self::Trial)
     }
 }
 
-/// Work that is under way.
+/// A running task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Task {
     work: WorkKind,
-    /// For a job of the backlog.
+    /// Whether the task handles a job of the backlog.
     backlog: bool,
 }
 
@@ -96,7 +96,7 @@ impl From<WorkKind> for Task {
     }
 }
 
-/// How much of each work is under way.
+/// The running tasks, counted by kind.
 #[derive(Default)]
 pub(super) struct Busy {
     at_work: BTreeMap<Task, usize>,
@@ -117,24 +117,24 @@ impl Busy {
         self.at_work.values().sum()
     }
 
-    /// Whether something is under way, and all of it at the service.
+    /// Whether tasks are running, and all of them at the service.
     pub(super) fn only_at_service(&self) -> bool {
-        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
-        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == WorkKind::Trial)
+        let kinds = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
+        self.total() > 0 && kinds().all(|work| work.needs_service() || work == WorkKind::Trial)
     }
 
-    pub(super) fn begin(&mut self, task: impl Into<Task>, walk: AbortHandle) {
+    pub(super) fn begin(&mut self, task: impl Into<Task>, handle: AbortHandle) {
         let task = task.into();
         *self.at_work.entry(task).or_default() += 1;
         if task.work.lasts() {
-            self.lasting.retain(|walk| !walk.is_finished());
-            self.lasting.push(walk);
+            self.lasting.retain(|handle| !handle.is_finished());
+            self.lasting.push(handle);
         }
     }
 
-    /// Ends what lasts, in the middle.
+    /// Aborts the long tasks.
     pub(super) fn drop_lasting(&mut self) {
-        self.lasting.drain(..).for_each(|walk| walk.abort());
+        self.lasting.drain(..).for_each(|handle| handle.abort());
     }
 
     pub(super) fn end(&mut self, task: Task) {
@@ -145,7 +145,7 @@ impl Busy {
 }
 
 impl Engine {
-    /// Starts everything that may move now. Returns how long until something else may.
+    /// Starts everything that may run now. Returns how long until something else may.
     pub(super) async fn tick(
         self: &Arc<Self>,
         running: &mut JoinSet<Walked>,
@@ -154,7 +154,7 @@ impl Engine {
     ) -> Result<Option<Duration>, StoreError> {
         self.take_hints().await?;
         let now = self.parts().clock.now();
-        // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
+        // A pass whose patience is over begins nothing more, so that running tasks can end.
         let is_over = self.is_patience_over(until);
         let [trial, read, submit] = [RequestKind::Trial, RequestKind::Read, RequestKind::Submit]
             .map(|kind| if is_over { Permit::WaitUntil(Uptime(Duration::MAX)) } else { self.gate.permit(kind) });
@@ -169,7 +169,7 @@ impl Engine {
         wake = earlier(wake, self.opens(&windows));
         let held = manifest_holds::held(&parts.mounts, &*parts.clock);
         wake = earlier(wake, held.values().min().copied());
-        let shut = parts.budget_gate.exhausted(now);
+        let exhausted = parts.budget_gate.exhausted(now);
         wake = earlier(wake, parts.budget_gate.next_opening(now).map(|at| at.duration_since(now)));
         parts.budget_gate.excess().tell(now, false);
         self.log_limit.tell(now, false);
@@ -179,27 +179,27 @@ impl Engine {
         let is_off = |source: &SourceName| {
             pauses.for_source(source, now).is_some() || windows.contains_key(source) || held.contains_key(source)
         };
-        for (lane, kind) in WorkKind::CLAIMING {
-            let is_out = lane.needs_service() && read != Permit::Granted;
-            let may_not_submit = lane.submits() && !may_submit;
-            if is_out || may_not_submit || (lane == WorkKind::Submit && !trusted) {
+        for (work, kind) in WorkKind::CLAIMING {
+            let is_out = work.needs_service() && read != Permit::Granted;
+            let may_not_submit = work.submits() && !may_submit;
+            if is_out || may_not_submit || (work == WorkKind::Submit && !trusted) {
                 continue;
             }
-            let room = self.room(lane, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
+            let room = self.room(work, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
             if room.all > 0 {
-                let is_shut = |source: &SourceName| lane == WorkKind::Upload && shut.covers(source);
-                let rests = |source: &SourceName| lane.submits() && is_off(source);
+                let is_exhausted = |source: &SourceName| work == WorkKind::Upload && exhausted.covers(source);
+                let rests = |source: &SourceName| work.submits() && is_off(source);
                 let may = |group: &RouteKey| self.owns(group) && !rests(&group.source);
                 let looked = self.parts().clock.now();
-                let (begun, waits_for_others) = self.start((lane, kind), &may, room, running, busy).await?;
+                let (begun, waits_for_others) = self.start((work, kind), &may, room, running, busy).await?;
                 if waits_for_others {
                     wake = earlier(wake, Some(IN_LINE));
                 }
-                // What is due and was not claimed waits for room: the end of what has it wakes us.
+                // Due jobs that were not claimed wait for room. The end of a running task wakes the loop.
                 let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
                 let waits = |group: &RouteKey| {
                     let is_full = behind_full && self.is_of_backlog(&group.source);
-                    may(group) && !is_shut(&group.source) && !is_full
+                    may(group) && !is_exhausted(&group.source) && !is_full
                 };
                 if !full {
                     let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
@@ -208,53 +208,54 @@ impl Engine {
             }
         }
         let no_room = self.extractor().ahead().is_none();
-        // Another service's engine may make room in it, and tells nobody.
+        // The engine of another service may free room in the spool, and does not report it.
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 
-    /// How long until the first of these windows may be open.
+    /// Returns how long until the first of these windows may be open.
     fn opens(&self, windows: &ClosedWindows) -> Option<Duration> {
         windows.values().min().map(|at| at.duration_since(self.parts().clock.wall()).min(NAP))
     }
 
     async fn start(
         self: &Arc<Self>,
-        (lane, kind): (WorkKind, StageKind),
+        (work, kind): (WorkKind, StageKind),
         may: GroupFilter<'_>,
         room: ClaimLimit,
         running: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(ClaimLimit, bool), StoreError> {
-        // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
-        // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
+        // Many due polls begin with a batch poll. One batch poll runs at a time, and it begins when no poll is
+        // running. Polls that become due meanwhile run beside it, and all reads together are at most `READS`.
         let batch_polls =
-            lane == WorkKind::Wait && busy.of(lane) == 0 && self.gate.permit(RequestKind::BatchPoll) == Permit::Granted;
-        let room = match lane {
+            work == WorkKind::Wait && busy.of(work) == 0 && self.gate.permit(RequestKind::BatchPoll) == Permit::Granted;
+        let room = match work {
             WorkKind::Resolve => ClaimLimit::of(RESOLVED_AT_ONCE),
             WorkKind::Wait if batch_polls => ClaimLimit::of(GLANCED_AT_ONCE),
             _ => room,
         };
         let OrderedClaims { claimed: claims, waits_for_others } = self.claim(kind, may, room).await?;
         let begun = (self.room_taken(&claims), waits_for_others);
-        if lane == WorkKind::Resolve && !claims.is_empty() {
+        if work == WorkKind::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
-            busy.begin(lane, running.spawn(async move { (lane.into(), engine.resolve(claims).await) }));
+            busy.begin(work, running.spawn(async move { (work.into(), engine.resolve(claims).await) }));
             return Ok(begun);
         }
         if batch_polls && claims.len() > WORTH_A_PAGE {
             let engine = Arc::clone(self);
-            busy.begin(lane, running.spawn(async move { (lane.into(), engine.batch_poll(claims).await) }));
+            busy.begin(work, running.spawn(async move { (work.into(), engine.batch_poll(claims).await) }));
             return Ok(begun);
         }
         for claim in claims {
             let engine = Arc::clone(self);
-            let task = Task { work: lane, backlog: self.is_backlog(&claim.job) };
+            let task = Task { work, backlog: self.is_backlog(&claim.job) };
             busy.begin(task, running.spawn(async move { (task, engine.run_claim(claim).await) }));
         }
         Ok(begun)
     }
 
-    /// Whether an outage is over is found out by a list of one, never by a create.
+    /// Starts a trial or returns how long to wait for it. A list of one record shows whether an outage is over, never
+    /// a create.
     fn try_or_wait(
         self: &Arc<Self>,
         permit: Permit,
@@ -277,10 +278,10 @@ impl Engine {
 
     async fn trial(&self) -> Result<(), StoreError> {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
-        let way = Arc::clone(&self.parts().client);
-        match way.list(&query).await {
+        let client = Arc::clone(&self.parts().client);
+        match client.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => self.observe(Observation::Listed),
-            Err(ListFault::Now(fault)) => self.observe_fault(&way, &fault),
+            Err(ListFault::Now(fault)) => self.observe_fault(&client, &fault),
         }
         Ok(())
     }

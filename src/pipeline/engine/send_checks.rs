@@ -1,5 +1,5 @@
-//! What is checked before anything of a recording is looked at or sent: its source may keep it here (`local_only`), and its
-//! row may not name it.
+//! Checks before a recording is looked at or sent: its source may be `local_only`, and its row may name a path that
+//! is not allowed.
 
 use super::{Engine, EngineParts};
 use crate::blocking::blocking;
@@ -11,8 +11,8 @@ use crate::source::path_policy;
 use std::sync::Arc;
 
 impl Engine {
-    /// The last check before anything is sent, whatever the job was taken in for: what a source keeps here goes to no
-    /// service elsewhere, by whatever name it is called, and nothing goes that a row may not name.
+    /// The last check before anything is sent, whenever the job was admitted: recordings of a `local_only` source go
+    /// only to the embedded service, and a row may name only allowed paths.
     pub(super) async fn check_may_be_sent(
         &self,
         parts: &EngineParts,
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    /// Nothing of what a row may not name is looked at.
+    /// Checks the path that a row names, before anything there is looked at.
     pub(super) async fn check_row(parts: &EngineParts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
         if job.row.is_none() { Ok(()) } else { Self::check_path_policy(parts, mount, job).await }
     }
@@ -40,7 +40,8 @@ impl Engine {
         judged.map_err(|denied| denied.fault(mount.source(), job, parts.clock.now()))
     }
 
-    /// What a source keeps here goes to no service elsewhere.
+    /// Refuses to send recordings of a `local_only` source to a service that is not embedded, and to have them
+    /// fetched from an address.
     fn check_local_only(parts: &EngineParts, mount: &Mount, job: &Job) -> Result<(), Fault> {
         let (source, identity) = (mount.source(), parts.client.identity());
         if source.local_only && job.is_remote() {

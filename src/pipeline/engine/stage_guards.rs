@@ -1,4 +1,5 @@
-//! What a stage runs under: its source's folder is there, and work that could end the process is written down.
+//! Conditions under which a stage runs: its source's folder is there, and work that could end the process is
+//! recorded.
 
 use super::{Engine, EngineParts};
 use crate::domain::fault::Fault;
@@ -9,8 +10,8 @@ use crate::pipeline::stages::poison_guard::ContentWork;
 use crate::source::mount::source_mount::{Away, Mount};
 
 impl Engine {
-    /// A stage that works in the source's folder: not begun where it is away, and dropped when it goes. A
-    /// share whose server is dead would hold it for ever.
+    /// Runs a stage that works in the source's folder. The stage does not begin while the folder is away, and is
+    /// dropped when the folder goes: a share whose server is dead would block it for ever.
     pub(super) async fn run_in_folder<E: From<Fault>>(
         &self,
         mount: &Mount,
@@ -26,8 +27,8 @@ impl Engine {
         }
     }
 
-    /// The same for work that could end the process. Only a step shows that the work was done: what waits or fails,
-    /// or is dropped since the folder goes, may never have come to it.
+    /// As [`Engine::run_in_folder`], for work that could end the process. Only a step shows that the work was done: a
+    /// stage that waits, fails or is dropped may not have reached it.
     pub(super) async fn run_content_work<E: From<Fault>>(
         &self,
         parts: &EngineParts,

@@ -1,6 +1,6 @@
-//! Before the first create at a service its list is scanned: a queue that was restored from an older copy, repaired or
-//! made anew does not know what was bought since. Then the first accepted create is looked for in the list: what a list
-//! does not show it cannot prove to be absent (design, section 5).
+//! Scans a service's list before the first create there: a queue that was restored from an older copy, repaired or
+//! created anew does not know what was bought since. Then looks for the first accepted create in the list: a list
+//! that does not show it cannot prove that another one is absent (design, section 5).
 
 use super::list_view::ListLook;
 use super::scheduler::{Busy, WorkKind};
@@ -24,11 +24,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Why a queue is suspect, in words.
+/// Why a queue is suspect.
 pub const NEW: &str = "the queue is new, was repaired, or was restored from an older state";
 
 impl Engine {
-    /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
+    /// Whether creates may be sent, as far as the list is concerned. If not, starts the scan that this needs.
     pub(super) async fn may_buy(
         self: &Arc<Self>,
         may_submit: bool,
@@ -64,18 +64,18 @@ impl Engine {
         Ok(counts.of(StageKind::Probed) + counts.of(StageKind::Uploaded) > 0)
     }
 
-    /// A create that our predecessor sent in its last moment may not be listed yet: a queue that knows its intent
-    /// looks for it by itself, one that is suspect waits.
+    /// Returns how long until the scan may start. A create that an earlier process sent in its last moment may not be
+    /// listed yet: a queue that knows its intent searches for it by itself, a suspect queue waits for the lag.
     fn until_scan(&self, is_suspect: bool) -> Duration {
         let now = self.parts().clock.uptime();
         let predecessor = if is_suspect { self.started.after(self.parts().terms.lag) } else { now };
         self.list_view().scan_from.unwrap_or(predecessor).since(now)
     }
 
-    /// That purchases wait for the list, why, and for how long, while nothing else is in the way. In words.
+    /// Says why and for how long purchases wait for the list, if nothing else holds them up.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
         let is_suspect = self.parts().store.is_suspect(self.service()).await?;
         let is_scanned = self.list_view().is_scanned;
@@ -89,7 +89,7 @@ impl Engine {
             (Some(progress), _) => {
                 format!("scribed is reading the list: {}", scanned_so_far(*progress))
             }
-            // To the second: shorter ones are over when this is read.
+            // To the second, since a shorter wait is over when this is read.
             (None, Some(cut)) => format!("{}; scribed reads the list again in {}", cut.words, seconds(left)),
             (None, None) if !left.is_zero() => format!("scribed starts to read it in {}", seconds(left)),
             (None, None) => return Ok(None),
@@ -98,15 +98,15 @@ impl Engine {
         Ok(Some(format!("scribed submits nothing before it has read the list of service {service} ({why}): {state}")))
     }
 
-    /// What should be known of the service, though it stops nothing. In words.
+    /// Says what people should know about the service, although it stops nothing.
     pub fn notice(&self) -> Option<String> {
         self.list_view().notice.clone()
     }
 
-    /// A person's word that the queue knows all that was bought at the service.
+    /// Takes a person's word that the queue knows everything that was bought at the service.
     ///
     /// # Errors
-    /// The store's.
+    /// An error of the store.
     pub async fn trust(&self) -> Result<(), StoreError> {
         self.parts().store.trust(self.service()).await?;
         let mut view = self.list_view();
@@ -117,18 +117,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Everything of ours that the service lists is written down; then the queue may be believed.
+    /// Scans the list, records everything of ours in it, and then trusts the queue.
     async fn scan_at_start(&self, is_suspect: bool) -> Result<(), StoreError> {
         let parts = &*self.parts();
         let newest = parts.store.newest_purchase(self.service()).await?;
         let since = if is_suspect { None } else { since(&newest, parts) };
         let scanned = match self.scan_list(parts, since, false).await {
-            // By its filter a list that is not newest first may be short enough.
+            // With its filter, a list that is not sorted newest first may be short enough.
             Err(ScanFault::TooLong) => self.scan_list(parts, since, true).await,
             scanned => scanned,
         };
         if !self.is_current(&parts.client) {
-            // What was at another key or address says nothing of the new one, whose list is scanned next.
+            // The scan was made with another key or address. The new one's list is scanned next.
             self.nudge();
             return Ok(());
         }
@@ -154,7 +154,8 @@ impl Engine {
         self.leave_out_known(parts, &mut found, is_suspect).await?;
         let mut unknown = 0_usize;
         for (order, bought) in &mut by_order(&found, parts.client.identity()) {
-            // Another installation may have bought it under the same account: that is no spending of this one.
+            // Another installation may have bought it under the same account. Then it does not count against the
+            // budgets here.
             bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !has_lost);
             unknown += usize::from(store.purchase(order).await?.is_none());
             crash_points::point(Point::Sighting);
@@ -162,7 +163,7 @@ impl Engine {
             crash_points::point(Point::Sighted);
         }
         if !self.is_current(&parts.client) {
-            self.nudge(); // the new way's list is another one
+            self.nudge(); // the new client has another list
             return Ok(());
         }
         if is_suspect {
@@ -175,7 +176,7 @@ impl Engine {
                 "scribed has read the service's list; the queue is complete, and purchases continue"
             );
         }
-        // A new queue knows nothing.
+        // A new queue knows nothing, so unknown transcriptions are no surprise.
         if unknown > 0 && (has_bought || !is_suspect) {
             tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of this installation that the queue does not know: the queue may be an older copy, or another installation may use the account; scribed does not buy them again");
         }
@@ -184,7 +185,7 @@ impl Engine {
         }
         let was_awaited = self.list_view().cuts > 0 || self.list_view().question.is_some();
         if was_awaited {
-            // At the level at which it was told that it could not be scanned.
+            // Warn, like the message that the list could not be read.
             tracing::warn!(service = %self.service(), "scribed has read the service's list; purchases continue");
         }
         self.list_view().scanned(witness, has_shown);
@@ -192,8 +193,9 @@ impl Engine {
         Ok(())
     }
 
-    /// What a job has paid for is known. If it is not taken to be bought any more, it ended in an error, or a person
-    /// wanted another. A queue that is suspect may have lost what it wrote down of those that are good.
+    /// Removes the transcriptions that a job has paid for, since they are known. If they no longer count as bought,
+    /// they ended in an error, or a person wanted another purchase. A suspect queue may have lost what it recorded of
+    /// those that did not fail, so these stay.
     async fn leave_out_known(
         &self,
         parts: &EngineParts,
@@ -211,7 +213,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What the queue knows to be accepted, as far as it can be a witness; and whether the scan shows it.
+    /// Returns the newest purchase that the queue knows to be accepted, if it can be a witness, and whether the scan
+    /// shows it.
     async fn newest_known(
         &self,
         parts: &EngineParts,
@@ -233,7 +236,7 @@ impl Engine {
         }
     }
 
-    /// The list does not show what the service has: what that means is said once.
+    /// Warns that the list does not show a transcription that the service has.
     async fn say_hidden(&self, parts: &EngineParts, witness: &Witness) {
         let (service, id) = (self.service(), &witness.id);
         let what = match self.shows_token(parts, witness).await {
@@ -243,7 +246,7 @@ impl Engine {
         self.warn_unfindable(&format!("{what}:"));
     }
 
-    /// The list of a service at which nothing was bought yet shows many records, and no `custom_metadata` in any.
+    /// Warns that no record in the list has `custom_metadata`, at a service where nothing was bought yet.
     fn doubt_metadata(&self, records: u64) {
         let service = self.service();
         self.warn_unfindable(&format!(
@@ -261,7 +264,7 @@ impl Engine {
         self.list_view().notice = Some(words);
     }
 
-    /// Whether the record of an accepted create carries our token; `None` where it cannot be read now.
+    /// Whether the record of an accepted create has our token; `None` if it cannot be read now.
     async fn shows_token(&self, parts: &EngineParts, witness: &Witness) -> Option<bool> {
         let record = parts.client.whole(ListKind::PreRecorded, &witness.id).await.ok()?;
         Some(record.has_token)
@@ -269,7 +272,7 @@ impl Engine {
 
     async fn not_scanned(&self, parts: &EngineParts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
         if is_suspect && !parts.store.is_suspect(self.service()).await? {
-            return Ok(()); // a person has said meanwhile that it need not be scanned
+            return Ok(()); // a person has said meanwhile that no scan is needed
         }
         self.observe_scan_fault(&parts.client, &cut);
         let service = self.service();
@@ -307,7 +310,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Until the list has shown an accepted create, it is looked at for the newest one.
+    /// Looks for the newest accepted create in the list until the list has shown one.
     fn look_for_accepted(
         self: &Arc<Self>,
         may_submit: bool,
@@ -346,7 +349,7 @@ impl Engine {
         }
         let look = self.list_view().not_shown(parts.clock.uptime(), parts.terms.lag);
         match look {
-            // The list may be late. The record itself is not.
+            // The list may be late, but the record itself is not.
             ListLook::First => match self.shows_token(parts, witness).await {
                 Some(true) => self.list_view().notice = None,
                 Some(false) => self.say_hidden(parts, witness).await,
@@ -360,12 +363,13 @@ impl Engine {
     }
 }
 
-/// From the newest intent on, by the service's clock where that was heard. Ours may have been ahead then.
+/// Returns the time back to which the list is scanned: the newest intent, by the service's clock where that is known.
+/// Our own clock may have been ahead then.
 fn since(newest: &NewestPurchase, parts: &EngineParts) -> Option<Timestamp> {
     let (at, date) = newest.intent?;
     let now = parts.client.last_date().unwrap_or(parts.clock.now());
     let intent = date.unwrap_or(at).min(now);
-    // As far as what is to be seen in it.
+    // The scan must also reach the newest accepted purchase.
     let accepted = newest.accepted.as_ref().map_or(intent, |(at, date, _)| date.unwrap_or(*at));
     Some(intent.min(accepted))
 }
@@ -375,7 +379,7 @@ fn scanned_so_far(ScanProgress { records, back_to }: ScanProgress) -> String {
     format!("{records} records read{back}")
 }
 
-/// To the second, and never none.
+/// Formats a wait in whole seconds, at least one.
 fn seconds(left: Duration) -> String {
     humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
 }

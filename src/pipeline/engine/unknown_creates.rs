@@ -1,4 +1,5 @@
-//! Creates of which nobody knows what became: the service's list is scanned for their tokens (design, section 5).
+//! Decides when the list is scanned for unknown creates, and commits what the scan shows. Its namesake
+//! `recovery/unknown_create.rs` decides what a scan says of one create (design, section 5).
 
 use super::list_view::ListView;
 use super::{Engine, EngineParts, LEASE};
@@ -19,11 +20,11 @@ use crate::wire::page::ListQuery;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Between two scans that prove nothing are so many times `lag` at most.
+/// Longest wait between two scans that prove nothing, in multiples of `lag`.
 const MOST_LAGS: u32 = 1 << 16;
 
 impl Engine {
-    /// All unknown creates in one scan.
+    /// Resolves all unknown creates by one scan.
     pub(super) async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
         let (ripe, unripe) = self.ripe(claims);
         for (claim, due) in unripe {
@@ -64,8 +65,9 @@ impl Engine {
         Ok(())
     }
 
-    /// A complete scan, and whether it shows what the service is known to have accepted. A filter that hides it is
-    /// left out, and a transcription that was deleted meanwhile is no witness.
+    /// Makes a complete scan, and returns whether it shows a witness: a transcription that the service is known to
+    /// have accepted. If the filter hides the witness, the list is scanned without it. A witness that was deleted
+    /// meanwhile is replaced by another one.
     async fn scan_for_proof(
         &self,
         parts: &EngineParts,
@@ -74,7 +76,7 @@ impl Engine {
         loop {
             self.ask_queue(parts).await?;
             let witness = self.list_view().witness(parts.clock.uptime(), parts.terms.lag);
-            // What the service keeps no more proves nothing.
+            // A transcription that the service no longer keeps proves nothing.
             let oldest_kept = parts.clock.now().saturating_sub(parts.terms.retention);
             let witness = witness.filter(|witness| witness.date.is_none_or(|date| date >= oldest_kept));
             let Some(witness) = witness else {
@@ -95,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// What the queue knows to be accepted, where the scan at the start has not told: it is made only before something
-    /// is bought.
+    /// Reads from the queue which purchase was accepted last, unless the scan at the start did: that scan is made
+    /// only before something is bought.
     async fn ask_queue(&self, parts: &EngineParts) -> Result<(), ScanFault> {
         if !self.list_view().has_asked_queue() {
             let newest = parts.store.newest_purchase(self.service()).await;
@@ -107,12 +109,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the service still has it, as a read says.
+    /// Whether the service still has the transcription. Reads it.
     pub(super) async fn is_there(&self, parts: &EngineParts, witness: &Witness) -> Result<bool, ScanFault> {
         match parts.client.read(&witness.id).await {
             Ok(RecordState::Lost(fault)) => Ok(fault.kind != FaultKind::Gone),
             Ok(_) => Ok(true),
-            // It is another account's.
+            // It belongs to another account.
             Err(fault) if matches!(fault.kind, FaultKind::Refused { .. } | FaultKind::Barred { status: 403 }) => {
                 Ok(false)
             }
@@ -120,8 +122,8 @@ impl Engine {
         }
     }
 
-    /// Scans the list back to `since`, or as far as the service keeps records; not again while the service wants
-    /// nothing. Whoever judges by it has to judge by these parts too: a list of another key or address proves nothing.
+    /// Scans the list back to `since`, or as far as the service keeps records. Stops when the gate grants no reads.
+    /// Whoever judges the result must use the same `parts`: the list of another key or address proves nothing.
     pub(super) async fn scan_list(
         &self,
         parts: &EngineParts,
@@ -129,12 +131,12 @@ impl Engine {
         filter: bool,
     ) -> Result<ListScan, ScanFault> {
         let may = || self.gate.permit(RequestKind::Read) == Permit::Granted;
-        let _progress = Shown(&self.list_view);
+        let _progress = ClearProgress(&self.list_view);
         let progress = |progress| self.list_view().progress = Some(progress);
-        // By the service's own clock: ours may be ahead.
+        // The scan goes by the service's own clock, since ours may be ahead.
         if parts.client.last_date().is_none() {
             match parts.client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
-                // What else it refuses, the scan finds out.
+                // The scan itself finds out about other refusals.
                 Err(ListFault::Now(fault)) if !matches!(fault.kind, FaultKind::Refused { .. }) => {
                     return Err(ScanFault::CutShort(fault));
                 }
@@ -147,8 +149,8 @@ impl Engine {
         list_scan::run(&ScanContext { client: &*parts.client, may: &may, progress: &progress }, scope).await
     }
 
-    /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
-    /// to look.
+    /// Separates the creates that ended long enough ago from the others, by a clock that nobody sets. The wall clock
+    /// only says when to look again.
     fn ripe(&self, claims: Vec<Claimed>) -> (Vec<Claimed>, Vec<(Claimed, Timestamp)>) {
         let (now, wall) = (self.parts().clock.uptime(), self.parts().clock.now());
         let memory = self.memory();
@@ -189,13 +191,13 @@ impl Engine {
             }
             Finding::Absent => {
                 self.forget_create(job.id);
-                let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
+                let last_error = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
                 let Ok(back) = self.transition(job, JobEvent::NotAccepted, now) else { return Ok(()) };
                 let failures = self.count_failure(&back, true);
                 if failures.alone >= self.parts().retry.attempts {
                     let words = format!(
                         "the service never accepts the create for this file, but accepts those for other files; \
-                         last error: {met}"
+                         last error: {last_error}"
                     );
                     return self.commit_bug(&lease, back, Fault::new(FaultKind::Broken, words, now)).await;
                 }
@@ -210,7 +212,8 @@ impl Engine {
         }
     }
 
-    /// The list may show later what it does not show now. After some scans, ever further apart, a person is asked.
+    /// Schedules another scan, since the list may show the create later. After some scans, at growing intervals, a
+    /// person is asked.
     async fn unproven(&self, lease: &Lease, job: Job, why: &str, now: Timestamp) -> Result<(), StoreError> {
         let before = self.list_view().count_unproven(job.id);
         if before + 1 >= self.parts().retry.attempts {
@@ -241,7 +244,7 @@ impl Engine {
     }
 }
 
-/// One of many that a person took out of the scan's hands: the others go on.
+/// Ignores that a person has taken one of many jobs: the others go on.
 pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
     match committed {
         Err(error) if error.stale().is_some() => Ok(()),
@@ -249,10 +252,10 @@ pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreE
     }
 }
 
-/// While this lives, a scan may tell how far it has come.
-struct Shown<'v>(&'v Mutex<ListView>);
+/// Clears the progress of a scan when the scan ends.
+struct ClearProgress<'v>(&'v Mutex<ListView>);
 
-impl Drop for Shown<'_> {
+impl Drop for ClearProgress<'_> {
     fn drop(&mut self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).progress = None;
     }

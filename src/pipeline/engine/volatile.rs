@@ -14,18 +14,18 @@ use std::time::Duration;
 /// What is remembered only while the process lives. Losing it costs time, never money.
 #[derive(Default)]
 pub(super) struct VolatileState {
-    /// When a read first said that the transcription of a job is not there.
+    /// When a read first reported that the transcription of a job is missing.
     missed: HashMap<JobId, Uptime>,
-    /// Creates of this process of which it is not written down what became of them.
+    /// Creates of this process whose outcome is not committed yet.
     pub(super) creates: InFlightCreates,
-    /// Sources whose outputs could not be written when it was last tried.
+    /// Sources whose outputs could not be written at the last attempt.
     pub(super) unwritable: BTreeSet<SourceName>,
-    /// Where this service was when it was given what it is not asked for any more, as far as that was said.
+    /// Old addresses of this service whose change was logged.
     pub(super) elsewhere: BTreeSet<String>,
 }
 
-/// While this lives, a create may be on its way: whoever comes to hold its job, because the machine
-/// slept or its clock was set, must not take the list's word yet.
+/// While this value lives, a create may be under way. Whoever else comes to hold its job, because the machine slept
+/// or its clock was set, must not believe the list yet.
 pub(super) struct CreateInFlight<'a> {
     engine: &'a Engine,
     job: JobId,
@@ -45,13 +45,14 @@ impl Engine {
         CreateInFlight { engine: self, job }
     }
 
-    /// One more failure in a row of this job; `is_wrong_answer`: the service answered it wrongly.
+    /// Counts one more failure in a row of this job. `is_wrong_answer`: the service answered the job's request
+    /// wrongly.
     pub(super) fn count_failure(&self, job: &Job, is_wrong_answer: bool) -> FailureCount {
         self.gate.count_failure(job.id, job.stage.kind(), is_wrong_answer)
     }
 
-    /// How long ago, by a clock that nobody sets, a read first said that this job's transcription is not
-    /// there; no time, if it is now.
+    /// Returns how long ago a read first reported that this job's transcription is missing, by a clock that nobody
+    /// sets; zero the first time.
     pub(super) fn missing_for(&self, job: JobId) -> Duration {
         let now = self.parts().clock.uptime();
         now.since(*self.memory().missed.entry(job).or_insert(now))

@@ -1,4 +1,5 @@
-//! What a complete scan of a service's list proves about a create that it does not show. Pure (design, section 5).
+//! Decides what a complete scan of a service's list proves about a create that it does not show. Pure (design,
+//! section 5).
 
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::Intent;
@@ -6,24 +7,24 @@ use crate::pipeline::recovery::list_scan::{ListScan, MARGIN};
 use crate::store::contract::NewestPurchase;
 use std::time::Duration;
 
-/// The service may date a record a little earlier than it said of its own clock.
+/// A service may date a record this much earlier than its own clock said.
 const SKEW: Duration = Duration::from_secs(60);
 
 /// A transcription of ours that the service is known to have accepted, long enough ago that its list should show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
     pub id: TranscriptionId,
-    /// The service's own clock as last heard before it was accepted.
+    /// The service's own clock, as last heard before the create was accepted.
     pub date: Option<Timestamp>,
 }
 
 impl Witness {
-    /// What a queue knows to be accepted last.
+    /// Returns the purchase that a queue knows to be accepted last.
     pub fn of(newest: NewestPurchase) -> Option<Self> {
         newest.accepted.map(|(at, date, id)| Self { id, date: Some(date.unwrap_or(at)) })
     }
 
-    /// Whether this scan shows it, with a token.
+    /// Whether this scan shows the transcription, with a token.
     pub fn is_in(&self, scan: &ListScan) -> bool {
         scan.ours.iter().any(|item| item.id == self.id)
     }
@@ -32,15 +33,15 @@ impl Witness {
 /// Whether a scan showed a transcription that is known to be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WitnessSight {
-    /// It did: what was accepted in its scope is shown.
+    /// The scan showed it. So it shows everything that was accepted in its scope.
     Shown,
-    /// It did not: what it does not show may be there all the same.
+    /// The scan did not show it. So it may hide other accepted transcriptions too.
     Hidden,
-    /// Nothing is known to be accepted yet: this is the first purchase.
+    /// No transcription is known to be accepted yet: this is the first purchase.
     NoWitness,
 }
 
-/// Whether a create that a scan does not show was not accepted.
+/// Returns `Ok` if it is proven that the service did not accept a create that the scan does not show.
 ///
 /// # Errors
 /// Why the scan does not prove that, in words.

@@ -1,6 +1,6 @@
-//! A scan of a service's list for records that carry our tokens. Filters are sent and not believed, pages may shift
-//! while they are read, single records may be unreadable, and the end may be announced wrongly. What the scan could
-//! not see is part of its result, so that nobody takes it to be absent (design, section 5).
+//! Scans a service's list for records with our tokens. The service may ignore filters, shift records between pages
+//! during the scan, list unreadable records and announce the end wrongly. The result also says what the scan could
+//! not see, so that nobody takes that to be absent (design, section 5).
 
 use crate::client::contract::{Client, ListFault, ListItem, ListPage};
 use crate::domain::fault::{Fault, FaultKind};
@@ -9,73 +9,74 @@ use crate::wire::page::{DEFAULT_LIMIT, ListQuery};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Items asked for at a time.
+/// Records asked for at a time.
 const PAGE: u32 = 100;
 
-/// The service's dates may differ from what it said of its clock: a scan looks this much further back.
+/// The service's dates may differ from what its clock said: a scan looks this much further back.
 pub const MARGIN: Duration = Duration::from_secs(3600);
 
-/// `after_date` is sent this much earlier still: a service may read it as a day, of whatever time zone.
+/// `after_date` is sent this much earlier still: a service may read it as a day of any time zone.
 const FILTER_MARGIN: Duration = Duration::from_secs(38 * 3600);
 
-/// Pages read past the oldest date where the list is seen to be newest first …
+/// Pages read past the oldest date if the list is seen to be newest first …
 const PAGES_PAST: u32 = 3;
 
-/// … and items on them: small pages of a list without any order may look ordered by chance.
+/// … and records on them: small pages of an unordered list may look ordered by chance.
 const ITEMS_PAST: usize = 100;
 
-/// So many dates in order, the last one before the first, and a list may be read from a date on.
+/// A list counts as newest first after this many records in order, the last one older than the first.
 const ITEMS_IN_ORDER: u64 = 20;
 
-/// A list that shifts more than pages overlap is read again from its start, so many times.
+/// A list that shifts by more than pages overlap is read at most this many times.
 const RESTARTS: u32 = 5;
 
-/// A list that is newest first and brings something older on every page ends by itself. This is only against a
-/// service that makes up records.
+/// Most pages of a list that is newest first. Such a list ends by itself, since every page brings something older;
+/// the limit is only against a service that makes up records.
 const MOST_PAGES: u32 = 1_000_000;
 
-/// So many pages in a row that bring nothing new, although more are announced: the list repeats itself.
+/// The list repeats itself if more pages than this in a row bring nothing new, although more are announced.
 const PAGES_WITHOUT_NEWS: u32 = 5;
 
-/// Dates may be cut to whole seconds.
+/// Overlap of two windows: dates may be cut to whole seconds.
 const WINDOW_OVERLAP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanScope {
-    /// Records created at or after it, by the service's clock; `None`: all.
+    /// Records created at or after this time by the service's clock; `None`: all records.
     pub since: Option<Timestamp>,
-    /// The most pages of a list that is not newest first.
+    /// Most pages read of a list that is not newest first.
     pub walk_limit: u32,
-    /// Whether `after_date` is sent. A service may read it as a day: then it hides what is looked for.
+    /// Whether `after_date` is sent. A service that reads it as a day may hide what is looked for.
     pub filter: bool,
 }
 
 /// What a complete scan saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListScan {
-    /// Every record with a token of ours, in the list's order.
+    /// Every record with one of our tokens, in the list's order.
     pub ours: Vec<ListItem>,
-    /// How far records reach that could not be read: they may be ours.
+    /// Until when unreadable records may have been created. They may be ours.
     pub unreadable: LatestCreation,
-    /// How far records reach that carry no `custom_metadata` at all: where a service drops it, they may be ours.
+    /// Until when records without any `custom_metadata` may have been created. If the service drops it, they may be
+    /// ours.
     pub bare: LatestCreation,
     /// Whether records were read, and none carries any `custom_metadata`.
     pub lacks_metadata: bool,
     pub records: u64,
 }
 
-/// The newest moment at which one of several records may have been created.
+/// The latest moment at which one of several records may have been created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LatestCreation {
     #[default]
     Never,
-    /// Then at the latest.
+    /// At this moment at the latest.
     At(Timestamp),
     Unknown,
 }
 
 impl LatestCreation {
-    /// Whether one of them may have been created at or after this moment.
+    /// Whether one of the records may have been created at or after this moment.
     pub fn reaches(self, moment: Timestamp) -> bool {
         self >= Self::At(moment)
     }
@@ -89,7 +90,7 @@ impl LatestCreation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanProgress {
     pub records: u64,
-    /// The date of the last one.
+    /// The date of the last record.
     pub back_to: Option<Timestamp>,
 }
 
@@ -98,9 +99,9 @@ pub struct ScanProgress {
 pub enum ScanFault {
     /// The service has no list.
     NoList(Fault),
-    /// The service's fault: again later.
+    /// The service failed. The scan can be tried again later.
     CutShort(Fault),
-    /// The list changed faster than it could be read: again later.
+    /// The list changed faster than it could be read. The scan can be tried again later.
     Shifting,
     /// The service refuses to list.
     Refused(Fault),
@@ -108,16 +109,16 @@ pub enum ScanFault {
     TooLong,
     /// The service lists nothing past this offset, and does not honour `before_date`.
     TooDeep {
-        /// The first one that it refuses.
+        /// The first offset that it refuses.
         offset: u64,
         fault: Fault,
     },
-    /// Page after page repeats what was there before this offset.
+    /// Page after page repeats records from before this offset.
     Repeats(u64),
 }
 
 impl ScanFault {
-    /// What is wrong, and what a person can do about it.
+    /// Says what is wrong and what a person can do about it.
     pub fn words(&self) -> String {
         match self {
             Self::NoList(fault) => format!("the service has no list to search ({})", fault.words),
@@ -139,26 +140,26 @@ impl ScanFault {
     }
 }
 
-/// What a scan asks and tells on its way.
+/// What a scan works with.
 pub struct ScanContext<'d> {
     pub client: &'d dyn Client,
-    /// Whether the service may be asked again: it may have asked to be left alone meanwhile.
+    /// Whether the service may still be asked: it may have asked for a pause meanwhile.
     pub may: &'d (dyn Fn() -> bool + Sync),
-    /// Told after each page.
+    /// Called after each page.
     pub progress: &'d (dyn Fn(ScanProgress) + Sync),
 }
 
-/// Scans until nothing that was created in its scope can be hidden.
+/// Scans the list until it can hide nothing that was created in the scope.
 ///
 /// # Errors
-/// [`ScanFault`]: then nothing may be concluded from absence.
+/// [`ScanFault`]: that a record is absent from the list then proves nothing.
 pub async fn run(context: &ScanContext<'_>, scope: ScanScope) -> Result<ListScan, ScanFault> {
     let mut scope = ScanScope { since: scope.since.map(|since| since.saturating_sub(MARGIN)), ..scope };
     let mut limit = PAGE;
     let mut restarts = 0;
     loop {
-        match once(context, scope, limit).await {
-            // A filter or a page size that the service does not know.
+        match scan_once(context, scope, limit).await {
+            // The service may not know the filter or the page size.
             Err(ScanFault::Refused(_)) if scope.filter => scope.filter = false,
             Err(ScanFault::Refused(_)) if limit > DEFAULT_LIMIT => limit = DEFAULT_LIMIT,
             Err(ScanFault::Shifting | ScanFault::TooDeep { .. }) if restarts + 1 < RESTARTS && (context.may)() => {
@@ -169,7 +170,7 @@ pub async fn run(context: &ScanContext<'_>, scope: ScanScope) -> Result<ListScan
     }
 }
 
-async fn once(context: &ScanContext<'_>, scope: ScanScope, limit: u32) -> Result<ListScan, ScanFault> {
+async fn scan_once(context: &ScanContext<'_>, scope: ScanScope, limit: u32) -> Result<ListScan, ScanFault> {
     let mut reader = Reader::new(scope.since);
     for pages in 0.. {
         if pages >= if reader.is_seen_newest_first() { MOST_PAGES } else { scope.walk_limit } {
@@ -202,22 +203,22 @@ enum Step {
     Failed(ScanFault),
 }
 
-/// What has been seen so far. Pure.
+/// The state of a scan. Pure.
 struct Reader {
     since: Option<Timestamp>,
     offset: u64,
-    /// Set where the service refuses deep offsets: the list is read from there on as if it began there.
+    /// Set if the service refuses deep offsets: the list is then read as if it began at this date.
     before: Option<Timestamp>,
-    /// Why, and from which offset on, until the first page from there has joined the one before.
+    /// Why `before` is set and from which offset on, until the first page from there has joined the one before.
     window: Option<(u64, Fault)>,
-    /// Past the last record that is known: asked for once more, and there is nothing.
+    /// How the end of the list is checked.
     probe: Probe,
-    /// The index after the last record that is known.
+    /// The index after the last known record.
     end: u64,
     ours: Vec<ListItem>,
     found: HashSet<String>,
     unreadable: LatestCreation,
-    /// As far as those without a date reach if the list is newest first.
+    /// Until when records without a date may have been created, if the list is newest first.
     undated: LatestCreation,
     bare: LatestCreation,
     has_metadata: bool,
@@ -233,16 +234,16 @@ struct Reader {
     begun: bool,
 }
 
-/// Whether the end of the list is being made sure of.
+/// How it is checked that the list has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Probe {
     No,
-    /// The first page was empty, though more was announced.
+    /// The first page was empty although more was announced. It is read again.
     Nothing,
-    /// Past the last record that is known.
+    /// The page after the last known record is read.
     PastLast,
-    /// At the last record that is known, since there was nothing past it: items before it may have been taken away
-    /// meanwhile, and the next one may have come into its place.
+    /// The last known record is read again, since there was nothing after it: records before it may have been removed
+    /// meanwhile, so that the next one moved into its place.
     AtLast,
 }
 
@@ -274,8 +275,8 @@ impl Reader {
         }
     }
 
-    /// A page was refused. Some services list no further than some offset, in whatever words they say so: where the
-    /// list is newest first it goes on from the last date instead.
+    /// Handles a refused page. Some services list only up to some offset, and say so in different ways. A list that
+    /// is newest first is then read on from its last date.
     fn refused(&mut self, fault: ListFault) -> Result<(), ScanFault> {
         let (fault, is_refusal) = match fault {
             ListFault::None(fault) if self.offset == 0 && self.before.is_none() => {
@@ -303,7 +304,7 @@ impl Reader {
         }
     }
 
-    /// By more than chance.
+    /// Whether the list is newest first by more than chance.
     fn is_seen_newest_first(&self) -> bool {
         self.newest_first && self.records >= ITEMS_IN_ORDER && self.last_created < self.newest_created
     }
@@ -312,7 +313,7 @@ impl Reader {
         if let (Some((offset, fault)), Some(before)) = (&self.window, self.before)
             && page.items.iter().any(|item| item.created.is_some_and(|created| created >= before))
         {
-            // `before_date` was not honoured.
+            // The service ignored `before_date`.
             return Step::Failed(ScanFault::TooDeep { offset: *offset, fault: fault.clone() });
         }
         let received = (page.items.len() + page.unreadable.len()) as u64;
@@ -325,18 +326,18 @@ impl Reader {
             return Step::End;
         }
         let overlap = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
-        // Of what has no id nobody can tell whether it is the same.
+        // Nobody can tell whether a record without an id is the same one.
         let is_blind = overlap > 0 && ids.iter().take(overlap).all(Option::is_none);
         let joins = is_blind || ids.iter().flatten().any(|id| self.last_page.contains(id));
         if self.begun && !self.last_page.is_empty() && !joins {
             if self.probe == Probe::PastLast {
-                // Something came past the end meanwhile: the page before it is read once more, with it.
+                // A record came past the end meanwhile: the page before it is read once more, with that record.
                 self.probe = Probe::No;
                 self.offset = self.end.saturating_sub(1);
                 return self.without_news();
             }
-            // The page was asked to begin within the one before. It does not: items in between were taken away,
-            // and others slipped past unseen; or `before_date` was not honoured.
+            // The page should begin within the one before, and it does not: records in between were removed, and
+            // others slipped past unseen; or the service ignored `before_date`.
             return Step::Failed(match self.window.take() {
                 Some((offset, fault)) => ScanFault::TooDeep { offset, fault },
                 None => ScanFault::Shifting,
@@ -358,11 +359,12 @@ impl Reader {
         if ends_it || (self.newest_first && enough) {
             return Step::End;
         }
-        // An overlap of a quarter of what came, at least one.
+        // Pages overlap by a quarter of the records that came, at least by one.
         let overlap = (received / 4).max(1);
         self.offset += (received - overlap).max(1);
         if (news == 0 && is_at_end) || self.offset >= self.end {
-            // More is announced, and there was nothing behind the last one. Is there nothing at all?
+            // More is announced, and nothing came after the last record. The probe finds out whether there is nothing
+            // at all.
             (self.probe, self.offset) = (Probe::PastLast, self.end);
         }
         if news == 0 {
@@ -372,7 +374,7 @@ impl Reader {
         Step::More
     }
 
-    /// An empty page is the end of the list, whatever is announced, if it is made sure of.
+    /// Handles an empty page. It is the end of the list, whatever is announced, once that is checked.
     fn empty(&mut self, ends_it: bool) -> Step {
         match self.probe {
             Probe::No if !self.begun && !ends_it => {
@@ -385,7 +387,7 @@ impl Reader {
                 (self.probe, self.offset) = (Probe::AtLast, self.end.saturating_sub(1));
                 Step::More
             }
-            // The page was asked to begin within the one before, and there is nothing: items were taken away.
+            // The page should begin within the one before, and it is empty: records were removed.
             Probe::No | Probe::AtLast => Step::Failed(ScanFault::Shifting),
         }
     }
@@ -398,10 +400,10 @@ impl Reader {
         }
     }
 
-    /// Notes the order and what cannot be told. Returns how many records the page before did not have.
+    /// Notes the order of the records and what cannot be read. Returns how many records the page before did not have.
     fn note(&mut self, page: &ListPage, overlap: usize) -> usize {
         let (mut news, mut unreadable) = (0, page.unreadable.iter().peekable());
-        // Before its first page joined, a window repeats what was created within its overlap.
+        // Until its first page has joined, a window repeats what was created within its overlap.
         let known_from = self.window.as_ref().and(self.last_created);
         for index in 0..page.items.len() + page.unreadable.len() {
             if let Some(record) = unreadable.next_if(|record| record.index == index) {
@@ -437,8 +439,8 @@ impl Reader {
         news
     }
 
-    /// Whether a whole page is older than all that is looked for. Where `after_date` is honoured no such page comes,
-    /// and the scan goes to the end.
+    /// Whether a whole page is older than the scope. If the service honours `after_date`, no such page comes, and the
+    /// scan goes to the end.
     fn is_past(&self, page: &ListPage) -> bool {
         let Some(since) = self.since else { return false };
         let mut dates = page.items.iter().filter_map(|item| item.created).peekable();
@@ -468,7 +470,7 @@ impl Reader {
     }
 }
 
-/// Of all records of a page, in its order.
+/// Returns the ids of all records of a page, in its order.
 fn ids(page: &ListPage) -> Vec<Option<String>> {
     let mut ids: Vec<Option<String>> = page.items.iter().map(|item| Some(item.id.to_string())).collect();
     for record in &page.unreadable {

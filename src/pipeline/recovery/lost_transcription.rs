@@ -1,6 +1,8 @@
-//! An accepted transcription that a read says is not there any more is looked for in the service's list
-//! by its token before its job fails: it was paid for (design, section 7). It is never bought again
-//! without a person's word.
+//! Decides what a list scan means for one lost transcription. Its namesake `engine/lost_transcriptions.rs` decides
+//! when the list is searched.
+//!
+//! A transcription that a read reports as missing was paid for. So its job does not fail before the list was searched
+//! for its token, and it is never bought again without a person's consent (design, section 7).
 
 use crate::client::contract::ListItem;
 use crate::domain::fault::{Fault, FaultKind};
@@ -11,25 +13,25 @@ use crate::domain::token::{PurchaseKey, Token};
 use crate::pipeline::recovery::list_scan::ScanFault;
 use std::collections::BTreeMap;
 
-/// A transcription was not found.
+/// Why a lost transcription was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LostTranscription {
-    /// [`FaultKind::Gone`] where it is not listed, or where a list will never tell; the service's own
-    /// fault where the list has what the read denies.
+    /// [`FaultKind::Gone`] if the list does not have it or can never tell; a fault of the service if the list has
+    /// what the read denies.
     Fault(Fault),
-    /// The list cannot be read now: later again. Says nothing of the job.
+    /// The list cannot be read now, and is read again later. This says nothing about the job.
     Unread(Fault),
 }
 
-/// What a walk of the list says of a transcription that a read answered 404 to: the event of a job that
-/// finds it under another id. `gone` is what the read said.
+/// Returns the event of a job whose transcription the list shows under another id, after a read answered 404.
+/// `scanned` is what the scan found by token; `gone` is the fault of the read.
 ///
 /// # Errors
 /// [`LostTranscription`].
 pub fn selection_hash(
     job: &Job,
     bought: (&PurchaseKey, &TranscriptionId),
-    walked: Result<&BTreeMap<Token, ListItem>, &ScanFault>,
+    scanned: Result<&BTreeMap<Token, ListItem>, &ScanFault>,
     gone: Fault,
     now: Timestamp,
 ) -> Result<JobEvent, LostTranscription> {
@@ -37,7 +39,7 @@ pub fn selection_hash(
     let and = |kind: FaultKind, what: &str| {
         LostTranscription::Fault(Fault { kind, words: format!("{}; {what}", gone.words), ..gone.clone() })
     };
-    match walked {
+    match scanned {
         Ok(found) => match job.tags().find_map(|tag| found.get(&Token::new(order, tag, job.round))) {
             Some(item) if item.id != *id => {
                 let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());

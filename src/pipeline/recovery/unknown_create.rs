@@ -1,5 +1,6 @@
-//! Submitting ▷ Submitted or Uploaded: creates of which nobody knows whether they were accepted are
-//! looked for in the service's list, all in one scan (design, section 5, "Unknown").
+//! Submitting ▷ Submitted or Uploaded. Decides what a list scan says of one unknown create (design, section 5,
+//! "Unknown"). Its namesake `engine/unknown_creates.rs` decides when the list is scanned, once for all unknown
+//! creates, and commits the results.
 
 use crate::client::contract::{Identity, ListItem};
 use crate::domain::charge::Sighted;
@@ -18,24 +19,24 @@ use std::time::Duration;
 /// What a scan says of one unknown create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// It was accepted: this is it.
+    /// The service accepted it: this is its transcription.
     Adopt(ListItem),
-    /// It was not, and it will not be.
+    /// The service did not accept it, and will not.
     Absent,
-    /// The scan does not show it, and proves nothing: why, in words.
+    /// The scan does not show it, and does not prove that it was not accepted. The text says why.
     Unproven(&'static str),
     /// Only a person can tell.
     Ask(Fault),
 }
 
-/// The service's moment from which on the list has to be scanned for these jobs: the oldest service
-/// date of their intents; `None` (all of it) if one of them had none.
+/// Returns the time, by the service's clock, back to which the list has to be scanned for these jobs: the oldest
+/// service date of their intents; `None` (the whole list) if an intent has none.
 pub fn oldest(jobs: &[Job]) -> Option<Timestamp> {
     let dates = jobs.iter().filter_map(|job| intent(job).map(|intent| intent.service_date));
     dates.collect::<Option<Vec<Timestamp>>>()?.into_iter().min()
 }
 
-/// What this job's create left behind.
+/// Returns the intent of a job whose create is unknown.
 pub fn intent(job: &Job) -> Option<&Intent> {
     match &job.stage {
         Stage::Submitting { intent, .. } => Some(intent),
@@ -43,8 +44,8 @@ pub fn intent(job: &Job) -> Option<&Intent> {
     }
 }
 
-/// Our items by token; of two with one token the oldest, and how many more there were. Two records
-/// with one token were both paid for: that is said, loudly, and counted.
+/// Returns our items by token, and how many items repeat a token. Of those with one token the oldest is kept. Both
+/// were paid for, so each repetition is logged as an error.
 pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
     let mut found: BTreeMap<Token, ListItem> = BTreeMap::new();
     let mut doubles = 0;
@@ -63,8 +64,8 @@ pub fn by_token(items: Vec<ListItem>) -> (BTreeMap<Token, ListItem>, u64) {
     (found, doubles)
 }
 
-/// What was bought for each order: the newest, since another is bought only when the one before is
-/// worth nothing. Its round is the highest of all, whoever's: no job may use one of its rounds twice.
+/// Returns what was bought for each purchase key: the newest transcription, since another one is bought only when the
+/// one before is worth nothing. Its round is the highest of all jobs' rounds, so that no job uses a round twice.
 pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTreeMap<PurchaseKey, KnownPurchase> {
     let mut newest: BTreeMap<PurchaseKey, (&Token, &ListItem)> = BTreeMap::new();
     let mut rounds: BTreeMap<PurchaseKey, u32> = BTreeMap::new();
@@ -90,7 +91,7 @@ pub fn by_order(found: &BTreeMap<Token, ListItem>, identity: &Identity) -> BTree
         .collect()
 }
 
-/// Judges one unknown create after a complete scan. `found`: what the scan has by its tokens.
+/// Judges one unknown create after a complete scan. `found` has the scan's items by token.
 pub fn judge(
     job: &Job,
     found: &BTreeMap<Token, ListItem>,
@@ -124,12 +125,13 @@ pub fn judge(
     }
 }
 
-/// What is asked when scan after scan proved nothing.
+/// Returns the question to a person after several scans that proved nothing.
 pub fn unproven_for_good(why: &str, now: Timestamp) -> Fault {
     ask(why, now)
 }
 
-/// What a scan that proves nothing means for all that wait for it: a question, or later again.
+/// Returns what a scan that proves nothing means for the jobs that wait for it: a question to a person, or a fault
+/// after which the list is scanned again.
 pub fn unproven(fault: ScanFault, now: Timestamp) -> Fault {
     match fault {
         ScanFault::CutShort(fault) => fault,
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_an_order_counts_and_no_round_is_used_twice() {
-        // The first job's died twice, then its twin took over.
+        // The first job's transcription failed twice, then its duplicate took over.
         let items = vec![listed("dead", 1, 0, 10), listed("dead too", 1, 1, 20), listed("good", 2, 0, 30)];
         let (found, doubles) = by_token(items);
         let (service, origin) = (ServiceName::new("default"), "https://stt.example.org".to_owned());

@@ -1,4 +1,4 @@
-//! What lies around a recording and has a say in its request: sidecars, and rules that ignore it.
+//! What lies around a recording and affects its request: sidecars, and rules that ignore it.
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What lies around a recording and has a say in its request.
+/// What lies around a recording and affects its request.
 #[derive(Debug)]
 pub struct BesideSettings {
     pub(super) is_ignored: bool,
@@ -31,7 +31,8 @@ pub struct BesideSettings {
 }
 
 impl BesideSettings {
-    /// Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
+    /// Reads the sidecars and the ignore rules. A recording outside the source's folder has none, and a recording
+    /// that a row orders is never ignored. Blocks.
     pub fn read(source: &Source, job: &Job) -> Self {
         let Some(path) = path_in_folder(source, job) else {
             return Self { is_ignored: false, sidecars: Ok(Vec::new()) };
@@ -41,7 +42,8 @@ impl BesideSettings {
         Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::find(&source.folder, &path) }
     }
 
-    /// What becomes of a job that cannot go on now: it is to be passed over, or somebody is writing at its settings.
+    /// Returns the outcome for a job that cannot go on now: it is ignored, or somebody may still be writing its
+    /// settings.
     pub fn skip_or_wait(&self, mount: &Mount, clock: &dyn Clock, job: &Job) -> Option<StageOutcome> {
         if self.is_ignored {
             return Some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Ignored }));
@@ -53,13 +55,13 @@ impl BesideSettings {
     }
 }
 
-/// Where the recording lies below its source's folder; `None` where it does not.
+/// Returns where the recording lies below its source's folder; `None` if it does not.
 fn path_in_folder(source: &Source, job: &Job) -> Option<RelPath> {
     let Recording::File(path) = recording(source, job) else { return None };
     Some(RelPath::new(path.below_folder(&source.folder)?.as_os_str().as_bytes()))
 }
 
-/// What stands where a job's recording is, and what lies around it.
+/// Looks at a job's recording, and reads what lies around it.
 pub async fn look_with_settings(mount: &Mount, medium: MediaFile, job: &Job) -> (io::Result<FileLook>, BesideSettings) {
     let (source, of) = (Arc::clone(mount.source()), job.clone());
     if let MediaFile::File { path, disk } = medium {
@@ -69,7 +71,7 @@ pub async fn look_with_settings(mount: &Mount, medium: MediaFile, job: &Job) -> 
     (medium.look().await, around)
 }
 
-/// Parses them, in their order.
+/// Parses the sidecars in their order.
 ///
 /// # Errors
 /// Everything that is wrong with them, in words.

@@ -1,5 +1,6 @@
-//! The request of a job: its source's template, filled in, and over it what is said beside the recording. Built before
-//! the upload, and once more right before the first create (`refresh.rs`): until then every change counts.
+//! Builds the request of a job: its source's template, filled in, and over it the settings beside the recording. This
+//! is done before the upload, and once more right before the first create (`refresh.rs`): until then every change
+//! counts.
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -21,9 +22,9 @@ use crate::source::recording_place::{Recording, recording};
 /// The request of a job.
 #[derive(Debug)]
 pub struct BuiltRequest {
-    /// What is asked of the service.
+    /// What is sent to the service.
     pub rendered: RenderedTemplate,
-    /// What is kept of it with the job.
+    /// What is stored of it with the job.
     pub record: RequestRecord,
     /// Where each part of it comes from.
     pub layers: RequestLayers,
@@ -32,7 +33,7 @@ pub struct BuiltRequest {
 /// Builds the request of a job.
 ///
 /// # Errors
-/// What stands beside the recording, or its template, cannot be understood, or the recording does not say what its
+/// The settings beside the recording, or its template, cannot be understood, or the recording lacks a value that its
 /// template names.
 pub async fn build(source: &Source, job: &Job, beside: &BesideSettings, now: Timestamp) -> Result<BuiltRequest, Fault> {
     let mut layers = RequestLayers::collect(source, job, beside, now)?;
@@ -42,7 +43,7 @@ pub async fn build(source: &Source, job: &Job, beside: &BesideSettings, now: Tim
     Ok(built)
 }
 
-/// As [`build`]; or says why the job does not go on, now or at all.
+/// As [`build`]; or returns the outcome of a job that does not go on, now or at all.
 ///
 /// # Errors
 /// As [`build`].
@@ -58,11 +59,11 @@ pub async fn build_unless_held(
     }
 }
 
-/// The request of a job as far as that can be told without reading the recording itself, `None` where it cannot; and
-/// which sound of it would be sent, where that is not all. Blocks.
+/// Builds the request of a job without reading the recording itself; `None` if that is not possible. Also returns
+/// which part of the sound would be sent, if not all of it. Blocks.
 ///
 /// # Errors
-/// Why it would not be built: what is said of it cannot be understood, or does not render.
+/// Why the request cannot be built: the settings cannot be understood, or the template does not render.
 pub fn forecast(
     source: &Source,
     job: &Job,
@@ -80,8 +81,8 @@ fn render(layers: RequestLayers, source: &Source, now: Timestamp) -> Result<Buil
     Ok(BuiltRequest { rendered, record, layers })
 }
 
-/// Who may use a recording that lies on this machine, as it was last seen: its outputs take that where it is gone when
-/// they are written.
+/// Returns who may use a recording on this machine, as last seen. Its outputs get these permissions if the recording
+/// is gone when they are written.
 async fn access(source: &Source, job: &Job) -> Option<Access> {
     let now = match recording(source, job) {
         Recording::File(path) => blocking(move || access_of(&path).ok()).await,

@@ -1,17 +1,17 @@
-//! The addresses that a service is asked to call when something has ended.
+//! The addresses that a service calls when a transcription has ended.
 
 use crate::domain::hint::AddressSeal;
 use crate::domain::job::Job;
 use crate::wire::params::{CallbackConfig, CallbackMethod};
 use reqwest::Url;
 
-/// Path of the receiver for callbacks; behind it comes what [`AddressSeal::callback`] makes.
+/// Path of the receiver for callbacks. The result of [`AddressSeal::callback`] follows it.
 pub const CALLBACK_PATH: &str = "callback";
 
-/// Path of the receiver for the webhook; behind it comes [`AddressSeal::webhook`].
+/// Path of the receiver for the webhook. The result of [`AddressSeal::webhook`] follows it.
 pub const WEBHOOK_PATH: &str = "webhook";
 
-/// Where a service reaches us.
+/// The addresses at which a service reaches scribed.
 #[derive(Debug, Clone)]
 pub struct CallbackAddresses {
     seals: AddressSeal,
@@ -20,18 +20,18 @@ pub struct CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Under this address; a path in it stays in front.
+    /// Creates the addresses below `base`. A path in `base` stays in front.
     pub fn new(seals: AddressSeal, base: Url, method: CallbackMethod) -> Self {
         Self { seals, base, method }
     }
 
-    /// What the create of this job's round asks for. A secret.
+    /// Returns the callback for the create of this job's round. It is a secret.
     pub fn of(&self, job: &Job) -> CallbackConfig {
         let url = self.address(CALLBACK_PATH, &self.seals.callback(job.id, job.round));
         CallbackConfig { url, method: Some(self.method) }
     }
 
-    /// What a person enters at the service. A secret.
+    /// Returns the address that a person enters at the service. It is a secret.
     pub fn webhook(&self) -> String {
         self.address(WEBHOOK_PATH, &self.seals.webhook())
     }

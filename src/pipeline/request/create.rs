@@ -1,4 +1,4 @@
-//! The create of a job: its kept parameters, its metadata with the token, its audio and where the service calls back.
+//! The create of a job: its stored parameters, its metadata with the token, its audio and its callback address.
 
 use crate::client::contract::{CreateRequest, RequestAudio};
 use crate::domain::fault::{Fault, FaultKind};
@@ -14,10 +14,10 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use serde_json::Map;
 
-/// What is sent to buy this `order` under this token.
+/// Builds the request that buys this `order` under this token.
 ///
 /// # Errors
-/// The kept parameters cannot be read, or there is no address at which the service can fetch the audio.
+/// The stored parameters cannot be read, or there is no address at which the service can fetch the audio.
 pub async fn create_request(
     files: &ParamFiles,
     callbacks: Option<&CallbackAddresses>,
@@ -29,7 +29,7 @@ pub async fn create_request(
     let (params, pick) = stored_params::load(files, &order.params, now)?;
     let mut metadata = match &job.making {
         Some(making) => making.metadata.clone(),
-        // Nothing is sent before it is built.
+        // A request is built before anything is sent.
         None => Map::new(),
     };
     let cut = job.sent.as_ref().and_then(SentAudio::cut);

@@ -1,4 +1,5 @@
-//! The layers of a request, the nearest last: its source's template, the sidecars of folders, its row, its own sidecar.
+//! The layers of a request, the nearest last: the source's template, the sidecars of folders, the row, the
+//! recording's own sidecar.
 
 use crate::config::model::Source;
 use crate::config::template::name_as::NameProblem;
@@ -20,24 +21,24 @@ use crate::rooted_path::RootedPath;
 use crate::source::metadata::sidecars;
 use crate::source::recording_place::{Recording, recording};
 
-/// What a job is made with, and where each part of it comes from.
+/// What the request of a job is built from, and where each part of it comes from.
 #[derive(Debug)]
 pub struct RequestLayers {
     pub template: Template,
-    /// What is said of the recording itself, the nearest last.
+    /// The settings of the recording itself, the nearest last.
     pub overlays: Vec<Overlay>,
-    /// What the template may name.
+    /// The variables that the template may name.
     pub vars: Vars,
     pub outputs: Vec<Format>,
-    /// Which sound of it is sent, where that is not left to it.
+    /// Which part of the sound is sent, if that is configured.
     pub selection: Option<TrackSelection>,
     row: Option<Box<ManifestRow>>,
 }
 
-/// What becomes of a job whose settings are wrong.
+/// What happens to a job whose settings are wrong.
 const UNTIL_FIXED: &str = "scribed does not send the recording until that is fixed; other jobs continue";
 
-/// Which sound of a recording is sent.
+/// Returns which part of a recording's sound is sent, if that is configured.
 fn track_selection(source: &Source, overlays: &[Overlay]) -> Option<TrackSelection> {
     let track = nearest(overlays, |overlay| overlay.track.clone()).or_else(|| source.track.clone());
     TrackSelection::new(
@@ -46,7 +47,7 @@ fn track_selection(source: &Source, overlays: &[Overlay]) -> Option<TrackSelecti
     )
 }
 
-/// The template that is named nearest.
+/// Returns the template that the nearest layer names.
 fn nearest_template(source: &Source, overlays: &[Overlay]) -> Result<Template, String> {
     let Some((name, from)) = nearest(overlays, |overlay| Some((overlay.template.as_ref()?, &overlay.from))) else {
         return Ok(source.template.clone());
@@ -57,10 +58,10 @@ fn nearest_template(source: &Source, overlays: &[Overlay]) -> Result<Template, S
 }
 
 impl RequestLayers {
-    /// Puts together what is said of a job.
+    /// Collects the settings of a job.
     ///
     /// # Errors
-    /// What stands beside the recording cannot be understood.
+    /// The settings beside the recording cannot be understood.
     pub fn collect(
         source: &Source,
         job: &Job,
@@ -71,7 +72,7 @@ impl RequestLayers {
         let found = beside_settings.sidecars.as_ref().map_err(|words| beside(words.clone()))?;
         let mut overlays = parse_sidecars(found, &source.shared.templates).map_err(beside)?;
         if let Some(row) = job.row.as_deref() {
-            // What lies beside the recording itself is nearer than its row, and its folder is farther.
+            // The recording's own sidecar is nearer than its row, and the sidecar of its folder is farther.
             let own = overlays.iter().rposition(|overlay| !overlay.from.ends_with(sidecars::OF_FOLDER));
             overlays.insert(own.unwrap_or(overlays.len()), row_overrides::overlay(row));
         }
@@ -86,15 +87,15 @@ impl RequestLayers {
         Ok(Self { template, overlays, vars, outputs, selection, row: job.row.clone() })
     }
 
-    /// Whether its template names what only the recording itself says.
+    /// Whether the template uses `media`, which only the recording itself can tell.
     pub fn names_media(&self) -> bool {
         self.template.uses("media")
     }
 
-    /// Reads the recording itself, where its template names what it says. What was read before is not read again.
+    /// Reads the tags of the recording if the template uses them. Tags that were read before are not read again.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The recording cannot be read.
     pub async fn read_media_tags(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
         if !self.names_media() || job.is_remote() {
             return Ok(());
@@ -111,10 +112,10 @@ impl RequestLayers {
         Ok(())
     }
 
-    /// Fills the template in.
+    /// Renders the template.
     ///
     /// # Errors
-    /// It does not render, or not to what the interface takes; or its outputs would have no names.
+    /// The template does not render, or not to what the interface accepts; or its outputs would have no names.
     pub fn render(&self, source: &Source, now: Timestamp) -> Result<RenderedTemplate, Fault> {
         let failed = |words: String| Fault::new(FaultKind::Template, words, now);
         let rendered = self.template.render(&self.vars, &self.overlays);
@@ -130,12 +131,12 @@ impl RequestLayers {
             return Err(failed(format!("asked for of its sound: {selection}; but {words} ({})", row.location())));
         }
         rendered.track_selection.clone_from(&self.selection);
-        // Before anything is paid: what was paid for must have a name.
+        // Checked before anything is paid for: the outputs must have names.
         self.check_output_names(source).map_err(|problem| failed(problem.to_string()))?;
         Ok(rendered)
     }
 
-    /// What is kept of it with the job.
+    /// Returns what is stored of the request with the job.
     pub fn record(&self, rendered: &RenderedTemplate) -> RequestRecord {
         RequestRecord {
             template: self.template.name().to_owned(),
@@ -148,7 +149,7 @@ impl RequestLayers {
         }
     }
 
-    /// By what stands beside the recording; its folder is farther than a row that says so itself.
+    /// Returns the priority that the overlays set. The sidecar of a folder does not count if the row sets one.
     fn priority(&self) -> Option<i16> {
         let row_says = self.row.as_ref().is_some_and(|row| row.priority != 0);
         let counts = |overlay: &&Overlay| !row_says || !overlay.from.ends_with(sidecars::OF_FOLDER);
@@ -166,7 +167,7 @@ impl RequestLayers {
 async fn media_tags(path: &RootedPath, now: Timestamp) -> Result<MediaTags, Fault> {
     match describe(path).await {
         Ok(described) => Ok(described),
-        // It says nothing: a template may have words for that.
+        // A file without tags has empty ones: a template may handle that.
         Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
         Err(error) => {
             let words = format!("the template uses `media`, and scribed cannot read the file's tags: {error}");

@@ -1,4 +1,4 @@
-//! What is said of a recording may change until the first create leaves: then its request is built again.
+//! The settings of a recording may change until the first create is sent: then its request is built again.
 
 use crate::clock::Clock;
 use crate::domain::fault::Fault;
@@ -12,14 +12,14 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::params::ParamFiles;
 use std::time::Duration;
 
-/// What has rested so long before its upload is looked at again; what changes later is seen before the create.
+/// A job that has rested this long before its upload is checked again. Later changes are seen before the create.
 const RESTED: Duration = Duration::from_secs(5);
 
-/// What becomes of a job whose request is no longer what would be made for it; `None` where it still is, or a create
-/// left with it.
+/// Returns the outcome for a job whose request would be built differently now; `None` if it is unchanged, or if a
+/// create was sent with it.
 ///
 /// # Errors
-/// What is said of it cannot be understood, or its parameters cannot be kept.
+/// The settings cannot be understood, or the parameters cannot be stored.
 pub async fn refresh(
     files: &ParamFiles,
     mount: &Mount,
@@ -40,14 +40,14 @@ pub async fn refresh(
     if new == *params && is_alike {
         return Ok(None);
     }
-    // Where nobody knows what was sent, it is sent anew.
+    // If nobody knows which sound was sent, it is sent again.
     let is_other_sound = new != *params
         && stored_params::load(files, params, now).map_or(true, |(_, pick)| pick != built.rendered.track_selection);
     Ok(Some(StageOutcome::Step(JobEvent::Remade { params: new, making: Box::new(built.record), is_other_sound })))
 }
 
-/// As [`refresh`], for a job that is about to be uploaded and has rested before that, or whose kept parameters cannot
-/// be read: these are built again.
+/// As [`refresh`], for a job that is about to be uploaded and has rested before, or whose stored parameters cannot be
+/// read: these are built again.
 ///
 /// # Errors
 /// As [`refresh`].

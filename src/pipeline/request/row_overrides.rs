@@ -1,11 +1,11 @@
-//! What a row of a manifest orders besides its template.
+//! What a manifest row orders besides its template.
 
 use crate::config::template::overlay::Overlay;
 use crate::config::template::text::RenderedTemplate;
 use crate::domain::manifest_row::ManifestRow;
 use crate::wire::params::{Params, Vocabulary};
 
-/// What the row says over its template, as anything else that is said of a recording.
+/// Returns the row's settings as an overlay, like other settings of a recording.
 pub fn overlay(row: &ManifestRow) -> Overlay {
     let mut overlay = Overlay::new(row.location());
     overlay.template.clone_from(&row.template);
@@ -15,12 +15,12 @@ pub fn overlay(row: &ManifestRow) -> Overlay {
     overlay
 }
 
-/// Adds the words to be known: besides the others.
+/// Adds the row's vocabulary to the words that the template has.
 ///
 /// # Errors
-/// In words, what the interface does not take of it.
+/// What the interface does not accept of it.
 pub fn apply(row: &ManifestRow, rendered: RenderedTemplate) -> Result<RenderedTemplate, String> {
-    let params = with(row, rendered.params);
+    let params = add_vocabulary(row, rendered.params);
     let wrong = params.check();
     match wrong.is_empty() {
         true => Ok(RenderedTemplate { params, ..rendered }),
@@ -28,7 +28,7 @@ pub fn apply(row: &ManifestRow, rendered: RenderedTemplate) -> Result<RenderedTe
     }
 }
 
-fn with(row: &ManifestRow, mut params: Params) -> Params {
+fn add_vocabulary(row: &ManifestRow, mut params: Params) -> Params {
     if !row.vocabulary.is_empty() {
         params.custom_vocabulary = Some(true);
         let words = row.vocabulary.iter().map(|word| Vocabulary { value: word.clone(), ..Vocabulary::default() });

@@ -1,4 +1,4 @@
-//! What a source's templates may name of a job.
+//! The variables that a source's templates may name.
 
 use crate::config::model::Source;
 use crate::config::template::name_as::NameVars;
@@ -12,14 +12,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// For the request's parameters; without what only the file itself can tell (`media`).
+/// Returns the variables for the request's parameters, without `media`, which only the file itself can tell.
 pub fn of_job(source: &Source, job: &Job) -> Vars {
     let vars = of_recording(job);
     let columns = job.row.iter().flat_map(|row| &row.columns);
-    let said = job.row.as_ref().and_then(|row| row.languages.first().cloned());
+    let row_language = job.row.as_ref().and_then(|row| row.languages.first().cloned());
     Vars {
         source: job.key.source.to_string(),
-        language: said.or(source.language.clone()),
+        language: row_language.or(source.language.clone()),
         capture: source.capture.as_ref().map(|capture| capture.captures(&vars.path)).unwrap_or_default(),
         date: source.shared.zone.date(Timestamp(job.seen.mtime_ns.div_euclid(1_000_000))),
         env: source.shared.env.clone(),
@@ -28,7 +28,7 @@ pub fn of_job(source: &Source, job: &Job) -> Vars {
     }
 }
 
-/// The recording's own path, as templates have it.
+/// Returns the recording's own path, as templates have it.
 pub fn path_of(job: &Job) -> String {
     of_recording(job).path
 }
@@ -63,13 +63,13 @@ fn of_path(path: &[u8]) -> Vars {
     }
 }
 
-/// For the names of a job's outputs, which go beside this path and are named after it.
+/// Returns the variables for the names of a job's outputs, which go beside this path and are named after it.
 pub fn of_outputs(source: &Source, job: &Job, beside: &Path) -> Vars {
     let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
     Vars { name: text(beside.file_name()), stem: text(beside.file_stem()), ..of_job(source, job) }
 }
 
-/// For an output's name.
+/// Returns the variables for the name of one output.
 pub fn of_output<'a>(job: &'a Vars, lang: Option<&'a str>, format: Format) -> NameVars<'a> {
     NameVars { lang, format, job }
 }

@@ -1,4 +1,4 @@
-//! The subtitles that lie where a job's would, and which of them no job of this queue wrote (`existing`).
+//! Finds subtitles in the place of a job's outputs, and which of them no job of this queue wrote (`existing`).
 
 use crate::blocking::blocking;
 use crate::config::model::{Existing, Source};
@@ -25,14 +25,14 @@ use std::sync::Arc;
 
 /// Subtitles beside a recording that no job of this queue wrote.
 pub struct ForeignSubtitles {
-    /// Of a bucket's source its address.
+    /// The folder; for a bucket's source its address.
     folder: RootedPath,
-    /// As paths below it.
+    /// Paths below the folder.
     paths: Vec<RelPath>,
 }
 
 impl ForeignSubtitles {
-    /// Whether each of them has one of these contents. What cannot be read has none.
+    /// Whether each of the subtitles has one of these contents. A file that cannot be read has none of them.
     pub async fn all_are(&self, mount: &Mount, contents: &BTreeSet<Hash>) -> bool {
         for path in &self.paths {
             if !MediaFile::in_folder(mount, &self.folder, path).hash().await.is_ok_and(|hash| contents.contains(&hash))
@@ -44,11 +44,11 @@ impl ForeignSubtitles {
     }
 }
 
-/// The subtitles by someone else beside a job's recording, where its source minds them (`existing`) and there are
-/// any. Those that say that scribed made them do not count.
+/// Returns the subtitles by someone else beside a job's recording, if its source heeds them (`existing`) and there
+/// are any. Subtitles that say that scribed made them do not count.
 ///
 /// # Errors
-/// A fault where nobody can tell.
+/// A fault if that cannot be found out.
 pub async fn foreign_subtitles(
     store: &dyn Store,
     mount: &Arc<Mount>,
@@ -59,16 +59,16 @@ pub async fn foreign_subtitles(
     exclude_ours(store, mount, job, subtitles, now).await
 }
 
-/// The subtitles that lie where a job's would.
+/// Subtitles in the place of a job's outputs.
 pub struct FoundSubtitles {
-    /// Of a bucket's source its address.
+    /// The folder; for a bucket's source its address.
     folder: RootedPath,
-    /// As paths below it.
+    /// Paths below the folder.
     found: io::Result<Vec<RelPath>>,
 }
 
 impl FoundSubtitles {
-    /// Where nobody minds them nobody looks.
+    /// Whether existing subtitles matter: the source heeds them, and the job has no outputs yet.
     pub fn is_minded(mount: &Mount, job: &Job) -> bool {
         mount.source().existing != Existing::Transcribe && job.outputs.is_empty()
     }
@@ -77,13 +77,13 @@ impl FoundSubtitles {
         if !Self::is_minded(mount, job) {
             return None;
         }
-        let (theirs, of) = (Arc::clone(mount), job.clone());
-        let (folder, path) = blocking(move || named_after(theirs.source(), &of)).await;
+        let (shared_mount, owned_job) = (Arc::clone(mount), job.clone());
+        let (folder, path) = blocking(move || named_after(shared_mount.source(), &owned_job)).await;
         let found = list_subtitles(mount, &folder, &path).await;
         Some(Self { folder, found })
     }
 
-    /// On this machine. Blocks.
+    /// Finds the subtitles on this machine. Blocks.
     pub fn find_here(mount: &Mount, job: &Job) -> Option<Self> {
         Self::is_minded(mount, job).then(|| {
             let (folder, path) = named_after(mount.source(), job);
@@ -103,11 +103,11 @@ pub async fn exclude_ours(
     let Some(FoundSubtitles { folder, found }) = subtitles else { return Ok(None) };
     let found = match found {
         Ok(found) => found,
-        // It is made when something is written into it.
+        // The folder is created when something is written into it.
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != mount.source().folder => {
             return Ok(None);
         }
-        // Nothing can be written through it either.
+        // Nothing can be written through a link either.
         Err(error) if LinkInPath::of(&error).is_some() => {
             return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
         }
@@ -127,7 +127,7 @@ pub async fn exclude_ours(
     Ok((!none).then_some(ForeignSubtitles { folder, paths }))
 }
 
-/// The name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
+/// Returns the name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
 pub fn name_in_queue(job: &Job, path: &RelPath) -> RelPath {
     match (&job.row, job.key.path.as_bytes().iter().rposition(|byte| *byte == b'/')) {
         (Some(_), Some(end)) => RelPath::new([&job.key.path.as_bytes()[..=end], path.as_bytes()].concat()),
@@ -135,7 +135,7 @@ pub fn name_in_queue(job: &Job, path: &RelPath) -> RelPath {
     }
 }
 
-/// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
+/// Returns the folder in which subtitles would lie, and the path below it that they would be named after. Blocks.
 pub fn named_after(source: &Source, job: &Job) -> (RootedPath, RelPath) {
     let path = outputs_beside(source, job);
     if job.row.is_none() && path.below_folder(&source.folder).is_some_and(|below| is_path(&below, &job.key.path)) {
@@ -150,17 +150,17 @@ fn is_path(below: &Path, path: &RelPath) -> bool {
 
 const UNLISTED: &str = "cannot check for existing subtitles beside the file";
 
-/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
-/// its address.
+/// Lists the subtitles for the recording at `path` below `folder`, as paths below it. For a bucket's source `folder`
+/// is its address.
 ///
 /// # Errors
-/// What the file system or the server says.
+/// An error of the file system or the server.
 pub async fn list_subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
     match mount.storage() {
         Storage::Bucket(bucket) => bucket.subtitles(path).await,
         Storage::Folder(_) => {
-            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
-            blocking(move || theirs.beside().subtitles(&folder, &path)).await
+            let (shared_mount, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
+            blocking(move || shared_mount.beside().subtitles(&folder, &path)).await
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way to a result that is bought already, or that another job is buying.
+//! Finds a result that is bought already, or that another job is buying.
 
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
@@ -9,7 +9,7 @@ use crate::pipeline::stages::faults::store_fault;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::{DuplicateCheck, KnownPurchase, Store};
 
-/// The way to the result without a create of this job's own, if there is one.
+/// Returns the step to the result without a create of the job's own, if there is one.
 pub async fn reuse_purchase(
     store: &dyn Store,
     order: &PurchaseKey,

@@ -1,5 +1,5 @@
-//! One file for each stage of a job, with its helpers beside it; what several stages need has a file of its own. A stage
-//! handler (`run`) says what came of it; the engine commits it.
+//! One file for each stage of a job, with its helpers beside it. What several stages need has a file of its own. A
+//! stage handler (`run`) returns an outcome; the engine commits it.
 
 pub(crate) mod faults;
 pub(crate) mod foreign_subtitles;

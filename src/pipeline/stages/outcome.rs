@@ -1,26 +1,27 @@
-//! What a stage handler says when it has done its work.
+//! What a stage handler returns.
 
 use crate::domain::fault::Fault;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::JobEvent;
 use crate::store::contract::StoreError;
 
-/// What a stage came to. A fault that it met is its error.
+/// Outcome of a stage. A fault is the handler's error instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StageOutcome {
-    /// It happened; the next stage may follow at once.
+    /// The event happened. The next stage may follow at once.
     Step(JobEvent),
-    /// It happened; the next stage comes then.
+    /// The event happened. The next stage is due at this time.
     StepThen(JobEvent, Timestamp),
-    /// It happened; the next stage waits for this reason; until then, or, without a time, until somebody does something.
+    /// The event happened. The next stage waits, for this reason, until this time; without a time, until somebody
+    /// acts.
     StepThenRest(JobEvent, Option<Timestamp>, Fault),
-    /// Nothing happened, for this reason; until then, or, without a time, until somebody does something.
+    /// Nothing happened. The job waits, for this reason, until this time; without a time, until somebody acts.
     Rest(Option<Timestamp>, Fault),
-    /// Nothing happened yet. No failure: it uses no attempt.
+    /// Nothing happened yet. This is no failure and uses no attempt.
     Sleep {
-        /// When to look again.
+        /// When the stage runs again.
         until: Timestamp,
-        /// What is waited for, where that is not plain from the stage.
+        /// What the job waits for, if that is not plain from the stage.
         reason: Option<Fault>,
     },
 }

@@ -1,5 +1,5 @@
-//! Whether a job's outputs can be written, asked before anything is sent or bought for it. What was found out of a
-//! folder holds for a while, so that a folder of a million recordings is not tried a million times.
+//! Checks whether a job's outputs can be written, before anything is sent or bought for it. The result for a folder
+//! holds for a while, so that a folder of a million recordings is not tried a million times.
 
 use crate::blocking::{blocking, within};
 use crate::clock::{Clock, Uptime};
@@ -20,75 +20,78 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What was found out of a folder holds for so long.
+/// How long the result of a try holds.
 pub const FRESH: Duration = Duration::from_secs(5);
 
-/// The same for a bucket that may be put to: each question is a request, and may cost.
+/// The same for a bucket that can be written: each try is a request, and may cost money.
 const BUCKET_FRESH: Duration = Duration::from_secs(600);
 
-/// A folder that does not answer for so long cannot be written.
+/// A folder that does not answer within this time counts as not writable.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// So many of the jobs that wait for a folder ask soon whether it can be written again, by the policy of retries …
+/// Number of jobs that wait for a folder and try it soon, by the retry policy …
 const SCOUTS: usize = 32;
 
-/// … and all others only after so long: they are woken when it can. There may be a million of them.
+/// … while all others try it only this rarely: they are woken when it can be written. There may be a million of them.
 const OTHERS_ASK: Duration = Duration::from_secs(3600);
 
-/// What is due may be begun so much later.
+/// How much later than due a job may be started.
 const LATE: Duration = Duration::from_secs(60);
 
-/// Folders that are remembered at most. One that is forgotten is tried again.
+/// Most folders that are remembered. A folder that is forgotten is tried again.
 const MOST: usize = 10_000;
 
-/// So many folders that cannot be written at once are named in the log; more of them say nothing new.
+/// Most unwritable folders that the log names at a time. More of them say nothing new.
 const NAMED: usize = 20;
 
-/// Jobs that are looked at in one go.
+/// Jobs that are read from the store at a time.
 const PAGE: usize = 1_000;
 
 pub(crate) const NOTHING_YET: &str = "scribed sends and buys nothing for it until that is fixed";
 
-/// The folders that outputs go to, as they were last tried. One for all engines of a process.
+/// The folders of outputs, as they were last tried. One for all engines of a process.
 #[derive(Default)]
 pub struct OutputFolders {
     tried: Mutex<Tried>,
     turns: Mutex<HashMap<SourceName, Arc<tokio::sync::Mutex<()>>>>,
-    /// The sources of which a try did not come back, and of which folder. One stands for all folders of its source:
-    /// each that hangs holds a thread.
+    /// The sources with a try that has not returned, and the folder that was tried. It stands for all folders of its
+    /// source, since each try that hangs holds a thread.
     hang: Arc<Mutex<HashMap<SourceName, PathBuf>>>,
-    /// A scout that has not asked for so long waits for something else by now, or is gone.
+    /// The longest wait between two retries. A scout that has not tried for longer waits for something else by now,
+    /// or is gone.
     silent: Mutex<Option<Duration>>,
 }
 
 #[derive(Default)]
 struct Tried {
     folders: HashMap<PathBuf, Known>,
-    /// Sources of which a folder could be written since the process began: jobs of an earlier one were woken.
+    /// Sources with a folder that could be written since the process began: the jobs that an earlier process left
+    /// were woken.
     woken: BTreeSet<SourceName>,
 }
 
 struct Known {
-    /// It is tried again then.
+    /// When the folder is tried again.
     until: Uptime,
     trouble: Option<Trouble>,
 }
 
-/// Why a folder cannot be written, and who asks soon whether it can.
+/// Why a folder cannot be written, and which jobs try it soon.
 struct Trouble {
     words: String,
-    /// And when they asked last.
+    /// The scouts, and when each of them tried last.
     scouts: BTreeMap<JobId, Uptime>,
-    /// Whether it was named in the log.
+    /// Whether the log has named the folder.
     is_named: bool,
 }
 
-/// Which jobs look again.
+/// Which jobs are woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Woken {
-    /// Those that wait for the folder that can be written again.
+    /// The jobs that wait for the folder that can be written again.
     OfFolder,
-    /// All of its source: an earlier process may have left some, and what each of them waits for is not remembered.
+    /// All jobs of its source: an earlier process may have left some, and which folder they wait for is not
+    /// remembered.
     OfSource,
 }
 
@@ -102,10 +105,11 @@ enum Recent {
 }
 
 impl OutputFolders {
-    /// `None` where the outputs of this job can be written as far as can be told now; else it waits.
+    /// Returns `None` if the outputs of this job can be written as far as can be told now; else how long the job
+    /// waits.
     ///
     /// # Errors
-    /// A fault, to be met again by the policy of retries.
+    /// A fault, which is repeated by the retry policy.
     pub async fn check_writable(
         &self,
         store: &dyn Store,
@@ -121,7 +125,7 @@ impl OutputFolders {
             (Recent::Nothing, turn) => match self.try_writing(clock, mount, job, &rooted).await {
                 Ok(()) => {
                     let woken = self.note(mount, &folder, clock, None);
-                    // The others need not wait while rows are read.
+                    // Other jobs need not wait while rows are read.
                     drop(turn);
                     if let Some(woken) = woken {
                         let woken = self.wake(store, mount, &folder, woken, clock.now()).await;
@@ -143,17 +147,19 @@ impl OutputFolders {
         }
     }
 
-    /// Of a bucket's source its address: a key that may put to it may put anywhere below.
+    /// Returns the folder of a job's outputs. For a bucket's source this is its address: a key that may put to the
+    /// bucket may put anywhere below.
     async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> RootedPath {
         if let Storage::Bucket(_) = mount.storage() {
             return RootedPath::new(&mount.source().folder, "");
         }
         let (mount, job) = (Arc::clone(mount), job.clone());
-        // It may look for the bag that the recording lies in.
+        // This may search for the bag that the recording lies in.
         blocking(move || outputs_beside(mount.source(), &job)).await.parent()
     }
 
-    /// What is known; where that is nothing, with the turn to try it: one folder of a source at a time.
+    /// Returns what is known of a folder. If that is nothing, also returns the turn to try it: one folder of a source
+    /// is tried at a time.
     async fn recent_in_turn(&self, clock: &dyn Clock, mount: &Mount, folder: &Path) -> (Recent, Option<Turn>) {
         let known = self.recent(folder, clock.uptime());
         if !matches!(known, Recent::Nothing) {
@@ -161,7 +167,7 @@ impl OutputFolders {
         }
         let turn = Arc::clone(lock(&self.turns).entry(mount.source().name.clone()).or_default());
         let turn = turn.lock_owned().await;
-        // Whoever had the turn before may have tried it.
+        // Whoever had the turn before may have tried the folder.
         (self.recent(folder, clock.uptime()), Some(turn))
     }
 
@@ -173,7 +179,7 @@ impl OutputFolders {
         }
     }
 
-    /// Tries it. In words, why outputs cannot be written there.
+    /// Tries to write. The error says why outputs cannot be written there.
     async fn try_writing(
         &self,
         clock: &dyn Clock,
@@ -190,7 +196,7 @@ impl OutputFolders {
             };
             return match put {
                 Err(error) if is_refusal(&error) => Err(of_bucket(folder, &error)),
-                // No answer, or one that passes, is no refusal: the write meets it again, and waits.
+                // A missing answer, or one that passes, is no refusal: the write meets it again, and waits.
                 _ => Ok(()),
             };
         }
@@ -201,7 +207,7 @@ impl OutputFolders {
                 ANSWERS_WITHIN.as_secs()
             )
         };
-        // One that hangs is not followed by another.
+        // While one try hangs, the source's other folders are not tried.
         let source = &mount.source().name;
         if let Some(hanging) = lock(&self.hang).get(source) {
             return Err(hangs(hanging));
@@ -216,7 +222,7 @@ impl OutputFolders {
         tried.await.unwrap_or_else(|| Err(hangs(folder)))
     }
 
-    /// Writes down what was found out, and says what is new. Returns which jobs may wait for what can be written now.
+    /// Stores the result of a try, and logs what is new. Returns which jobs may wait for what can be written now.
     fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> Option<Woken> {
         let now = clock.uptime();
         let source = &mount.source().name;
@@ -255,7 +261,7 @@ impl OutputFolders {
         }
     }
 
-    /// Whether this job is one of the few that ask soon.
+    /// Whether this job is one of the few that try the folder soon.
     fn is_scout(&self, folder: &Path, job: JobId, now: Uptime) -> bool {
         let silent = self.silent();
         let mut tried = self.lock();
@@ -268,7 +274,7 @@ impl OutputFolders {
         is_scout
     }
 
-    /// The longest wait between two retries (`[retry] max`).
+    /// Sets the longest wait between two retries (`[retry] max`).
     pub fn set_longest_retry(&self, longest: Duration) {
         *lock(&self.silent) = Some(longest);
     }
@@ -277,7 +283,7 @@ impl OutputFolders {
         lock(&self.silent).map_or(OTHERS_ASK, |longest| longest + LATE)
     }
 
-    /// What waits before its create for a folder that can be written looks again.
+    /// Wakes the jobs before their create that wait for a folder which can be written now.
     async fn wake(
         &self,
         store: &dyn Store,
@@ -292,7 +298,7 @@ impl OutputFolders {
             let is_unwritable = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Unwritable);
             is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
         };
-        // Mostly nobody waits, and the rows of a backlog need not be read for that.
+        // Mostly no job waits. Then the rows of a backlog need not be read.
         if !store.waiting_groups().await?.iter().any(|alike| waits(&alike.one)) {
             return Ok(());
         }
@@ -318,10 +324,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries a folder of this machine, or of a share that is mounted here. Blocks.
+/// Tries a folder on this machine, or on a share that is mounted here. Blocks.
 fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String> {
     let source = mount.source();
-    // What a command ordered may go there, too.
+    // The outputs of a command's job may go there, too.
     if source.output_folder.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
         mount.check_output_folder().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
     }

@@ -1,14 +1,14 @@
-//! Work on somebody else's content that could end the process: reading a recording's headers, making outputs of a
-//! stored answer. While it lasts, a file of the state directory says so. What a start finds there was under way when
-//! the process was killed, by the work itself or by somebody else: it is suspect. Suspects work one at a time, so
-//! that the next end of the process tells which of them it was; one that was under way at [`MOST_STARTS`] such ends
-//! is set aside, and a person is told.
+//! Guards against files that end the process when their content is worked on: when a recording's headers are read, or
+//! outputs are made from a stored result. While such work lasts, a file of the state directory names its job. A start
+//! that finds a job there knows that it was under way when the process was killed, by this work or by something else:
+//! the job is suspect. Suspects work one at a time, so that the next end of the process shows which of them caused
+//! it. A job that was under way at [`MOST_STARTS`] such ends is set aside, and a person is told.
 //!
-//! What ends the process for another reason soon after each start accuses nobody who began later: the last start
-//! before a suspect is set aside works on it when the process is [`GROWN`] old.
+//! If something else ends the process soon after each start, no job is to blame. Therefore the last try before a
+//! suspect is set aside begins when the process is [`GROWN`] old.
 //!
-//! The file is not synced: a killed process loses nothing of it. After power loss, and after every other end of the
-//! machine, there is nobody to suspect: entries of another boot do not count.
+//! The file is not synced: a killed process loses nothing of it. After a power loss, or another end of the machine,
+//! no job is suspect: entries of another boot do not count.
 
 use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
@@ -25,22 +25,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A job that was under way at so many ends of the process is set aside.
+/// A job that was under way at this many ends of the process is set aside.
 pub const MOST_STARTS: u32 = 3;
 
-/// A process that is so old ends by the work that it does.
+/// If a process of this age ends, the work that it does is to blame.
 pub const GROWN: Duration = Duration::from_secs(20);
 
-/// Bytes of one entry, its line's end included.
+/// Bytes of one entry, with its line end.
 const ENTRY: usize = 160;
 
-/// What is done with a job's content.
+/// Work on a job's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentWork {
-    /// Its file is looked into.
+    /// Reading its file.
     Probe,
-    /// The service's answer is made into outputs.
+    /// Making outputs from the service's result.
     Render,
 }
 
@@ -61,7 +61,7 @@ struct Entry {
     job: JobId,
     work: ContentWork,
     since: Timestamp,
-    /// The boot of the machine in which this is in progress.
+    /// The boot of the machine during which the work was under way.
     #[serde(default)]
     boot: String,
 }
@@ -70,13 +70,13 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Suspect {
     work: ContentWork,
-    /// At how many ends.
+    /// At how many ends of the process the job was under way.
     ends: u32,
 }
 
 /// The work that is under way, and the suspects of earlier starts.
 pub struct InProgress {
-    /// `None` where nothing is written down: for rehearsals, and where it cannot be.
+    /// `None` if nothing is recorded: where that is not wanted, and where the file cannot be written.
     file: Option<File>,
     suspects_file: PathBuf,
     boot: String,
@@ -89,30 +89,30 @@ pub struct InProgress {
 #[derive(Default)]
 struct Inner {
     suspects: BTreeMap<JobId, Suspect>,
-    /// Those of them that are being set aside: not acquitted before that is durable.
+    /// The suspects that are being set aside. They are not acquitted before that is durable.
     set_aside: BTreeSet<JobId>,
     free: BTreeSet<u64>,
     slots: u64,
 }
 
-/// While this lives, the work is under way.
+/// While this value lives, the work is under way.
 pub struct ContentWorkGuard {
     of: Arc<InProgress>,
     slot: u64,
     job: JobId,
-    /// Whether it came to its end; else it was given up.
+    /// Whether the work came to its end. Otherwise it was dropped.
     ended: bool,
     _alone: Option<OwnedSemaphorePermit>,
 }
 
 impl InProgress {
-    /// Nothing is written down.
+    /// Creates a guard that records nothing.
     pub fn unwritten() -> Arc<Self> {
         Arc::new(Self::of(None, PathBuf::new(), BTreeMap::new(), Uptime(Duration::ZERO)))
     }
 
-    /// In this folder; what an ended process left there becomes suspect. Where the folder cannot be written, the work
-    /// goes on without. `started`: when the process began. Blocks.
+    /// Opens the guard in this folder. The jobs that an ended process left there become suspect. If the folder cannot
+    /// be written, the work goes on without a record. `started` is when the process began. Blocks.
     pub fn open(dir: &Path, started: Uptime) -> Arc<Self> {
         let opened = Self::opened(dir, started).unwrap_or_else(|error| {
             tracing::warn!(dir = %dir.display(), %error, "cannot record which files are being processed; if a file makes scribed crash, the next start processes that file again");
@@ -124,7 +124,7 @@ impl InProgress {
     fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
         fs::create_dir_all(dir).map_err(explain_state_at(dir))?;
         let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
-        // What cannot be read accuses nobody.
+        // A file that cannot be read makes no job suspect.
         let known: Vec<(JobId, Suspect)> =
             fs::read(&suspects_file).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
         let mut suspects: BTreeMap<JobId, Suspect> = known.into_iter().collect();
@@ -137,7 +137,7 @@ impl InProgress {
             (suspect.work, suspect.ends) = (*work, suspect.ends + 1);
         }
         if !entries.is_empty() {
-            // Before the entries are gone.
+            // Saved before the entries are gone.
             write(&suspects_file, &suspects).map_err(explain_state_at(&suspects_file))?;
         }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
@@ -150,11 +150,11 @@ impl InProgress {
         Self { file, suspects_file, boot: boot(), started, inner, one_suspect: Arc::new(Semaphore::new(1)) }
     }
 
-    /// The work on a job begins; a suspect's when no other suspect's is under way.
+    /// Begins work on a job. A suspect waits until no other suspect works.
     ///
     /// # Errors
-    /// It ended the process too often: it waits for a person, who may have it tried again. To be acquitted when that
-    /// is durable (see [`InProgress::is_set_aside`]).
+    /// The job ended the process too often: it waits for a person, who may have it tried again. It is to be acquitted
+    /// when that is durable (see [`InProgress::is_set_aside`]).
     pub async fn begin(
         self: &Arc<Self>,
         job: JobId,
@@ -192,7 +192,7 @@ impl InProgress {
                 inner.slots - 1
             })
         };
-        // Numbers and a word: this cannot fail, and is far shorter.
+        // An entry has numbers and a word: this cannot fail, and the line is far shorter.
         let mut line = serde_json::to_vec(entry).unwrap_or_default();
         line.resize(ENTRY - 1, b' ');
         line.push(b'\n');
@@ -207,7 +207,7 @@ impl InProgress {
         self.inner().free.insert(slot);
     }
 
-    /// Where it cannot be written, the work goes on without.
+    /// Writes a slot of the file. If that fails, the work goes on without a record.
     fn write_slot(&self, slot: u64, line: &[u8]) {
         if let Some(file) = &self.file
             && let Err(error) = file.write_all_at(line, slot * ENTRY as u64)
@@ -221,7 +221,7 @@ impl InProgress {
         self.inner().set_aside.contains(&job)
     }
 
-    /// It came to its end after all, or is set aside durably: nothing is held against it.
+    /// Clears a job of suspicion, since its work came to its end or its setting aside is durable.
     pub fn acquit(&self, job: JobId) {
         let mut inner = self.inner();
         inner.set_aside.remove(&job);
@@ -234,7 +234,7 @@ impl InProgress {
 }
 
 impl ContentWorkGuard {
-    /// The work was done.
+    /// Notes that the work was done.
     pub fn ended(mut self) {
         self.ended = true;
     }
@@ -267,7 +267,7 @@ fn write(path: &Path, suspects: &BTreeMap<JobId, Suspect>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Of a process that is so many seconds old; whoever sleeps by it never wakes.
+    /// The clock of a process that is this many seconds old. Its sleeps never end.
     struct Old(u64);
 
     #[async_trait::async_trait]
@@ -295,7 +295,7 @@ mod tests {
         of.begin(JobId(job), ContentWork::Render, &Old(GROWN.as_secs())).await
     }
 
-    /// As a killed process does: nothing is dropped.
+    /// Acts like a killed process: nothing is dropped.
     fn killed(of: &Arc<InProgress>, under_way: Vec<ContentWorkGuard>) {
         let _never = (Arc::clone(of), std::mem::ManuallyDrop::new(under_way));
     }

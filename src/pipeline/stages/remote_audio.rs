@@ -1,4 +1,4 @@
-//! Audio that the service fetches by itself: how long it is said to be, its address, and faults that repeat the address.
+//! Audio that the service fetches by itself: its announced length, its address, and faults that repeat the address.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -8,15 +8,15 @@ use crate::domain::remote_url::{RemoteUrl, without_signatures};
 use crate::pipeline::media_file::MediaFile;
 use crate::source::mount::source_mount::Mount;
 
-/// Milliseconds that will be billed for it, by its row's word.
+/// Returns the milliseconds that will be billed, as the job's row announces them.
 pub fn announced_length(job: &Job) -> Option<u64> {
     job.row.as_deref().and_then(|row| row.billed)
 }
 
-/// Where the service fetches it now.
+/// Returns the address at which the service can fetch the audio now.
 ///
 /// # Errors
-/// A fault where the job does not say.
+/// A fault if the job has no address, or if it cannot be signed.
 pub async fn url(mount: &Mount, job: &Job, now: Timestamp) -> Result<RemoteUrl, Fault> {
     if let MediaFile::Object { bucket, path } = MediaFile::of(mount, job) {
         let unsigned = |error| {
@@ -34,7 +34,8 @@ pub async fn url(mount: &Mount, job: &Job, now: Timestamp) -> Result<RemoteUrl, 
     }
 }
 
-/// The fault as it may be kept and shown: a service repeats the address that it could not fetch.
+/// Returns the fault as it may be stored and shown, without secrets: a service repeats the address that it could not
+/// fetch.
 #[must_use]
 pub fn redact_address(job: &Job, fault: Fault) -> Fault {
     match job.row.as_deref().map(|row| &row.media) {

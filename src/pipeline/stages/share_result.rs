@@ -1,4 +1,4 @@
-//! Following ▷ …: what a duplicate does when the one that buys has come to something.
+//! Following ▷ …: decides how a duplicate goes on when the job that buys has changed its stage.
 
 use crate::clock::Clock;
 use crate::domain::fault::Fault;
@@ -11,10 +11,10 @@ use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::Queries;
 use std::time::Duration;
 
-/// The store wakes followers; this is the net under it.
-const NET: Duration = Duration::from_secs(3600);
+/// The store wakes followers. This check is only the fallback.
+const FALLBACK_WAIT: Duration = Duration::from_secs(3600);
 
-/// Looks where the leader is.
+/// Acts on the stage of the leader.
 pub async fn run(
     store: &dyn Queries,
     clock: &dyn Clock,
@@ -27,7 +27,7 @@ pub async fn run(
     let origin = leader.as_ref().and_then(|leader| leader.bought_at.clone());
     let lead = leader.map_or(LeaderState::TakeOver, |leader| leader.stage.leader_state(order));
     Ok(match lead {
-        LeaderState::Wait => StageOutcome::Sleep { until: now.saturating_add(NET), reason: None },
+        LeaderState::Wait => StageOutcome::Sleep { until: now.saturating_add(FALLBACK_WAIT), reason: None },
         LeaderState::Share(transcription) => {
             StageOutcome::Step(JobEvent::Adopted { order: order.clone(), transcription, round: job.round, origin })
         }

@@ -1,4 +1,5 @@
-//! What becomes of a job before its create whose file is not as it was found: it changed, it is gone, or its folder is away.
+//! Outcomes for a job before its create whose file is not as it was found: it changed, it is gone, or its folder is
+//! away.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
@@ -11,20 +12,20 @@ use crate::rooted_path::LinkInPath;
 use crate::source::metadata::file_look::FileLook;
 use crate::source::mount::source_mount::Mount;
 
-/// The file is not as it was, unless another one is shown in the bare mount point of a share that is
-/// away.
+/// Returns the outcome for a file that has changed. Fails if the source's folder is away: the bare mount point of a
+/// share may show another file.
 ///
 /// # Errors
-/// A fault where the source's folder is away.
+/// A fault if the source's folder is away.
 pub async fn file_changed(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<StageOutcome, Fault> {
     mount.check_now().await.map_err(|away| folder_away(&away, now))?;
     Ok(StageOutcome::StepThen(JobEvent::Grew { stamp }, due))
 }
 
-/// What becomes of a job before its create whose file is not there as a file.
+/// Returns the outcome for a job before its create whose file is not there as a file.
 ///
 /// # Errors
-/// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
+/// A fault if the source's folder is away, if the file of a row is not there yet, or if the file cannot be accessed.
 pub async fn file_missing(
     mount: &Mount,
     job: &Job,

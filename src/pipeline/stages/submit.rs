@@ -1,5 +1,5 @@
-//! Uploaded ▷ Submitting ▷ Submitted: the one stage that spends money. The intent is durable before the
-//! create leaves; what became of the create decides where the job rests (design, section 5).
+//! Uploaded ▷ Submitting ▷ Submitted: the one stage that spends money. The intent is durable before the create is
+//! sent. What became of the create decides where the job rests (design, section 5).
 
 use crate::client::contract::{Client, Creation};
 use crate::clock::Clock;
@@ -27,23 +27,23 @@ use crate::store::params::ParamFiles;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// From the intent's commit to the create at most so long, on a clock that counts suspension; later,
-/// the intent is written anew (design, section 5).
+/// Longest time from the commit of the intent to the create, on a clock that counts suspension. After it, the intent
+/// is written anew (design, section 5).
 const FRESH: Duration = Duration::from_secs(5);
 
-/// An upload older than this is sent again: the service may have dropped what nobody used (the
-/// embedded one does after a day).
+/// An upload older than this is sent again: the service may have dropped it as unused (the embedded service does so
+/// after a day).
 const UPLOAD_LASTS: Duration = Duration::from_secs(12 * 3600);
 
-/// What became of an attempt to buy.
+/// Outcome of an attempt to buy.
 pub enum Submission {
     /// No create was sent.
     Unsent(Box<StageOutcome>),
-    /// Accepted. The job as of its intent.
+    /// The create was accepted. Has the job as of its intent.
     Accepted(Box<Job>, TranscriptionId),
-    /// Definitely not accepted. The job as of its intent.
+    /// The create was definitely not accepted. Has the job as of its intent.
     NotAccepted(Box<Job>, Fault),
-    /// Nobody knows. The job as of its intent.
+    /// It is not known whether the create was accepted. Has the job as of its intent.
     Unknown(Box<Job>, Fault),
 }
 
@@ -54,13 +54,13 @@ pub struct SubmitContext<'a> {
     pub clock: &'a dyn Clock,
     pub params: &'a Arc<ParamFiles>,
     pub budget_gate: &'a BudgetGate,
-    /// Where the service is to call.
+    /// Where the service sends its callbacks.
     pub callbacks: Option<&'a CallbackAddresses>,
     /// Whether outputs can be written.
     pub folders: &'a OutputFolders,
 }
 
-/// Buys, unless it is bought already or the file has changed. `lease` is left as of the last commit.
+/// Buys, unless the result is bought already or the file has changed. `lease` is left as of the last commit.
 pub async fn run(
     context: &SubmitContext<'_>,
     mount: &Arc<Mount>,
@@ -76,7 +76,7 @@ pub async fn run(
     let of = (order, upload, &token);
     let request = create_request(context.params, context.callbacks, mount, job, of, context.clock.now()).await?;
     loop {
-        // The turn first: waiting for it must not make the intent old.
+        // The turn comes first: the intent must not grow old while the turn is awaited.
         let turn = context.client.turn().await;
         if let Some(outcome) = may_not_submit_now(context, mount, job).await? {
             return Ok(Submission::Unsent(outcome.into()));
@@ -93,7 +93,7 @@ pub async fn run(
         crash_points::point(Point::Intended);
         let is_closed = || !windows::has_time(mount.source(), Duration::ZERO, context.clock.wall());
         if context.clock.uptime().since(written) > FRESH || is_closed() {
-            continue; // nothing was sent under it
+            continue; // nothing was sent with this intent
         }
         let creation = context.client.create(turn, request).await;
         crash_points::point(Point::CreateAnswered);
@@ -105,8 +105,8 @@ pub async fn run(
     }
 }
 
-/// What becomes of a job for which nothing is to be bought: its request has changed, it is bought already, or its
-/// outputs could not be written.
+/// Returns the outcome for a job for which nothing is to be bought: its request has changed, it is bought already, or
+/// its outputs cannot be written.
 async fn buys_nothing(
     context: &SubmitContext<'_>,
     mount: &Arc<Mount>,
@@ -114,7 +114,7 @@ async fn buys_nothing(
     of: (&PurchaseKey, &AudioAt),
 ) -> Result<Option<StageOutcome>, Fault> {
     let now = context.clock.now();
-    // Only these may hang in the folder; what follows must not be dropped half-way.
+    // Only the two checks may hang in the folder. What follows them must not be dropped half-way.
     let outdated = tokio::select! {
         biased;
         outdated = check_current(context, mount, job, of, now) => outdated,
@@ -134,7 +134,7 @@ async fn buys_nothing(
     Ok(not_writable?.map(|Deferral { until, fault }| StageOutcome::Rest(until, fault)))
 }
 
-/// A pause, or a window that is closed or is about to be.
+/// Returns the outcome during a pause, or if the window is closed or is about to be.
 async fn may_not_submit_now(
     context: &SubmitContext<'_>,
     mount: &Mount,
@@ -144,8 +144,8 @@ async fn may_not_submit_now(
     if context.store.pauses().await.map_err(StageStop::Store)?.for_source(&job.key.source, until).is_some() {
         return Ok(Some(StageOutcome::Sleep { until, reason: None }));
     }
-    // What is sent at the last moment could leave after it. By then the window keeps it, whose clock may be set
-    // back meanwhile.
+    // A create that is begun at the last moment could be sent after it. The job rests until after that moment; then
+    // the window decides, since its clock may be set back meanwhile.
     let has_time = windows::has_time(mount.source(), FRESH, context.clock.wall());
     Ok((!has_time).then(|| StageOutcome::Sleep { until: until.saturating_add(FRESH), reason: None }))
 }
@@ -159,11 +159,12 @@ async fn reserve(
 ) -> Result<Option<StageOutcome>, StoreError> {
     let (service, at) = ((&order.service, context.client.last_date()), context.clock.now());
     let deferral = context.budget_gate.reserve_for_create(context.store, mount, lease, job, service, at).await?;
-    // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
+    // The job gives up its upload: it may rest for longer than the service keeps unused uploads, and must not be in
+    // the way of others.
     Ok(deferral.map(|Deferral { until, fault }| StageOutcome::StepThenRest(JobEvent::UploadLost, until, fault)))
 }
 
-/// The file, its upload, or what is said of the recording is not what would be bought.
+/// Returns the outcome if the file, its upload or its settings are not what would be bought.
 async fn check_current(
     context: &SubmitContext<'_>,
     mount: &Mount,
@@ -200,7 +201,7 @@ fn intend(context: &SubmitContext<'_>, job: &Job, token: &Token) -> Result<Job, 
         sent_at: now,
     };
     let bug = |error: crate::domain::stage::IllegalTransition| Fault::new(FaultKind::Bug, error.to_string(), now);
-    // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
+    // Whoever finds this after a crash cannot know whether the create was sent: it counts as an unknown create.
     let words = "scribed sends a create; if its answer is lost, scribed searches the service's list for it";
     let waits = Fault::new(FaultKind::Unknown, words, now);
     let intended = job.clone().apply(JobEvent::Intended { intent }, now).map_err(bug)?;

@@ -1,4 +1,4 @@
-//! Submitted ▷ Fetched: asks whether it has ended. The read that answers `done` is the fetch.
+//! Submitted ▷ Fetched: polls a transcription. The read that answers `done` brings the result.
 
 use crate::backpressure::poll_schedule::PollSchedule;
 use crate::blocking::{blocking, in_place_if};
@@ -17,11 +17,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A result of so many bytes is packed and kept sooner than another thread would have begun to.
+/// Up to this many bytes, a result is packed and saved sooner than another thread would begin.
 const LITTLE: usize = 32 << 10;
 
-/// Transcriptions that were seen to be worked on, so that a step back is seen too. Only while the
-/// process lives, and only those that have not ended.
+/// Transcriptions that were seen `processing`, so that a step back is noticed. Kept only while the process lives, and
+/// only for those that have not ended.
 #[derive(Debug, Default)]
 pub struct SeenProcessing(Mutex<HashSet<TranscriptionId>>);
 
@@ -30,7 +30,7 @@ impl SeenProcessing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it goes back by this status.
+    /// Whether this status is a step back. Notes a transcription that is `processing`.
     fn goes_back(&self, id: &TranscriptionId, status: &Status) -> bool {
         if *status == Status::Processing {
             self.ids().insert(id.clone());
@@ -44,23 +44,23 @@ pub struct WaitContext<'a> {
     pub client: &'a dyn Client,
     pub clock: &'a dyn Clock,
     pub results: &'a Arc<Results>,
-    /// What was agreed with the service.
+    /// The configured terms of the service.
     pub terms: &'a ServiceTerms,
-    /// When to ask again.
+    /// Decides when to poll again.
     pub asking: &'a PollSchedule,
-    /// What was seen to be worked on.
+    /// The transcriptions that were seen `processing`.
     pub begun: &'a SeenProcessing,
-    /// Whether the service was asked to call us.
+    /// Whether the service was asked for callbacks.
     pub calls: bool,
-    /// What has a line of its own in the log.
+    /// Decides what has a log line of its own.
     pub log_limit: &'a LogLimit,
 }
 
-/// What a look came to.
+/// Result of a poll.
 pub struct PollResult {
     pub outcome: StageOutcome,
-    /// How long the service took from its acceptance to its end, by its own dates; `None` where it has not
-    /// ended, and where they are not told. Nothing of ours is in it: no outage, no late look.
+    /// How long the service took from its acceptance to its end, by its own dates; `None` if it has not ended, or
+    /// does not tell the dates. Our own outages and late polls do not count.
     pub took: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ impl From<StageOutcome> for PollResult {
     }
 }
 
-/// Reads it, unless it is kept here already.
+/// Polls a transcription, unless its result is kept here already.
 pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &TranscriptionId) -> Result<PollResult, Fault> {
     let WaitContext { client, clock, results, terms, asking, begun, calls, .. } = context;
     if let Some(audio) = kept(results, transcription).await {
@@ -101,7 +101,7 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
             let goes_back = begun.goes_back(transcription, &Status::parse(&status));
             Ok(pending(context, job, &status, goes_back, now).into())
         }
-        // What lists show late, reads may show late too.
+        // Reads may be late like lists.
         RecordState::Lost(fault) if fault.kind == FaultKind::Gone && now.duration_since(job.since) < terms.lag => {
             Ok(StageOutcome::Sleep { until: now.saturating_add(terms.poll.max.min(terms.lag)), reason: None }.into())
         }
@@ -112,8 +112,8 @@ pub async fn run(context: &WaitContext<'_>, job: &Job, transcription: &Transcrip
     }
 }
 
-/// Why this service is not asked for what was bought for a job: it is at another address than it was then, and
-/// what it says of an id that it may never have given means nothing. `None` where it may be asked.
+/// Says why this service is not asked for a job's transcription: it is at another address than when the transcription
+/// was bought, and what it says of an id that it may never have given means nothing. `None` if it may be asked.
 pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
     let place = job.bought_at.as_ref().filter(|place| **place != identity.origin)?;
     let (service, id) = (&identity.service, job.id);
@@ -128,7 +128,7 @@ pub fn at_other_address(job: &Job, identity: &Identity) -> Option<String> {
 
 async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmount> {
     if !results.has(id) {
-        return None; // as a rule
+        return None; // the usual case
     }
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
@@ -137,7 +137,7 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<AudioAmoun
     Some(record.result?.audio())
 }
 
-/// It has not ended: when it is asked for again, and what is odd about it.
+/// Returns the outcome for a transcription that has not ended: when it is polled again, and what is odd about it.
 pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> StageOutcome {
     let poll = &context.terms.poll;
     let age = now.duration_since(job.since);
@@ -156,7 +156,7 @@ pub fn pending(context: &WaitContext<'_>, job: &Job, status: &str, goes_back: bo
     StageOutcome::Sleep { until: context.asking.moment(now, wait), reason }
 }
 
-/// What is neither on its way nor an end is named, and never trusted into an end.
+/// Describes a status that is neither on the way nor an end. Such a status is never taken for an end.
 fn odd_status(status: &str, goes_back: bool) -> Option<String> {
     match Status::parse(status) {
         Status::Queued | Status::Processing if !goes_back => None,

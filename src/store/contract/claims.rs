@@ -1,4 +1,4 @@
-//! Leases: for the engine, which claims jobs, handles one stage of each and commits what came of it.
+//! Leases: for the engine, which claims jobs, handles one stage of each and commits the result.
 
 use super::{GroupFilter, StoreError};
 use crate::domain::budget::BudgetLimit;
@@ -11,7 +11,7 @@ use crate::domain::stage::StageKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     pub job: JobId,
-    /// Outdates every smaller one for this job.
+    /// A larger fence invalidates every smaller one of this job.
     pub fence: u64,
     /// The stage at which the holder saw the job last.
     pub stage: StageKind,
@@ -19,17 +19,18 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The right to change this job as it now is.
+    /// Returns the right to change this job as it is now.
     pub fn of(job: &Job, fence: u64) -> Self {
         Self { job: job.id, fence, stage: job.stage.kind(), round: job.round }
     }
 
-    /// The same right, of a holder that has seen the job so: it committed it with [`Hold::Keep`], or read it again.
+    /// Returns the same right for a holder that has seen the job as it is here: it committed the job with
+    /// [`Hold::Keep`], or read it again.
     pub fn seeing(self, job: &Job) -> Self {
         Self { stage: job.stage.kind(), round: job.round, ..self }
     }
 
-    /// Whether the job is as its holder saw it.
+    /// Whether the job is still as its holder saw it.
     pub fn has_seen(&self, job: &Job) -> bool {
         (self.job, self.stage, self.round) == (job.id, job.stage.kind(), job.round)
     }
@@ -39,14 +40,14 @@ impl Lease {
 #[derive(Debug, Clone)]
 pub struct Claimed {
     pub lease: Lease,
-    /// As it stood when it was claimed.
+    /// The job as it was when it was claimed.
     pub job: Job,
 }
 
 /// Whether the lease outlives a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Its holder goes on with the job.
+    /// The holder goes on with the job.
     Keep,
     /// The job may be claimed again when it is due.
     Release,
@@ -55,48 +56,49 @@ pub enum Hold {
 /// How many jobs are claimed at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClaimLimit {
-    /// Of all lanes together.
+    /// Jobs of all lanes together.
     pub all: usize,
-    /// Of these, of the backlog. What a person has bumped is not of the backlog.
+    /// How many of them may be of the backlog. A bumped job is not of the backlog.
     pub backlog: usize,
 }
 
 impl ClaimLimit {
-    /// So many, of whichever lane.
+    /// Allows this many jobs of any lane.
     pub fn of(all: usize) -> Self {
         Self { all, backlog: all }
     }
 }
 
-/// What decides whether the first job in line for an upload may reserve from its budgets now, or waits for others
-/// that come before it ([`Claims::claim_in_budget_order`]).
+/// What decides whether a job may reserve from its budgets now, or waits for others that come before it
+/// ([`Claims::claim_in_budget_order`]).
 pub struct BudgetOrder<'l> {
-    /// The limits that a purchase for this source has to fit into; none: its jobs wait for nobody.
+    /// The limits that a purchase for this source has to fit into. If there are none, its jobs wait for no other.
     pub limits: &'l (dyn Fn(&SourceName) -> Vec<BudgetLimit> + Send + Sync),
-    /// Whether nothing of this source is looked at now, because enough of it did not fit.
+    /// Whether jobs of this source are not tried now, because enough of them did not fit.
     pub is_exhausted: &'l (dyn Fn(&SourceName) -> bool + Send + Sync),
-    /// The groups whose jobs may come to their reservation by themselves and soon: no pause, no closed window, no
-    /// folder that is away, no service that is out.
+    /// The groups whose jobs may reserve soon without anybody's action: no pause, no closed window, no folder that is
+    /// away, no service that is out.
     pub is_coming: GroupFilter<'l>,
-    /// The sources of which the first scan is not over: jobs of them that nobody knows yet may come first.
+    /// The sources whose first scan is not over. They may have jobs that are not known yet and come first.
     pub being_scanned: &'l [SourceName],
 }
 
-/// What [`Claims::claim_in_budget_order`] came to.
+/// Result of [`Claims::claim_in_budget_order`].
 #[derive(Debug, Default)]
 pub struct OrderedClaims {
-    /// Those that may reserve.
+    /// The jobs that may reserve.
     pub claimed: Vec<Claimed>,
-    /// Whether others would have been claimed, but for jobs that come before them.
+    /// Whether more jobs would have been claimed if they did not wait for jobs that come before them.
     pub waits_for_others: bool,
 }
 
-/// Hands out jobs and takes them back. See "Fencing" and "Durability" in the head of [`super`].
+/// Hands out leases and takes commits. See "Fencing" and "Durability" in the head of [`super`].
 #[async_trait::async_trait]
 pub trait Claims: Send + Sync {
-    /// Up to `limit` jobs of these groups at these stages that are due and that nobody holds, held until `until`. No
-    /// job is in two answers, whoever asks at the same time, unless its lease has ended in between. The longest due
-    /// come first, unless [`Claims::set_scheduling`] says otherwise. Fewer than `limit`: no more were free.
+    /// Claims up to `limit` due jobs of these groups at these stages that nobody holds, and holds them until `until`.
+    /// No job is in two answers, whoever asks at the same time, unless its lease has ended in between. The jobs that
+    /// have been due longest come first, unless [`Claims::set_scheduling`] says otherwise. Fewer than `limit` jobs
+    /// mean that no more were free.
     async fn claim(
         &self,
         kinds: &[StageKind],
@@ -106,10 +108,10 @@ pub trait Claims: Send + Sync {
         limit: ClaimLimit,
     ) -> Result<Vec<Claimed>, StoreError>;
 
-    /// As [`Claims::claim`], for jobs of these groups that are ready for their upload and take from a budget: a job is
-    /// passed over while one that comes before it, and takes from the same budgets, has not reserved yet and may do so
-    /// soon. It waits for those that were found about when it became ready itself, for some minutes at most; and for
-    /// nobody where its budgets hold all of them whatever they turn out to cost.
+    /// As [`Claims::claim`], for jobs of these groups that are ready for their upload and take from a budget. A job
+    /// is passed over while a job that comes before it, and takes from the same budgets, has not reserved yet and may
+    /// do so soon. It waits only for jobs that were found about when it became ready itself, and for some minutes at
+    /// most. It waits for no job if its budgets hold all of them, whatever they turn out to cost.
     async fn claim_in_budget_order(
         &self,
         of: GroupFilter<'_>,
@@ -119,24 +121,25 @@ pub trait Claims: Send + Sync {
         order: &BudgetOrder<'_>,
     ) -> Result<OrderedClaims, StoreError>;
 
-    /// Holds these longer, whatever stage they are at. Answers which of the jobs are no longer held by their lease.
+    /// Extends these leases until `until`, whatever stage their jobs are at. Returns the jobs whose lease is lost.
     async fn renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<JobId>, StoreError>;
 
-    /// Puts the job as it now is, if the lease counts and the job is as the lease names it. A crash before: the job is
-    /// as it was. After: as committed. Its charges are not taken from `job`: they follow from the step
-    /// ([`crate::domain::charge::charges_after`]); nor is its place in the line. Whoever keeps the lease commits the next
-    /// step with [`Lease::seeing`].
+    /// Stores the job as it is now, if the lease is valid and the job is as the lease names it. After a crash before
+    /// the commit the job is as it was; after the commit it is as committed. The charges and the place in the line
+    /// are not taken from `job`: the charges follow from the step ([`crate::domain::charge::charges_after`]). A
+    /// holder that keeps the lease commits the next step with [`Lease::seeing`].
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError>;
 
-    /// How the sources stand from now on: what a person has bumped comes first, then the live lane, then higher
-    /// priorities; sources of one rank take turns; within a source its order counts. From the intent on the
-    /// longest due come first within a lane. Not kept: said anew by each process, and whenever it changes.
+    /// Sets the scheduling of the sources. Bumped jobs come first, then the live lane, then higher priorities;
+    /// sources of one rank take turns; within a source its own order counts. From the intent on, the jobs of a lane
+    /// that have been due longest come first. The policies are not stored: each process sets them, and sets them
+    /// again when they change.
     async fn set_scheduling(&self, policies: SchedulingPolicies) -> Result<(), StoreError>;
 
-    /// When the next of these is due, leases that run out included.
+    /// Returns when the next job of these is due or its lease ends.
     async fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Result<Option<Timestamp>, StoreError>;
 
-    /// When the next of these is due that is not due yet, leases that run out included.
+    /// Returns when the next job of these becomes due that is not due yet, or its lease ends.
     async fn due_after(
         &self,
         kinds: &[StageKind],
@@ -144,10 +147,10 @@ pub trait Claims: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError>;
 
-    /// The job that waits for this transcription; one of them, where more do.
+    /// Returns the job that waits for this transcription; one of them, if there are several.
     async fn job_awaiting(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError>;
 
-    /// Somebody says that this transcription has ended: the job that waits for it is due now. A hint that comes while
-    /// the job is held counts after the commit of its holder. `false` if no job waits.
+    /// Makes the job that waits for this transcription due now, since somebody says that the transcription has ended.
+    /// If the job is held, the hint counts after its holder's commit. Returns `false` if no job waits.
     async fn poll_now(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError>;
 }

@@ -6,10 +6,10 @@ use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::stage::JobEvent;
 
-/// What became of a command. Unless it is [`CommandOutcome::Done`], nothing was changed.
+/// Result of a command. Unless it is [`CommandOutcome::Done`], nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// It was carried out.
+    /// The command was carried out.
     Done,
     /// The job is no longer as the caller saw it: read it again.
     Changed,
@@ -20,46 +20,47 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// Whether it was carried out.
+    /// Whether the command was carried out.
     pub fn is_done(self) -> bool {
         self == Self::Done
     }
 }
 
-/// What became of the jobs of a source that has another name now.
+/// How many jobs of a source were renamed, and how many were not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Renamed {
     pub done: u64,
     pub held: u64,
-    /// The name is another job's.
+    /// The new name already belongs to another job.
     pub taken: u64,
 }
 
 /// Changes a job whoever holds it. See "Commands" in the head of [`super`].
 #[async_trait::async_trait]
 pub trait Commands: Send + Sync {
-    /// The job takes this event (cancel, retry, forget, …), whoever holds it; its holder's lease ends. `seen` is the
-    /// job by which the command was decided: [`CommandOutcome::Changed`] if its stage or round is another one by now.
-    /// Durable when it returns.
+    /// Applies an event (cancel, retry, forget, …) to a job, whoever holds it, and ends its holder's lease. `seen` is
+    /// the job by which the command was decided: returns [`CommandOutcome::Changed`] if the job's stage or round has
+    /// changed since. Durable when it returns.
     async fn overrule(&self, seen: &Job, event: JobEvent, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
-    /// A job that waits is due now. One that is held (`hold`) goes on as its file was seen: somebody vouches that it is
-    /// whole. One that does not know where its transcription is ([`Job::awaits_location`]) asks for it where its service is
-    /// now. Not applicable if it has ended.
+    /// Makes a waiting job due now. If the job is held (`hold`), the caller vouches that its file is whole, and the
+    /// job goes on with the file as it was seen. If the job does not know where its transcription is
+    /// ([`Job::awaits_location`]), it asks for it at the service's current address. Not applicable if the job has
+    /// ended.
     async fn wake(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
-    /// A job comes before all others, the later command before the earlier one. Not applicable if it has ended. Durable
-    /// when it returns.
+    /// Puts a job before all others, also before those that were bumped earlier. Not applicable if the job has ended.
+    /// Durable when it returns.
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
-    /// A person takes note of how a job ended, failed or written without something: it counts as handled until it
-    /// changes. The history gets a line. Not applicable if it did not end so. Durable when it returns.
+    /// Notes that a person knows how a job ended, failed or written without something: the job counts as handled until
+    /// it changes. The history gets a line. Not applicable if the job did not end so. Durable when it returns.
     async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError>;
 
-    /// A source has another name in `jobs.toml`: its jobs have that from now on. One of which the new name is another
-    /// job's keeps the old one. One that somebody holds keeps it, too, unless `held` are renamed: then its holder's
-    /// lease ends, as in [`Commands::overrule`]. Each job is renamed in one step, all of them are not: after a crash
-    /// some have the new name, and the next call goes on. Durable when it returns.
+    /// Gives the jobs of a source that has another name in `jobs.toml` the new name. A job keeps the old name if the
+    /// new one already belongs to another job. A held job keeps it too, unless `held` is set: then its holder's lease
+    /// ends, as in [`Commands::overrule`]. Each job is renamed in one step, but not all of them together: after a
+    /// crash some have the new name, and the next call continues. Durable when it returns.
     async fn rename_source(
         &self,
         old: &SourceName,
@@ -68,6 +69,6 @@ pub trait Commands: Send + Sync {
         now: Timestamp,
     ) -> Result<Renamed, StoreError>;
 
-    /// Pauses, or with `None` resumes. Durable when it returns what holds now.
+    /// Sets a pause, or ends it with `None`. Returns all pauses. Durable when it returns.
     async fn set_pause(&self, scope: &PauseScope, pause: Option<Pause>) -> Result<Pauses, StoreError>;
 }

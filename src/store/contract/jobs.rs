@@ -6,14 +6,14 @@ use crate::domain::manifest_row::{ManifestRow, RowSight};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 
-/// What [`Jobs::admit`] made of a file.
+/// Result of [`Jobs::admit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     New(JobId),
     Known(JobId),
-    /// Its job waited for this file, or for its folder, and is due now.
+    /// The job waited for this file, or for its folder, and is due now.
     Awaited(JobId),
-    /// Its job had ended, and the file has changed since: back to the start.
+    /// The job had ended, and its file has changed since: it starts over.
     Reopened(JobId),
 }
 
@@ -29,22 +29,22 @@ impl Admission {
         matches!(self, Self::New(_) | Self::Reopened(_))
     }
 
-    /// Whether a job became due by it: the engine sleeps until the moment that it knew of.
+    /// Whether a job became due: the engine sleeps until the due moment that it knows of.
     pub fn is_news(self) -> bool {
         !matches!(self, Self::Known(_))
     }
 }
 
-/// Takes recordings into the queue. A key has one job, whoever admits it and however often.
+/// Admits recordings to the queue. A key has one job, whoever admits it and however often.
 #[async_trait::async_trait]
 pub trait Jobs: Send + Sync {
-    /// A file was seen. New ones become a job that is due at `due`; one whose job has ended and that
-    /// looks different now starts over. One that waits for its folder to be back is due now: it has been
-    /// seen. A crash before it is kept costs a rescan.
+    /// Admits a file that was seen. A new file gets a job that is due at `due`. If the file's job has ended and the
+    /// file looks different now, the job starts over. If the job waits for its folder, it is due now. A crash before
+    /// this is durable costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
-    /// Of files of a source that were seen, those of which [`Jobs::admit`] might make something. Of the others it
-    /// would make nothing, and nothing of them is read: it is what a look through a million known files costs.
+    /// Returns the files, of those that were seen in a source, for which [`Jobs::admit`] might do something. For the
+    /// others it would do nothing, and nothing of them is read: so a scan of a million known files stays cheap.
     async fn new_or_changed(
         &self,
         _source: &SourceName,
@@ -53,9 +53,9 @@ pub trait Jobs: Send + Sync {
         Ok(seen)
     }
 
-    /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
-    /// over, where nothing is being bought for it, and is passed over until then. For the rest as
-    /// [`Jobs::admit`]. One whose file is not there waits for it.
+    /// Admits a row of a manifest. A new row gets a job. If the row now orders something else, its job starts over;
+    /// while something is being bought for the job, that is put off. Otherwise as [`Jobs::admit`]. A row whose file
+    /// is not there gets a job that waits for it.
     async fn admit_row(
         &self,
         key: &JobKey,

@@ -65,7 +65,7 @@ pub use queries::{Filter, HistoryEntry, JobCounts, JobSubset, Queries, WaitingGr
 
 use crate::domain::routing::RouteKey;
 
-/// Tells which groups are meant.
+/// Selects groups.
 pub type GroupFilter<'o> = &'o (dyn Fn(&RouteKey) -> bool + Send + Sync);
 
 pub const ALL: GroupFilter<'static> = &|_| true;

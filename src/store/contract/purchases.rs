@@ -17,16 +17,16 @@ pub enum DuplicateCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownPurchase {
     pub transcription: TranscriptionId,
-    /// The round it was bought in.
+    /// The round in which it was bought.
     pub round: u32,
-    /// The job that had it first, where this store knows that.
+    /// The job that had it first, if this store knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<JobId>,
-    /// Where it is, as in [`crate::domain::stage::Intent::origin`]; `None`: an older release did not write it
-    /// down.
+    /// Where the transcription is, as in [`crate::domain::stage::Intent::origin`]; `None` if an older release did not
+    /// store that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// What the service's list said of its cost, where it was found again there.
+    /// The cost that the service's list gave, if the transcription was found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sighted: Option<Sighted>,
 }
@@ -34,53 +34,53 @@ pub struct KnownPurchase {
 /// What was bought last at a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewestPurchase {
-    /// When the newest intent was written: by our clock, and by the service's as last heard before.
+    /// When the newest intent was stored: by our clock, and by the service's clock as last heard before.
     pub intent: Option<(Timestamp, Option<Timestamp>)>,
-    /// The newest that is known to be accepted: as above, and its id.
+    /// The newest purchase that is known to be accepted: the same times, and its id.
     pub accepted: Option<(Timestamp, Option<Timestamp>, TranscriptionId)>,
 }
 
 /// Keeps one purchase per [`PurchaseKey`]. A key that is not yet bought has one owner at a time.
 #[async_trait::async_trait]
 pub trait Purchases: Send + Sync {
-    /// Claims the purchase of this key for a job, unless another one has it. The claim lasts while the job is on its
-    /// way, and over restarts from its intent on.
+    /// Claims the purchase of this key for a job, unless another job has it. The claim lasts while the job is on its
+    /// way; from the job's intent on it survives restarts.
     async fn claim_purchase(&self, key: &PurchaseKey, job: JobId) -> Result<DuplicateCheck, StoreError>;
 
-    /// Whether another job has a file of this size, or purchases are known whose content can only be compared by
-    /// hash: then the content is worth hashing before an upload.
+    /// Whether another job has a file of this size, or purchases are known whose content can be compared only by
+    /// hash. Then the content is worth hashing before an upload.
     async fn may_have_duplicate(&self, size: u64, job: JobId) -> Result<bool, StoreError>;
 
-    /// What is known to have been bought under this key.
+    /// Returns what is known to have been bought under this key.
     async fn purchase(&self, key: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError>;
 
     /// Whether a job of this store has a charge for this transcription, whatever became of it.
     async fn has_charge(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
 
-    /// A purchase was found in the service's list. The highest round is kept. What it cost counts against the budgets
-    /// of everything from now on, and against its source's when a job has it.
+    /// Records a purchase that was found in the service's list. The highest round is kept. Its cost counts against
+    /// the budgets of all sources from now on, and against those of its source once a job has it.
     async fn record_found(&self, key: &PurchaseKey, found: &KnownPurchase) -> Result<(), StoreError>;
 
-    /// This transcription was deleted at the service: a copy of the content would buy anew. Nothing, if another one is
-    /// known under the key by now. Durable when it returns.
+    /// Forgets a transcription that was deleted at the service, so that a copy of the content is bought anew. Does
+    /// nothing if another transcription is known under the key by now. Durable when it returns.
     async fn forget_purchase(&self, key: &PurchaseKey, transcription: &TranscriptionId) -> Result<(), StoreError>;
 
-    /// What was bought last at this service, as far as this store knows. A store that was restored from an older copy
-    /// does not know what was bought since.
+    /// Returns what was bought last at this service, as far as this store knows. A store that was restored from an
+    /// older copy does not know what was bought since.
     async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError>;
 
     /// Whether nothing may be bought at this service before its list was scanned.
     async fn is_suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
 
-    /// Whether this queue may have known more of what was bought at a suspect service than it does now: it was
-    /// repaired, is older than it was, or a folder was taken over. A new queue of new folders has lost nothing.
+    /// Whether this queue may have known more purchases at a suspect service than it does now: it was repaired, is
+    /// older than it was, or a folder was taken over. A new queue of new folders has lost nothing.
     async fn may_have_lost(&self, service: &ServiceName) -> Result<bool, StoreError>;
 
-    /// All that can be found again at this service was recorded. Durable when it returns, with everything that was
-    /// recorded before.
+    /// Trusts the store for a service, after everything that can be found there was recorded. Durable when it
+    /// returns, with everything that was recorded before.
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;
 
-    /// Purchases may exist at this service that this store does not know: nothing is bought there before its list
-    /// was scanned. Durable when it returns.
+    /// Distrusts the store for a service where purchases may exist that it does not know: nothing is bought there
+    /// before the service's list was scanned. Durable when it returns.
     async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError>;
 }

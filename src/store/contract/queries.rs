@@ -8,38 +8,38 @@ use crate::domain::stage::StageKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How many jobs are where.
+/// Number of jobs by stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobCounts {
     by_kind: [u64; StageKind::ALL.len()],
-    /// Of those in flight, how many nothing moves by itself.
+    /// How many jobs at `submitting` and `submitted` do nothing before a person acts.
     pub parked_in_flight: u64,
-    /// Of those that failed, how many nobody has acknowledged.
+    /// How many failed jobs nobody has acknowledged.
     pub unhandled_failures: u64,
-    /// Of those that are incomplete, how many nobody has acknowledged.
+    /// How many incomplete jobs nobody has acknowledged.
     pub unhandled_incomplete: u64,
-    /// Of those written, how many lack something that was requested or could not be read ([`Job::is_incomplete`]).
+    /// How many written jobs lack something that was requested or could not be read ([`Job::is_incomplete`]).
     pub incomplete: u64,
 }
 
 impl JobCounts {
-    /// How many rest at this stage.
+    /// Counts the jobs at this stage.
     pub fn of(&self, kind: StageKind) -> u64 {
         self.by_kind[kind as usize]
     }
 
-    /// The same, for a store that counts.
+    /// Returns the count of this stage to be changed, for a store that counts.
     pub fn of_mut(&mut self, kind: StageKind) -> &mut u64 {
         &mut self.by_kind[kind as usize]
     }
 
-    /// How many count against the service's limit of running transcriptions: a create may have
-    /// left, and no person is asked.
+    /// Counts the jobs towards the service's limit of running transcriptions: a create may have been sent, and no
+    /// person is asked.
     pub fn running(&self) -> u64 {
         (self.of(StageKind::Submitting) + self.of(StageKind::Submitted)).saturating_sub(self.parked_in_flight)
     }
 
-    /// How many are at a service or being written, and no person is asked.
+    /// Counts the jobs that are at a service or being written, and for which no person is asked.
     pub fn on_their_way(&self) -> u64 {
         self.running() + self.of(StageKind::Fetched)
     }
@@ -48,7 +48,7 @@ impl JobCounts {
         self.by_kind.iter().sum()
     }
 
-    /// Those that have not ended.
+    /// Counts the jobs that have not ended.
     pub fn open(&self) -> u64 {
         StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| self.of(kind)).sum()
     }
@@ -63,35 +63,35 @@ impl JobCounts {
     }
 }
 
-/// What [`Queries::page`] is asked for.
+/// What [`Queries::page`] returns.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// These stages; empty means all.
+    /// Jobs at these stages; empty means all.
     pub stages: Vec<StageKind>,
-    /// Only numbers above this.
+    /// Only jobs with a number above this one.
     pub after: Option<JobId>,
-    /// At most so many, at least 1.
+    /// At most this many jobs; at least 1.
     pub limit: usize,
 }
 
-/// Jobs that wait for the same.
+/// Jobs that wait for the same thing, with one of them as an example.
 #[derive(Debug, Clone)]
 pub struct WaitingGroup {
     pub one: Job,
-    /// How many there are.
+    /// How many jobs there are.
     pub jobs: u64,
 }
 
-/// Jobs that are few among many ([`Queries::jobs_in`]).
+/// Small subsets of the jobs ([`Queries::jobs_in`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobSubset {
-    /// They wait for their source's folder.
+    /// Jobs that wait for their source's folder.
     Away,
-    /// They cost something, or may have.
+    /// Jobs that cost something, or may have.
     WithCost,
-    /// They are written and lack something that was requested or could not be read.
+    /// Jobs that are written and lack something that was requested or could not be read.
     Incomplete,
-    /// A person had them forgotten.
+    /// Jobs that a person had forgotten.
     Forgotten,
 }
 
@@ -100,10 +100,10 @@ pub enum JobSubset {
 pub struct HistoryEntry {
     pub at: Timestamp,
     pub job: JobId,
-    /// Where it came to.
+    /// The stage that the job reached.
     pub stage: StageKind,
     pub round: u32,
-    /// What went wrong or what it waits for.
+    /// What went wrong, or what the job waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
     /// The transcription, once there is one.
@@ -111,44 +111,44 @@ pub struct HistoryEntry {
     pub transcription: Option<TranscriptionId>,
 }
 
-/// Reads. What is read is what was committed, durable or not.
+/// Reads the queue. Reads see what was committed, durable or not.
 #[async_trait::async_trait]
 pub trait Queries: Send + Sync {
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
 
-    /// A job by its name.
+    /// Returns the job of a recording.
     async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
     /// Whether this is the name of a file that was written for a job.
     async fn is_output(&self, key: &JobKey) -> Result<bool, StoreError>;
 
-    /// The job that wrote outputs of this name, whatever their endings are.
+    /// Returns the job that wrote outputs of this name, whatever their extensions are.
     async fn output_owner(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
-    /// Jobs by number, but for those that a person had forgotten.
+    /// Returns jobs by number, except those that a person had forgotten.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 
-    /// The next of these after a number, by number; at most so many. Others are not read.
+    /// Returns the next jobs of a subset after a number, by number and at most `limit`. Other jobs are not read.
     async fn jobs_in(&self, subset: JobSubset, after: Option<JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// How many jobs are where.
+    /// Counts the jobs by stage.
     async fn counts(&self) -> Result<JobCounts, StoreError> {
         self.counts_of(ALL).await
     }
 
-    /// How many jobs of these groups are where.
+    /// Counts the jobs of these groups by stage.
     async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError>;
 
-    /// How many jobs of each source are where; of those that have any.
+    /// Counts the jobs of each source by stage, for sources that have any.
     async fn counts_by_source(&self) -> Result<BTreeMap<SourceName, JobCounts>, StoreError>;
 
-    /// Jobs that have not ended, those together that are of one group, at one stage, and have one word for what
-    /// they wait for ([`crate::domain::reason::job_wait_reason`]): some dozens, whatever the number of jobs.
+    /// Returns the jobs that have not ended, grouped by group, stage and wait reason
+    /// ([`crate::domain::reason::job_wait_reason`]). These are some dozens of groups, whatever the number of jobs.
     async fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError>;
 
-    /// A job's history, oldest first.
+    /// Returns a job's history, oldest entry first.
     async fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
 
-    /// The pauses that were given and not taken back.
+    /// Returns the pauses that are in effect.
     async fn pauses(&self) -> Result<Pauses, StoreError>;
 }

@@ -1,15 +1,16 @@
-//! Who may reserve from a budget next. Uploads go out side by side, and files become ready in any order; what is left
-//! of a budget goes to the first in line all the same (bumped jobs, the live lane, priority, the source's order).
+//! Decides which job may reserve from a budget next. Uploads run side by side, and files become ready in any order.
+//! Still, what is left of a budget goes to the first job in line (bumped jobs, the live lane, priority, the source's
+//! order).
 //!
 //! A job J that is ready for its upload waits while a job K comes before it that
 //! 1. takes from the same budget, has nothing reserved, and has not asked for its reservation yet;
-//! 2. is on its way to its upload and due by [`SOON`] after J became ready (its window open, its pause over). What was found later has come too late,
-//!    and what rests for longer (a hold, a refusal, a retry) is not waited for. So J waits for a number of jobs that
-//!    does not grow;
+//! 2. is on its way to its upload, and due by [`SOON`] after J became ready (its window open, its pause over). A job
+//!    that was found later has come too late, and a job that rests for longer (a hold, a refusal, a retry) is not
+//!    waited for. So J waits for a number of jobs that does not grow;
 //! 3. belongs to a group that moves by itself now: no pause, no closed window, no folder that is away, no outage.
 //!
-//! Nobody waits for longer than [`LONGEST`], and nobody waits where the budget holds J and all of those K, even if
-//! each of them costs as much as a file of its size can.
+//! No job waits for longer than [`LONGEST`], and no job waits if the budget holds J and all of those K, even if each of
+//! them costs as much as a file of its size can.
 
 use crate::domain::budget::{BudgetLimit, check_limits};
 use crate::domain::names::{JobId, SourceName, Timestamp};
@@ -21,23 +22,25 @@ use crate::store::index::job_index::{GroupHead, JobIndex};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// What is due so long after a job became ready may come before it: a file on a share is settled in it.
+/// A job that is due within this time after another one became ready may come before it. A file on a share settles
+/// within this time.
 const SOON: Duration = Duration::from_secs(90);
 
-/// No job waits for others for longer than this, from when it became ready.
+/// No job waits for others longer than this, counted from when it became ready.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// A lease that lasts for longer is no work: a plan did not choose the job.
+/// A longer lease means no work: a plan does not name the job.
 const NO_WORK: Duration = Duration::from_secs(3600);
 
-/// So many jobs are looked at. Where there are more, somebody comes first.
+/// Most jobs that are looked at. If there are more, some job certainly comes first.
 const LOOKED_AT: usize = 1_000;
 
-/// Nothing that is recorded takes less than 4 kbit for each second of a channel: a KiB is no more than this, in
-/// milliseconds of billed audio.
+/// Most milliseconds of billed audio in a KiB of a file: no recording has less than 4 kbit for each second of a
+/// channel.
 const MOST_OF_A_KIB: u64 = 2_048;
 
-/// In KiB: smaller files are not judged by their size. They may be of any rare kind, or not be here at all.
+/// Size in KiB below which a file is not judged by its size. A smaller file may be of any rare kind, or not be here
+/// at all.
 const JUDGED_FROM: u32 = 64;
 
 /// A job's place in the line.
@@ -50,7 +53,7 @@ struct Place<'g> {
 }
 
 impl Place<'_> {
-    /// Sources of one rank take turns: their jobs do not wait for each other.
+    /// Whether a job comes before another one. Sources of one rank take turns: their jobs do not wait for each other.
     fn is_before(&self, other: &Self) -> bool {
         let rank = |place: &Self| (place.lane, place.turn.rank());
         let in_source = (self.turn, self.job) < (other.turn, other.job);
@@ -58,17 +61,17 @@ impl Place<'_> {
     }
 }
 
-/// Who comes first.
+/// Result of looking for the next job in line.
 pub enum NextInLine {
-    /// This one may reserve, held by this fence.
+    /// This job may reserve. It is held by this fence.
     Claimed((JobId, u64)),
-    /// Those that are ready wait for others.
+    /// The jobs that are ready wait for others.
     Waits,
     None,
 }
 
 impl JobIndex {
-    /// The next that may reserve, held until `until`.
+    /// Claims the next job that may reserve, until `until`.
     pub fn claim_in_line(
         &mut self,
         of: GroupFilter<'_>,
@@ -77,17 +80,17 @@ impl JobIndex {
         line: &BudgetOrder<'_>,
     ) -> NextInLine {
         self.note_moving(now, line);
-        let mut firsts = self.firsts(&[StageKind::Probed], of, now, backlog);
-        // What a person has put before all others is looked at even where enough of the others were refused.
-        firsts.retain(|((.., turn, _), _, group)| turn.is_bumped() || !(line.is_exhausted)(&group.source));
-        firsts.sort_by_key(|(place, ..)| *place);
-        if firsts.is_empty() {
+        let mut heads = self.firsts(&[StageKind::Probed], of, now, backlog);
+        // A bumped job is looked at even if enough other jobs were refused.
+        heads.retain(|((.., turn, _), _, group)| turn.is_bumped() || !(line.is_exhausted)(&group.source));
+        heads.sort_by_key(|(place, ..)| *place);
+        if heads.is_empty() {
             return NextInLine::None;
         }
         self.sort_in(now);
-        for first in firsts {
-            if let Some((turn, job)) = self.may_reserve(&first, now, line)
-                && let Some(held) = self.hold((turn, job), first.1, first.2, until)
+        for head in heads {
+            if let Some((turn, job)) = self.may_reserve(&head, now, line)
+                && let Some(held) = self.hold((turn, job), head.1, head.2, until)
             {
                 return NextInLine::Claimed(held);
             }
@@ -95,7 +98,8 @@ impl JobIndex {
         NextInLine::Waits
     }
 
-    /// When a window opens or a pause ends, everything behind it becomes ready at once, however long it has been due.
+    /// Notes since when each group moves. When a window opens or a pause ends, all jobs behind it become ready at
+    /// once, however long they have been due.
     fn note_moving(&mut self, now: Timestamp, line: &BudgetOrder<'_>) {
         let Self { parts, moving, .. } = self;
         moving.retain(|group, _| (line.is_coming)(group));
@@ -116,7 +120,7 @@ impl JobIndex {
         }
     }
 
-    /// The one of a group that may; one that has its reservation needs no turn.
+    /// Returns the job of a group that may reserve. A job that has its reservation need not wait.
     fn may_reserve(&self, first: &GroupHead, now: Timestamp, line: &BudgetOrder<'_>) -> Option<(QueuePosition, JobId)> {
         let ((.., turn, job), kind, group) = first;
         let turns = self.parts.get(group)?.due.get(kind)?;
@@ -156,19 +160,21 @@ impl JobIndex {
         !before.is_empty() && !self.holds_all(before, own.job, limits)
     }
 
-    /// Whether nothing that a scan of this source finds comes before that job, as far as the source itself says.
+    /// Whether no file that a scan of this source finds can come before that job, as far as the source itself
+    /// decides.
     fn is_behind(&self, source: &SourceName, own: &Place<'_>) -> bool {
         let standing = self.policies.get(source).copied().unwrap_or_default();
         own.source != source && (own.lane, own.turn.rank()) < (standing.lane, Reverse((0, standing.priority)))
     }
 
-    /// The jobs that come before one and may soon reserve; more than [`LOOKED_AT`] where they are not counted.
+    /// Returns the jobs that come before one and may reserve soon. If there are more than [`LOOKED_AT`], not all are
+    /// returned.
     fn before(&self, own: &Place<'_>, (now, soon): (Timestamp, Timestamp), is_coming: GroupFilter<'_>) -> Vec<JobId> {
         let mut before = Vec::new();
         for (group, part) in self.parts.iter().filter(|(group, _)| is_coming(group)) {
             for turns in part.due.iter().filter(|(kind, _)| is_before_reserving(**kind)).map(|(_, turns)| turns) {
                 let ready = turns.ready().map(|(_, job, due)| (job, due));
-                // Of those that are sorted in, the first that comes later ends the search.
+                // The sorted jobs are in order, so the first that comes later ends the search.
                 let ready = ready.take_while(|(job, _)| self.place(*job, group).is_before(own)).take(10 * LOOKED_AT);
                 let coming = turns.coming(soon).take(10 * LOOKED_AT);
                 let all = ready.chain(coming).filter(|(_, due)| *due <= soon).map(|(job, _)| job);
@@ -186,13 +192,13 @@ impl JobIndex {
 
     fn place<'g>(&self, job: JobId, group: &'g RouteKey) -> Place<'g> {
         let standing = self.policies.get(&group.source);
-        // What is due decides only where nobody has said how the sources stand: there nobody is before anybody.
+        // The due time decides only if no policies are set. Then no job comes before another.
         let turn = self.roll.mark(job).turn(standing, StageKind::Probed, Timestamp(0));
         let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
         Place { source: &group.source, lane, turn, job }
     }
 
-    /// Whether all of them fit into these limits, however long the recordings in their files are.
+    /// Whether all of these jobs fit into these limits, however long their recordings are.
     fn holds_all(&self, before: Vec<JobId>, own: JobId, limits: Vec<BudgetLimit>) -> bool {
         if before.len() > LOOKED_AT {
             return false;
@@ -210,7 +216,7 @@ impl JobIndex {
     }
 }
 
-/// A job at this stage may come to its reservation.
+/// Whether a job at this stage may still come to its reservation.
 fn is_before_reserving(kind: StageKind) -> bool {
     matches!(kind, StageKind::Found | StageKind::Settled | StageKind::Probed)
 }

@@ -1,5 +1,5 @@
-//! What a store of one process keeps in memory beside its rows: some 60 to 150 bytes a job, rebuilt by one
-//! scan when it is opened.
+//! What a store of one process keeps in memory beside its rows: some 60 to 150 bytes for each job, rebuilt by one
+//! scan when the store is opened.
 
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey};
@@ -17,17 +17,18 @@ use crate::store::index::spending::Spending;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The first of a group at a stage: its place among the firsts (the least comes first), its stage, its group.
+/// The first job of a group at a stage: its sort key among the first jobs (the least comes first), its stage and its
+/// group.
 pub(crate) type GroupHead = ((Lane, Reverse<(u32, i16)>, u64, QueuePosition, JobId), StageKind, RouteKey);
 
 /// The lookups of a queue.
 #[derive(Debug, Default)]
 pub struct JobIndex {
     pub roll: JobTable,
-    /// Who wrote the files of a folder that have this name without its ending.
+    /// Which job wrote the files of a folder that have this name without its extension, by a hash.
     writers: HashMap<u64, JobId>,
     pub(crate) parts: BTreeMap<RouteKey, GroupState>,
-    /// How many files are so large, by what stands for a size.
+    /// How many files have this size, by its short form.
     sizes: HashMap<u32, u32>,
     waiting: HashMap<[u8; 16], JobId>,
     owners: HashMap<[u8; 16], JobId>,
@@ -35,20 +36,20 @@ pub struct JobIndex {
     followers: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) leases: BTreeMap<JobId, HeldLease>,
     pub spending: Spending,
-    /// The groups that move by themselves, and since when they do.
+    /// The groups that move by themselves, and since when.
     pub(crate) moving: BTreeMap<RouteKey, Timestamp>,
-    /// Those that have something reserved.
+    /// The jobs that have a reservation.
     pub(crate) reserved: BTreeSet<JobId>,
     on_settings: BTreeSet<JobId>,
     pub(crate) policies: SchedulingPolicies,
-    /// How many were claimed.
+    /// How many jobs were claimed so far.
     served: u64,
     last_bump: Option<Timestamp>,
     fence: u64,
     last: u64,
 }
 
-/// What is known of one group.
+/// The jobs of one group.
 #[derive(Debug, Default)]
 pub(crate) struct GroupState {
     pub(crate) due: BTreeMap<StageKind, ReadyQueue>,
@@ -56,11 +57,11 @@ pub(crate) struct GroupState {
     waiting: BTreeMap<(StageKind, WaitReason), AlikeJobs>,
 }
 
-/// Those of a group that wait for the same at the same stage.
+/// Jobs of a group at one stage that wait for the same thing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct AlikeJobs {
     pub jobs: u64,
-    /// One of them, unless it waits for something else by now.
+    /// One of these jobs, unless it waits for something else by now.
     pub one: Option<JobId>,
 }
 
@@ -72,18 +73,18 @@ pub(crate) struct HeldLease {
     pub(crate) kind: StageKind,
     pub(crate) due: Option<Timestamp>,
     hint: Option<Timestamp>,
-    /// It has asked for its reservation, or goes without one.
+    /// Whether the holder has asked for its reservation, or goes without one.
     pub(crate) has_asked: bool,
 }
 
 impl JobIndex {
-    /// A number that no job has. It is used up by [`JobIndex::add`] only: a row that could not be saved
-    /// leaves no gap, so that a gap in the numbers means that rows were lost.
+    /// Returns a number that no job has. Only [`JobIndex::add`] uses it up: a row that could not be saved leaves no
+    /// gap, so a gap in the numbers means that rows were lost.
     pub fn next_id(&self) -> JobId {
         JobId(self.last + 1)
     }
 
-    /// Takes a job in.
+    /// Adds a job.
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
         self.last_bump = self.last_bump.max(job.bumped);
@@ -117,7 +118,7 @@ impl JobIndex {
         }
     }
 
-    /// Forgets a job as it was.
+    /// Removes a job as it was.
     pub fn remove(&mut self, job: &Job) {
         let group = job.route_key();
         self.count(&group, job, -1);
@@ -138,7 +139,7 @@ impl JobIndex {
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
-                // Two jobs may wait for one transcription; each takes away its own entry only.
+                // Two jobs may wait for one transcription; each removes only its own entry.
                 let key = id_hash(transcription);
                 if self.waiting.get(&key) == Some(&job.id) {
                     self.waiting.remove(&key);
@@ -156,8 +157,8 @@ impl JobIndex {
         }
     }
 
-    /// The job that may have written a file of this name: files of one folder that differ in their ending
-    /// only share an entry, and an entry is never forgotten.
+    /// Returns the job that may have written a file of this name. Files of one folder that differ only in their
+    /// extension share an entry, and an entry is never removed.
     pub fn writer(&self, key: &JobKey) -> Option<JobId> {
         let (folder, name) = split(key.path.as_bytes());
         self.writers.get(&written(&key.source, folder, name)).copied()
@@ -193,7 +194,7 @@ impl JobIndex {
         }
     }
 
-    /// What jobs that have not ended wait for, by group and stage.
+    /// Returns what jobs that have not ended wait for, by group and stage.
     pub fn waiting(&self) -> impl Iterator<Item = (&RouteKey, StageKind, WaitReason, AlikeJobs)> {
         let all = self.parts.iter().flat_map(|(group, part)| part.waiting.iter().map(move |waiting| (group, waiting)));
         all.map(|(group, ((kind, what), waiting))| (group, *kind, *what, *waiting))
@@ -215,7 +216,7 @@ impl JobIndex {
         }
     }
 
-    /// From now on the sources stand so.
+    /// Sets the scheduling policies of the sources.
     pub fn set_scheduling(&mut self, policies: SchedulingPolicies) {
         if self.policies == policies {
             return;
@@ -226,8 +227,8 @@ impl JobIndex {
         self.policies = policies;
     }
 
-    /// Whose turn it is of these that are due and that nobody holds; held from now on until `until`.
-    /// `backlog`: those of the backlog too. The job, and the fence by which it is held.
+    /// Claims the next due job that nobody holds, until `until`. `backlog`: whether jobs of the backlog may be
+    /// claimed too. Returns the job and its fence.
     pub fn claim(
         &mut self,
         kinds: &[StageKind],
@@ -241,7 +242,7 @@ impl JobIndex {
         self.hold((turn, job), kind, group, until)
     }
 
-    /// The first of each of these groups at each of these stages.
+    /// Returns the first due job of each of these groups at each of these stages.
     pub(crate) fn firsts(
         &mut self,
         kinds: &[StageKind],
@@ -259,7 +260,7 @@ impl JobIndex {
                 let Some((turn, job)) = turns.first() else { continue };
                 let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
                 if lane == Lane::Live || backlog {
-                    // Sources take turns, but for what is bought, and where nobody has said how they stand.
+                    // Sources take turns, except for what is bought, and if no policies are set.
                     let served = if standing.is_some() && !is_bought(*kind) { turns.served } else { 0 };
                     firsts.push(((lane, turn.rank(), served, turn, job), *kind, group.clone()));
                 }
@@ -268,18 +269,18 @@ impl JobIndex {
         firsts
     }
 
-    /// The moment of an order that comes before all earlier ones: turns go by whole seconds.
+    /// Returns the time of a bump that puts a job before all that were bumped earlier. Turns go by whole seconds.
     pub fn bump_at(&self, now: Timestamp) -> Timestamp {
         self.last_bump.map_or(now, |last| now.max(Timestamp(last.0.saturating_add(1000))))
     }
 
-    /// Whether a job is of the backlog, and nobody has put it before the others.
+    /// Whether a job belongs to the backlog and is not bumped.
     pub fn is_backlog(&self, job: &Job) -> bool {
         let of_source = self.policies.get(&job.key.source).is_some_and(|standing| standing.lane == Lane::Backlog);
         of_source && job.bumped.is_none()
     }
 
-    /// Takes one that is due: the job, and the fence by which it is held.
+    /// Takes a due job out of its queue and holds it. Returns the job and its fence.
     pub(crate) fn hold(
         &mut self,
         (turn, job): (QueuePosition, JobId),
@@ -306,12 +307,12 @@ impl JobIndex {
         }
     }
 
-    /// Whether somebody has the right to move it.
+    /// Whether somebody holds the job.
     pub fn is_held(&self, id: JobId) -> bool {
         self.leases.contains_key(&id)
     }
 
-    /// How many jobs of each source are where.
+    /// Counts the jobs of each source by stage.
     pub fn sources(&self) -> BTreeMap<SourceName, JobCounts> {
         let mut sources: BTreeMap<SourceName, JobCounts> = BTreeMap::new();
         for (group, part) in self.parts.iter().filter(|(_, part)| part.counts.total() > 0) {
@@ -320,12 +321,12 @@ impl JobIndex {
         sources
     }
 
-    /// Whether this lease still counts.
+    /// Whether this lease is still valid.
     pub fn holds(&self, lease: &Lease) -> bool {
         self.leases.get(&lease.job).is_some_and(|held| held.fence == lease.fence)
     }
 
-    /// Holds longer; `false` if the lease does not count any more.
+    /// Extends a lease; `false` if the lease is no longer valid.
     pub fn renew(&mut self, lease: &Lease, until: Timestamp) -> bool {
         match self.leases.get_mut(&lease.job) {
             Some(held) if held.fence == lease.fence => {
@@ -336,33 +337,34 @@ impl JobIndex {
         }
     }
 
-    /// Something happened that its holder may have looked too early to see.
+    /// Notes a hint for a held job: its holder may have looked too early to see what happened.
     pub fn hint(&mut self, id: JobId, now: Timestamp) {
         if let Some(held) = self.leases.get_mut(&id) {
             held.hint = Some(now);
         }
     }
 
-    /// What [`JobIndex::hint`] said since this was last asked.
+    /// Returns and removes the hint since the last call.
     pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
         self.leases.get_mut(&id)?.hint.take()
     }
 
-    /// Its holder has asked for its reservation, or goes without one.
+    /// Notes that the holder has asked for its reservation, or goes without one.
     pub fn has_asked(&mut self, id: JobId) {
         if let Some(held) = self.leases.get_mut(&id) {
             held.has_asked = true;
         }
     }
 
-    /// Whoever held it holds it no more.
+    /// Ends the lease of a job.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
             self.add_due(id, &held.group, held.kind, held.due);
         }
     }
 
-    /// The one that buys this order, if any; `job` from now on, if none. A job buys one order at a time.
+    /// Returns the job that buys this order. If there is none, `job` does from now on. A job buys one order at a
+    /// time.
     pub fn own(&mut self, order: &PurchaseKey, job: JobId) -> JobId {
         let key = order_hash(order);
         let owner = *self.owners.entry(key).or_insert(job);
@@ -375,34 +377,34 @@ impl JobIndex {
         owner
     }
 
-    /// The job buys nothing any more.
+    /// Notes that the job buys nothing any more.
     pub fn disown(&mut self, job: JobId) {
         if let Some(key) = self.owned.remove(&job) {
             self.owners.remove(&key);
         }
     }
 
-    /// Those that follow a job.
+    /// Returns the jobs that follow a job.
     pub fn followers(&self, owner: JobId) -> Vec<JobId> {
         self.followers.get(&owner).map(|set| set.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// Those that rest because they do not fit into a budget, or because their service is elsewhere now.
+    /// Returns the jobs that wait because they do not fit into a budget, or for another setting.
     pub fn on_settings(&self) -> Vec<JobId> {
         self.on_settings.iter().copied().collect()
     }
 
-    /// The job that waits for a transcription.
+    /// Returns the job that waits for a transcription.
     pub fn waits_for(&self, transcription: &TranscriptionId) -> Option<JobId> {
         self.waiting.get(&id_hash(transcription)).copied()
     }
 
-    /// How many files are this large, and a few that are larger than 4 GiB by mistake.
+    /// Counts the files of this size. Files above 4 GiB whose size has the same short form are counted too.
     pub fn of_size(&self, size: u64) -> u32 {
         self.sizes.get(&short_size(size)).copied().unwrap_or(0)
     }
 
-    /// How many jobs of these groups are where.
+    /// Counts the jobs of these groups by stage.
     pub fn counts(&self, of: GroupFilter<'_>) -> JobCounts {
         let mut counts = JobCounts::default();
         let meant = self.parts.iter().filter(|(group, _)| of(group));
@@ -410,13 +412,13 @@ impl JobIndex {
         counts
     }
 
-    /// When the next of these is due or its lease runs out.
+    /// Returns when the next of these jobs is due or its lease ends.
     pub fn next_due(&self, kinds: &[StageKind], of: GroupFilter<'_>) -> Option<Timestamp> {
         let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
         leased.map(|held| held.until).chain(self.turns(kinds, of).filter_map(ReadyQueue::next_due)).min()
     }
 
-    /// When the next of these is due that is not yet, or the next lease runs out.
+    /// Returns when the next of these jobs becomes due that is not due yet, or the next lease ends.
     pub fn due_after(&self, kinds: &[StageKind], of: GroupFilter<'_>, now: Timestamp) -> Option<Timestamp> {
         let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
         let ends = leased.map(|held| held.until).filter(|until| *until > now);
@@ -429,31 +431,31 @@ impl JobIndex {
     }
 }
 
-/// It goes on, or may, when a person has changed the configuration.
+/// Whether the job may go on when a person has changed the configuration.
 fn rests_on_settings(job: &Job) -> bool {
     use FaultKind as F;
     let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
     match (&fault.kind, job.stage.kind()) {
         (F::Budget | F::NotAllowed, _) => true,
-        // Before its upload a job asks for nothing but what its source says.
+        // Before its upload a job asks a person only about settings of its source.
         (F::Asks, StageKind::Probed) => job.due.is_none(),
-        // Another key or address may be all that it takes.
+        // Another key or address may solve it.
         (F::Barred { .. } | F::Unreachable | F::Broken, StageKind::Probed | StageKind::Uploaded) => true,
         _ => job.awaits_location(),
     }
 }
 
-/// From the intent until the purchase is written down as such, the order has an owner by its row.
+/// Returns the order that a job buys by its row: from the intent until the purchase is recorded.
 fn in_flight(stage: &Stage) -> Option<&PurchaseKey> {
     matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.purchase_key()).flatten()
 }
 
-/// Half the memory. Where two sizes have the same, content is hashed once too often.
+/// Shortens a size to half the memory. If two sizes have the same short form, some content is hashed in vain.
 fn short_size(size: u64) -> u32 {
     (size ^ (size >> 32)) as u32
 }
 
-/// An order in 16 bytes.
+/// Hashes an order to 16 bytes.
 pub fn order_hash(order: &PurchaseKey) -> [u8; 16] {
     let mut bytes = order.content.0.to_vec();
     bytes.extend_from_slice(&order.params.0);
@@ -461,7 +463,7 @@ pub fn order_hash(order: &PurchaseKey) -> [u8; 16] {
     short(Hash::of(&bytes))
 }
 
-/// An id in 16 bytes.
+/// Hashes an id to 16 bytes.
 pub fn id_hash(id: &TranscriptionId) -> [u8; 16] {
     short(Hash::of(id.as_str().as_bytes()))
 }
@@ -472,13 +474,13 @@ fn short(hash: Hash) -> [u8; 16] {
     short
 }
 
-/// A path's folder, with its last slash, and its name.
+/// Splits a path into its folder, with the last slash, and its name.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.split_at(path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1))
 }
 
-/// Stands for a folder and a name without its ending. Small: there is one for each job, and the row
-/// tells whether it is right.
+/// Hashes a source, a folder and a name without its extension. The hash is short, since there is one for each job;
+/// the row tells whether it is right.
 fn written(source: &SourceName, folder: &[u8], name: &[u8]) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher};
     let stem = name.iter().rposition(|byte| *byte == b'.').map_or(name, |point| &name[..point]);

@@ -1,6 +1,6 @@
-//! The roll: what is kept in memory of every job. A line of 32 bytes by its number, and 5 to 10 more to find it
-//! by its name; a million jobs are some 45 MB. It answers what is asked of all jobs at once, so that no row is
-//! read for it.
+//! The job table: what is kept in memory of every job. A job takes a line of 32 bytes by its number, and 5 to 10
+//! bytes more for the lookup by name; a million jobs take some 45 MB. The table answers questions about all jobs at
+//! once, so that no rows are read.
 
 use crate::domain::job::{Job, JobTag, Stamp};
 use crate::domain::names::JobId;
@@ -15,9 +15,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher};
 #[derive(Debug, Default)]
 pub struct JobTable {
     lines: Vec<Line>,
-    /// Places in `lines`. Four thousand million jobs would not fit into any memory.
+    /// Indexes into `lines`. Four thousand million jobs would not fit into any memory.
     by_tag: HashTable<u32>,
-    /// The few that a person has put before all others, by their places: when.
+    /// When the few bumped jobs were bumped, by their index.
     bumped: HashMap<u32, u32>,
 }
 
@@ -25,10 +25,10 @@ pub struct JobTable {
 struct Line {
     tag: JobTag,
     file: PackedKey,
-    /// Stands for what else there was to see of the file when it was last looked at.
+    /// A hash of the rest of the file's stamp when the file was last looked at.
     rest: u32,
     priority: i16,
-    /// `None`: no job has this number.
+    /// `None` if no job has this number.
     kind: Option<StageKind>,
     marks: u8,
 }
@@ -38,19 +38,19 @@ impl Line {
         Self { tag: JobTag([0; 16]), file: PackedKey::NONE, rest: 0, priority: 0, kind: None, marks: 0 };
 }
 
-/// It waits for its file, or for its source's folder.
+/// The job waits for its file, or for its source's folder.
 const AWAY: u8 = 1;
-/// It ended for want of a file, and a file ends that.
+/// The job ended because its file was missing, and a file that is found reopens it.
 const LIFTED: u8 = 2;
-/// It cost something, or may have.
+/// The job cost something, or may have.
 const COST: u8 = 4;
-/// It is written and lacks something that was requested.
+/// The job is written and lacks something that was requested.
 const INCOMPLETE: u8 = 8;
-/// A person had it forgotten.
+/// A person had the job forgotten.
 const FORGOTTEN: u8 = 16;
 
 impl JobTable {
-    /// Writes a job down as it now is.
+    /// Stores a job as it is now.
     pub fn put(&mut self, job: &Job) {
         let SortKey { bumped, file, priority } = SortKey::of(job);
         let (tag, rest, kind) = (job.key.tag(), digest(&job.seen), Some(job.stage.kind()));
@@ -73,7 +73,7 @@ impl JobTable {
         }
     }
 
-    /// A job is not found by this name any more.
+    /// Removes the name of a job from the lookup.
     fn leave(&mut self, tag: &JobTag, place: usize) {
         let number = number(place);
         if let Ok(entry) = self.by_tag.find_entry(hash(tag), |place| *place == number) {
@@ -91,21 +91,21 @@ impl JobTable {
         }
     }
 
-    /// The job of a name.
+    /// Returns the job of a name.
     pub fn find(&self, tag: &JobTag) -> Option<JobId> {
         let place = self.by_tag.find(hash(tag), |place| self.lines[*place as usize].tag == *tag)?;
         Some(JobId(u64::from(*place) + 1))
     }
 
-    /// What decides about a job's turn.
+    /// Returns what decides about a job's turn.
     pub fn mark(&self, id: JobId) -> SortKey {
         let place = place(id);
         let Line { file, priority, .. } = self.lines.get(place).copied().unwrap_or(Line::BLANK);
         SortKey { bumped: self.bumped.get(&number(place)).copied().unwrap_or(0), file, priority }
     }
 
-    /// Whether nothing would come of admitting this file again: its job is on its way, or has ended with the
-    /// file just as it is.
+    /// Whether admitting this file again would change nothing: its job is on its way, or has ended with the file just
+    /// as it is.
     pub fn is_known(&self, tag: &JobTag, seen: &Stamp) -> bool {
         let Some(line) = self.find(tag).and_then(|id| self.lines.get(place(id))) else { return false };
         let Some(kind) = line.kind else { return false };
@@ -113,35 +113,35 @@ impl JobTable {
             && (!kind.is_end() || (line.file, line.rest) == (PackedKey::of(seen), digest(seen)))
     }
 
-    /// The next jobs after this one at these stages, by number; at most so many.
+    /// Returns the next jobs at these stages after a number, by number and at most `most`.
     pub fn at(&self, kinds: &[StageKind], after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.kind.is_some_and(|kind| kinds.contains(&kind)))
     }
 
-    /// Those that wait for their folder.
+    /// Returns jobs that wait for their folder.
     pub fn away(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & AWAY != 0)
     }
 
-    /// Those that cost something, or may have.
+    /// Returns jobs that cost something, or may have.
     pub fn with_cost(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & COST != 0)
     }
 
-    /// Those that are written and lack something that was requested or could not be read.
+    /// Returns jobs that are written and lack something that was requested or could not be read.
     pub fn incomplete(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & INCOMPLETE != 0)
     }
 
-    /// Those that a person had forgotten.
+    /// Returns jobs that a person had forgotten.
     pub fn forgotten(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & FORGOTTEN != 0)
     }
 
     fn numbers(&self, after: Option<JobId>, most: usize, wanted: impl Fn(&Line) -> bool) -> Vec<JobId> {
         let from = after.map_or(0, |id| place(id).saturating_add(1)).min(self.lines.len());
-        let those = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
-        those.map(|(n, _)| JobId((from + n) as u64 + 1)).take(most).collect()
+        let wanted_lines = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
+        wanted_lines.map(|(n, _)| JobId((from + n) as u64 + 1)).take(most).collect()
     }
 }
 
@@ -155,7 +155,7 @@ fn marks(job: &Job) -> u8 {
         | (u8::from(job.stage.is_forgotten()) * FORGOTTEN)
 }
 
-/// Numbers begin at 1.
+/// Returns the index of a job. Numbers begin at 1.
 fn place(id: JobId) -> usize {
     usize::try_from(id.0.saturating_sub(1)).unwrap_or(usize::MAX)
 }
@@ -164,14 +164,15 @@ fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// A tag is a hash already.
+/// Uses the first bytes of a tag, which is a hash already.
 fn hash(tag: &JobTag) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&tag.0[..8]);
     u64::from_ne_bytes(first)
 }
 
-/// Another stamp with the same, of a file as large and of the same second, is one in four thousand million.
+/// Hashes a stamp. Of two different stamps of the same size and second, one in four thousand million pairs has the
+/// same hash.
 fn digest(seen: &Stamp) -> u32 {
     let mut hasher = DefaultHasher::new();
     (seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode).hash(&mut hasher);

@@ -1,23 +1,24 @@
-//! Jobs of one group at one stage that nobody holds, by whose turn it is. Taking one, putting one and taking
-//! one out costs the logarithm of how many there are.
+//! The jobs of one group at one stage that nobody holds, in the order of their turns. Taking, adding and removing a
+//! job costs the logarithm of the number of jobs.
 
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::scheduling::QueuePosition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the head of this file. What a turn follows from is known elsewhere: a million of them are kept here.
+/// See the head of this file. It does not store what a turn follows from, which is known elsewhere: there may be a
+/// million jobs here.
 #[derive(Debug, Default)]
 pub struct ReadyQueue {
-    /// Those that were put before anybody asked whose turn it is, as when a queue is opened: a million in one
+    /// Jobs that were added before the first turn was asked for, as when a queue is opened: a million of them in one
     /// piece take half as much memory as in a tree.
     loaded: Vec<(Timestamp, JobId)>,
-    /// By when they are due, until that has come.
+    /// Jobs that are not due yet, by when they are.
     later: BTreeSet<(Timestamp, JobId)>,
-    /// Those that are due, as the source wants them; since when.
+    /// Jobs that are due, in the source's order, and since when.
     ready: BTreeMap<(QueuePosition, JobId), Timestamp>,
-    /// Up to when they were looked at.
+    /// The time up to which due jobs were sorted in.
     ripe: Option<Timestamp>,
-    /// When the last of them was taken, among all that were: sources take turns by it.
+    /// When a job was last taken from here, counted in jobs that were taken anywhere: sources take turns by it.
     pub served: u64,
 }
 
@@ -33,7 +34,7 @@ impl ReadyQueue {
         self.later.extend(self.loaded.drain(..));
     }
 
-    /// One less, as it was put. `turn`: what its turn was.
+    /// Removes a job as it was added. `turn` is what its turn was.
     pub fn take_out(&mut self, id: JobId, due: Timestamp, turn: QueuePosition) {
         self.spread_out();
         if !self.later.remove(&(due, id)) {
@@ -41,7 +42,7 @@ impl ReadyQueue {
         }
     }
 
-    /// What is due by now is sorted in. All are, when somebody asks of an earlier time than before.
+    /// Sorts in the jobs that are due by now. Starts over if the time is earlier than the last one.
     pub fn ripen(&mut self, now: Timestamp, turn: impl Fn(JobId, Timestamp) -> QueuePosition) {
         if self.ripe.is_some_and(|ripe| now < ripe) {
             self.sort_anew();
@@ -57,38 +58,38 @@ impl ReadyQueue {
             turns.extend(std::mem::replace(&mut self.later, rest).into_iter().map(sorted_in));
         }
         if self.ready.is_empty() {
-            self.ready = turns.into_iter().collect(); // sorted at once, which a million are quicker by
+            self.ready = turns.into_iter().collect(); // collected at once, which is faster for a million jobs
         } else {
             self.ready.extend(turns);
         }
     }
 
-    /// Whose turn it is among those that are sorted in.
+    /// Returns the first of the jobs that are sorted in.
     pub fn first(&self) -> Option<(QueuePosition, JobId)> {
         self.ready.first_key_value().map(|(place, _)| *place)
     }
 
-    /// Those that are sorted in, whose turn it is first, and since when they are due.
+    /// Returns the jobs that are sorted in, in the order of their turns, and since when they are due.
     pub fn ready(&self) -> impl Iterator<Item = (QueuePosition, JobId, Timestamp)> {
         self.ready.iter().map(|((turn, id), due)| (*turn, *id, *due))
     }
 
-    /// Those that are due by `until` and were not when they were last looked at.
+    /// Returns the jobs that are due by `until` and were not due when jobs were last sorted in.
     pub fn coming(&self, until: Timestamp) -> impl Iterator<Item = (JobId, Timestamp)> {
         self.later.range(..=(until, JobId(u64::MAX))).map(|(due, id)| (*id, *due))
     }
 
-    /// Since when this one is due, where it is sorted in.
+    /// Returns since when a job is due, if it is sorted in.
     pub fn due_of(&self, turn: QueuePosition, id: JobId) -> Option<Timestamp> {
         self.ready.get(&(turn, id)).copied()
     }
 
-    /// Takes this one of those that are sorted in: since when it was due.
+    /// Takes a job that is sorted in. Returns since when it was due.
     pub fn take(&mut self, turn: QueuePosition, id: JobId) -> Option<Timestamp> {
         self.ready.remove(&(turn, id))
     }
 
-    /// When the first is due; of those that are sorted in, the one whose turn it is.
+    /// Returns when the first job is due. Of those that are sorted in, only the first in turn counts.
     pub fn next_due(&self) -> Option<Timestamp> {
         let ready = self.ready.first_key_value().map(|(_, due)| *due);
         let later = self.later.first().map(|(due, _)| *due);
@@ -96,14 +97,14 @@ impl ReadyQueue {
         [ready, later, loaded].into_iter().flatten().min()
     }
 
-    /// When the first is due that was not yet then.
+    /// Returns when the first job becomes due after `now`.
     pub fn due_after(&self, now: Timestamp) -> Option<Timestamp> {
         let later = self.later.range((Timestamp(now.0.saturating_add(1)), JobId(0))..).next().map(|(due, _)| *due);
         let loaded = self.loaded.iter().map(|(due, _)| *due).filter(|due| *due > now).min();
         later.into_iter().chain(loaded).min()
     }
 
-    /// The source wants them in another order: all are sorted in anew when they are next looked at.
+    /// Has all jobs sorted in again at the next [`ReadyQueue::ripen`], since the source's order has changed.
     pub fn sort_anew(&mut self) {
         let ready = std::mem::take(&mut self.ready).into_iter();
         self.later.extend(ready.map(|((_, id), due)| (due, id)));

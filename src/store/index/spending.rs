@@ -1,5 +1,5 @@
-//! What charges come to, by source and quarter of an hour: every zone's midnight falls on one, so that the
-//! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
+//! Sums of charges, by source and quarter of an hour. Midnight falls on a quarter in every time zone, so the sum of a
+//! day or a month adds a few thousand numbers at most. Rebuilt by the scan when the store is opened.
 
 use crate::domain::budget::{Account, BudgetLimit, Period};
 use crate::domain::charge::{Charge, Sighted, State};
@@ -18,12 +18,12 @@ pub struct Spending {
     reserved: BTreeMap<SourceName, Sums>,
     /// When this run began.
     run: Option<Timestamp>,
-    /// The transcriptions that jobs of this queue paid for.
+    /// The transcriptions that jobs of this queue paid for, by hash.
     paid: HashSet<[u8; 16]>,
-    /// What was found again at a service and no job has yet: nobody knows whose it is.
+    /// Transcriptions that were found at a service and that no job has yet: nobody knows which source they belong to.
     sighted: HashMap<[u8; 16], (Timestamp, u64)>,
-    nobodys: Sums,
-    /// What was bought last at each service.
+    unclaimed_sums: Sums,
+    /// The newest purchase at each service.
     newest: BTreeMap<ServiceName, NewestPurchase>,
 }
 
@@ -35,7 +35,7 @@ struct Sums {
 }
 
 impl Spending {
-    /// From now on is a run, of which nothing is spent yet.
+    /// Begins a run, in which nothing is spent yet.
     pub fn begin_run(&mut self, now: Timestamp) {
         self.run = Some(now);
         self.spent.values_mut().chain(self.reserved.values_mut()).for_each(|sums| sums.of_run = 0);
@@ -53,17 +53,17 @@ impl Spending {
         for id in paid(job) {
             self.paid.insert(id);
             if let Some((at, amount)) = self.sighted.remove(&id) {
-                self.nobodys.change(at, amount, u64::saturating_sub);
+                self.unclaimed_sums.change(at, amount, u64::saturating_sub);
             }
         }
     }
 
-    /// What was bought last at a service, as far as this queue knows.
+    /// Returns what was bought last at a service, as far as this queue knows.
     pub fn newest(&self, service: &ServiceName) -> NewestPurchase {
         self.newest.get(service).cloned().unwrap_or_default()
     }
 
-    /// Never taken back: what was given back since was about to be bought all the same.
+    /// Never goes back: a reservation that was given back since was about to be spent all the same.
     fn note_newest(&mut self, job: &Job) {
         let is_intent = matches!(job.stage, Stage::Submitting { .. });
         for charge in &job.charges {
@@ -84,7 +84,7 @@ impl Spending {
         }
     }
 
-    /// Counts them no more.
+    /// Removes a job's charges from the sums.
     pub fn remove(&mut self, job: &Job) {
         self.change(job, u64::saturating_sub);
         for id in paid(job) {
@@ -92,21 +92,21 @@ impl Spending {
         }
     }
 
-    /// Counts what a service's list has, unless a job has it.
+    /// Counts a purchase that a service's list shows, unless a job has it.
     pub fn sight(&mut self, bought: &KnownPurchase) {
         let Some(Sighted { at, billed: Some(amount), is_uncounted: false }) = bought.sighted else { return };
         let id = id_hash(&bought.transcription);
         if !self.paid.contains(&id) && self.sighted.insert(id, (at, amount)).is_none() {
-            self.nobodys.change(at, amount, u64::saturating_add);
+            self.unclaimed_sums.change(at, amount, u64::saturating_add);
         }
     }
 
-    /// Whether a job has a charge for this.
+    /// Whether a job has a charge for this transcription.
     pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
         self.paid.contains(&id_hash(transcription))
     }
 
-    /// The same of its hash.
+    /// As [`Spending::has_paid`], by the hash of the transcription.
     pub fn has_paid_hash(&self, id: &[u8; 16]) -> bool {
         self.paid.contains(id)
     }
@@ -126,24 +126,25 @@ impl Spending {
         }
     }
 
-    /// How much is spent or reserved of this.
+    /// Returns how much is spent or reserved of this limit.
     pub fn used(&self, limit: &BudgetLimit) -> u64 {
         self.account(limit).used()
     }
 
-    /// What is spent and what is reserved of this.
+    /// Returns what is spent and what is reserved of this limit.
     pub fn account(&self, limit: &BudgetLimit) -> Account {
         let is_meant = |source: &SourceName| limit.source.as_ref().is_none_or(|own| own == source);
         let of = |by_source: &BTreeMap<SourceName, Sums>| {
             let meant = by_source.iter().filter(|(source, _)| is_meant(source));
             meant.map(|(_, sums)| sums.used(limit)).fold(0, u64::saturating_add)
         };
-        let unclaimed = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
+        let unclaimed = if limit.source.is_none() { self.unclaimed_sums.used(limit) } else { 0 };
         let (spent, reserved) = (of(&self.spent).saturating_add(unclaimed), of(&self.reserved));
         Account { limit: limit.clone(), spent, unclaimed, reserved }
     }
 
-    /// What was found again at a service and no job has yet: when it was bought, and what it cost.
+    /// Returns the transcriptions that were found at a service and that no job has yet: when they were bought, and
+    /// what they cost.
     pub fn unclaimed(&self) -> Vec<(Timestamp, u64)> {
         self.sighted.values().copied().collect()
     }
@@ -164,7 +165,7 @@ impl Sums {
             Period::Run => self.of_run,
             Period::Total => self.total,
             Period::Day | Period::Month => {
-                // What is dated ahead counts, too: either the clock was ahead then, or it is behind now.
+                // Charges that are dated ahead count too: either the clock was ahead then, or it is behind now.
                 let quarters = self.quarters.range(quarter_of(limit.span.from)..);
                 quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
             }

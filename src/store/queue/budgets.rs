@@ -48,12 +48,12 @@ impl Queue {
         new.charges.retain(|charge| charge.state != State::Held);
         let need = charge.reserved.unwrap_or_default();
         let before: Vec<u64> = limits.iter().map(|limit| self.index.spending.used(limit)).collect();
-        // What was reserved for this very job is not in its way.
+        // The reservation of this very job does not count against it.
         self.index.spending.remove(&old);
         self.index.spending.add(&new);
         let used = limits.iter().map(|limit| (limit.clone(), self.index.spending.used(limit)));
-        // What takes no more of a limit than the job has of it by now is not refused, whatever others were billed
-        // meanwhile: it was reserved.
+        // A job is not refused if it takes no more of a limit than it already has, whatever others were billed
+        // meanwhile: that much was reserved.
         let more = used.zip(before).filter(|((_, without), with)| without.saturating_add(need) > *with);
         let judged = check_limits(more.map(|(used, _)| used), need);
         self.index.spending.remove(&new);

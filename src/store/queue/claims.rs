@@ -42,7 +42,7 @@ impl Claims for QueueStore {
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
         let paid = self.queue().commit(lease, job, hold)?;
-        // The log of purchases must not know what the rows may forget.
+        // Rows come first: the log of purchases must not know what the rows may forget.
         if must_be_durable(job) || !paid.is_none() {
             self.barrier.durable().await?;
         }
@@ -105,29 +105,29 @@ impl Queue {
         mut limit: ClaimLimit,
         order: &BudgetOrder<'_>,
     ) -> Result<OrderedClaims, StoreError> {
-        let mut found = OrderedClaims::default();
-        while found.claimed.len() < limit.all {
+        let mut ordered = OrderedClaims::default();
+        while ordered.claimed.len() < limit.all {
             let held = match self.index.claim_in_line(of, (now, until), limit.backlog > 0, order) {
                 NextInLine::Claimed(held) => held,
                 NextInLine::Waits => {
-                    found.waits_for_others = true;
+                    ordered.waits_for_others = true;
                     break;
                 }
                 NextInLine::None => break,
             };
-            found.claimed.push(self.claimed(held, &mut limit)?);
+            ordered.claimed.push(self.claimed(held, &mut limit)?);
         }
-        Ok(found)
+        Ok(ordered)
     }
 
-    /// The job that is held by this fence, taken off what may be claimed of the backlog.
+    /// Returns the job that is held by this fence, and counts it against the limit of the backlog.
     fn claimed(&self, (id, fence): (JobId, u64), limit: &mut ClaimLimit) -> Result<Claimed, StoreError> {
         let job = self.load(id)?;
         limit.backlog = limit.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
         Ok(Claimed { lease: Lease::of(&job, fence), job })
     }
 
-    /// The job as it is, if this lease may change it.
+    /// Returns the job as it is, if this lease may change it.
     pub(super) fn guarded(&self, lease: &Lease) -> Result<Job, StoreError> {
         if !self.index.holds(lease) {
             return Err(StoreError::LeaseLost(lease.job));
@@ -151,7 +151,7 @@ impl Queue {
         Ok(paid)
     }
 
-    /// A hint that came during the look at a job is not undone by the commit of that look.
+    /// Keeps a hint that came while the job was being polled: the commit of that poll does not undo it.
     fn hinted(&mut self, old: &Job, new: &Job) -> Job {
         let mut job = Job { bumped: old.bumped, ..new.clone() };
         let hint = self.index.take_hint(job.id);
@@ -171,7 +171,7 @@ impl Queue {
     }
 }
 
-/// The next effect stands on it ("Durability" in the head of the contract).
+/// Whether the next effect depends on this commit ("Durability" in the head of the contract).
 fn must_be_durable(job: &Job) -> bool {
     match job.stage.kind() {
         StageKind::Fetched => !job.placing.is_empty(),

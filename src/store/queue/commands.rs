@@ -8,7 +8,7 @@ use crate::domain::pause::{Pause, PauseScope, Pauses};
 use crate::domain::stage::JobEvent;
 use crate::store::contract::{CommandOutcome, Commands, HistoryEntry, Renamed, StoreError};
 
-/// What the history says of [`Commands::acknowledge`].
+/// What the history says for [`Commands::acknowledge`].
 const ACKNOWLEDGED: &str = "a person acknowledged the job";
 
 #[async_trait::async_trait]
@@ -45,7 +45,7 @@ impl Commands for QueueStore {
             if after.is_none() {
                 break;
             }
-            // Others get their turn.
+            // Other callers get their turn.
             tokio::task::yield_now().await;
         }
         self.queue().rename_pause(old, new)?;
@@ -70,7 +70,7 @@ impl Commands for QueueStore {
 }
 
 impl QueueStore {
-    /// What was carried out is durable when this returns.
+    /// Makes a command durable that was carried out.
     async fn durable(&self, outcome: CommandOutcome) -> Result<CommandOutcome, StoreError> {
         if outcome.is_done() {
             self.barrier.durable().await?;
@@ -87,7 +87,7 @@ impl Queue {
         }
         let Ok(new) = old.clone().apply(event, now) else { return Ok(CommandOutcome::NotApplicable) };
         self.settle_purchase(&old, &new)?;
-        // First: whoever holds the job may not put back what the person has ended.
+        // Released first: the holder must not put back what the person has ended.
         self.index.release(old.id);
         self.put(Some(&old), &new)?;
         self.wake_followers(&new)?;
@@ -110,14 +110,14 @@ impl Queue {
         Ok(CommandOutcome::Done)
     }
 
-    /// Whoever is just looking at it may not put back that it is held.
+    /// Notes that a person vouches for the file. The lease ends, so that its holder cannot put the hold back.
     fn vouch(&mut self, old: Job, now: Timestamp) -> Result<(), StoreError> {
         self.index.release(old.id);
         let new = Job { vouched: Some(old.seen), ..old.clone() };
         self.put(Some(&old), &new.deferred(Some(now), None)).map(drop)
     }
 
-    /// Its holder knows nothing of it, and goes on.
+    /// Bumps the job. Its holder is not told, and goes on.
     fn bump(&mut self, id: JobId, now: Timestamp) -> Result<CommandOutcome, StoreError> {
         let Some(old) = self.rows.load(id)? else { return Ok(CommandOutcome::NoSuchJob) };
         if old.stage.is_end() {
@@ -142,7 +142,7 @@ impl Queue {
         Ok(CommandOutcome::Done)
     }
 
-    /// Some of those that follow `after`; where the next begin.
+    /// Renames some of the jobs after `after`. Returns where the next ones begin.
     fn rename_some(
         &mut self,
         (old, new): (&SourceName, &SourceName),
@@ -158,7 +158,7 @@ impl Queue {
             } else if self.index.is_held(job.id) && !held {
                 renamed.held += 1;
             } else {
-                // First: whoever holds the job may not put the old name back.
+                // Released first: the holder must not put the old name back.
                 self.index.release(job.id);
                 self.replace(Some(&job), &job.clone().with_source_name(new.clone(), now))?;
                 crash_points::point(Point::SourceRenaming);
@@ -168,7 +168,7 @@ impl Queue {
         Ok(last)
     }
 
-    /// A pause of the source is one of its new name.
+    /// Moves a pause of the source to its new name.
     fn rename_pause(&mut self, old: &SourceName, new: &SourceName) -> Result<(), StoreError> {
         let mut pauses = self.rows.pauses()?;
         match pauses.rename(old, new) {

@@ -20,7 +20,7 @@ impl Jobs for QueueStore {
         source: &SourceName,
         mut seen: Vec<(RelPath, Stamp)>,
     ) -> Result<Vec<(RelPath, Stamp)>, StoreError> {
-        // Hashed before the others are kept out.
+        // Hashed before the lock is taken, so that others need not wait.
         let tags: Vec<JobTag> = seen.iter().map(|(path, _)| JobTag::of(source, path)).collect();
         let (queue, mut tags) = (self.queue(), tags.iter());
         seen.retain(|(_, stamp)| tags.next().is_some_and(|tag| !queue.index.roll.is_known(tag, stamp)));
@@ -47,7 +47,7 @@ impl Queue {
             return Ok(Admission::New(job.id));
         };
         let old = self.load(id)?;
-        // A file that was away may come back just as it was.
+        // A file that was missing may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.ends_when_file_found());
         if !old.stage.is_end() {
             if old.awaits_file() && old.due.is_some_and(|due| due > now) {
@@ -84,7 +84,7 @@ impl Queue {
         match compare(&old, row, seen, now, due) {
             RowChange::Reordered(new) => {
                 self.settle_purchase(&old, &new)?;
-                // First: whoever holds the job may not put back what was ordered before.
+                // Released first: the holder must not put back what was ordered before.
                 self.index.release(id);
                 self.put(Some(&old), &new)?;
                 self.wake_followers(&new)?;

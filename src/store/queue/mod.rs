@@ -1,5 +1,5 @@
-//! The store of one process: rows below ([`Rows`]), lookups in memory beside them (`index/`), one lock over both. Each
-//! trait of the contract has its file here.
+//! The store of one process: rows ([`Rows`]), lookups in memory beside them (`index/`), one lock over both. Each
+//! trait of the contract has a file here.
 
 mod budgets;
 mod claims;
@@ -23,7 +23,7 @@ use crate::store::journal::PurchaseHashes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a commit changed of what is paid for.
+/// How a commit changed the transcriptions that are paid for.
 #[derive(Default)]
 struct Paid {
     new: Vec<TranscriptionId>,
@@ -51,23 +51,24 @@ pub struct QueueStore {
     barrier: Box<dyn Barrier>,
 }
 
-/// A line of the history is written before its row, and a killed process may leave no more than that. A row that was
-/// to be durable was so when other lines came so long after it.
+/// A line of the history is written before its row, and a killed process may leave the line alone. A row that had to
+/// be durable was durable if other lines came this much later.
 const HISTORY_AHEAD: Duration = Duration::from_secs(60);
 
-/// So many rows are read before the others get their turn.
+/// Rows that are read before other callers get their turn.
 const ROWS_AT_A_TIME: usize = 512;
 
 impl QueueStore {
-    /// Opens: scans the rows once and rebuilds the index.
+    /// Opens the store: scans the rows once and rebuilds the index.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] where a row cannot be read.
+    /// [`StoreError::Damaged`] if a row cannot be read.
     pub fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
         Self::open_at(None, rows, journal, barrier)
     }
 
-    /// The same; with the time, so that [`Lifecycle::limit_waits`](crate::store::contract::Lifecycle::limit_waits) need not read all rows once more.
+    /// As [`QueueStore::open`]; with the time,
+    /// [`Lifecycle::limit_waits`](crate::store::contract::Lifecycle::limit_waits) need not read all rows once more.
     ///
     /// # Errors
     /// As [`QueueStore::open`].
@@ -81,9 +82,8 @@ impl QueueStore {
         Ok(Self { queue: Mutex::new(queue), journal, barrier })
     }
 
-    /// Why these rows are not the newest that there were, by what stands beside them: transcriptions that were paid
-    /// for, and steps that were made durable. Both name jobs and purchases that the rows must know.
-    ///
+    /// Says why these rows are older than they once were, if they are. The history beside them shows it:
+    /// transcriptions that were paid for, and steps that were made durable, which the rows must know.
     /// # Errors
     /// [`StoreError::Damaged`] where a row cannot be read.
     pub fn outdated(&self, paid: &PurchaseHashes, last: &[HistoryEntry]) -> Result<Option<String>, StoreError> {
@@ -116,7 +116,7 @@ impl QueueStore {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A panic in here would be a bug of ours; rows and index are each whole between statements.
+        // A panic here would be a bug; rows and index are each consistent between statements.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,7 +125,7 @@ struct Queue {
     rows: Box<dyn Rows>,
     journal: Arc<dyn Journal>,
     index: JobIndex,
-    /// The jobs with a moment ahead of the time at which the queue was opened; `None` where that is not known.
+    /// The jobs with a time after the one at which the queue was opened; `None` if that was not checked.
     ahead: Option<Vec<JobId>>,
 }
 
@@ -160,8 +160,8 @@ impl Queue {
         let news = old.is_none_or(|old| {
             old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
         });
-        // Before the row: another's sync may keep the row at once, and a process that is killed between
-        // the two would leave a step that nobody heard of. A line whose row was lost is told again.
+        // The line comes before the row: another sync may make the row durable at once, and a process that is killed
+        // between the two would leave a step without a line. If the row is lost instead, the line is written again.
         if news {
             self.note(new);
         }
@@ -178,8 +178,8 @@ impl Queue {
         Ok(())
     }
 
-    /// The row is what counts. If a missing line made the step fail, its caller would believe that the
-    /// job is where it no longer is.
+    /// Notes a step in the history. The row is what counts: if a missing line made the step fail, its caller would
+    /// believe that the job is where it no longer is.
     fn note(&self, job: &Job) {
         self.note_line(&note(job));
     }
@@ -190,7 +190,7 @@ impl Queue {
         }
     }
 
-    /// Followers look again when their leader has come to something.
+    /// Makes the followers of a job due when it has decided what they wait for.
     fn wake_followers(&mut self, leader: &Job) -> Result<(), StoreError> {
         let undecided = matches!(
             leader.stage.kind(),
@@ -229,7 +229,7 @@ fn note(job: &Job) -> HistoryEntry {
     }
 }
 
-/// Whether every row at this stage was made durable before anything else happened.
+/// Whether every row at this stage is made durable before anything else happens.
 fn is_durable_at(kind: StageKind) -> bool {
     matches!(kind, StageKind::Submitting | StageKind::Submitted | StageKind::Written)
 }

@@ -63,12 +63,12 @@ impl Purchases for QueueStore {
 }
 
 impl Queue {
-    /// A purchase is written down for ever, unless it turned out worthless and another is to be made;
-    /// the claim to an order lasts while the job is on its way to buy it.
+    /// Updates the record of purchases for a step. A purchase is recorded for ever, unless it turned out worthless
+    /// and another one is to be made. The claim to an order lasts while the job is on its way to buy it.
     ///
-    /// Comes before the row. Rows survive in order, so whoever finds the row finds the purchase too; the
-    /// other way round a copy of the same content could be bought again. A purchase whose row was lost
-    /// is still true, and one that was forgotten too early is forgotten again.
+    /// Comes before the row. Rows survive in order, so whoever finds the row finds the purchase too; in the other
+    /// order, a copy of the content could be bought again. A purchase whose row was lost is still true, and one that
+    /// was forgotten too early is forgotten again.
     pub(super) fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
         match &new.stage {
             Stage::Submitted { order, transcription } => {
@@ -80,13 +80,13 @@ impl Queue {
                 let bought =
                     KnownPurchase { transcription: transcription.clone(), round: new.round, by, origin, sighted };
                 match known {
-                    // A twin has bought another since this one was given up: that one is the better.
+                    // A duplicate has bought another transcription since this one was given up. That one is better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
                     _ => self.rows.put_bought(order, Some(&bought)),
                 }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
-            // By a person's order. What is good is shared still, if it comes to the same.
+            // A person ordered this. A good result is still shared, if the new request turns out to be the same.
             Stage::Settled => {
                 self.index.disown(new.id);
                 match old.stage.kind() {
@@ -119,14 +119,14 @@ impl Queue {
         match self.rows.bought(order)? {
             Some(known) if known.round >= bought.round => Ok(()),
             _ => {
-                // First: whoever finds the purchase has to know that there are such.
+                // Set first: whoever finds the purchase must know that there are such purchases.
                 self.rows.set_sightings()?;
                 self.rows.put_bought(order, Some(bought))
             }
         }
     }
 
-    /// What the service's list said of a job's transcription, where that was found there again.
+    /// Returns what the service's list said of a job's transcription, if it was found there.
     pub(super) fn sighted(&self, job: &Job) -> Result<Option<Sighted>, StoreError> {
         let Stage::Submitted { order, transcription } = &job.stage else { return Ok(None) };
         let bought = self.rows.bought(order)?.filter(|bought| bought.transcription == *transcription);

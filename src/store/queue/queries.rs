@@ -42,8 +42,8 @@ impl Queries for QueueStore {
         in_pieces(filter.after, filter.limit, |job| !job.stage.is_forgotten(), read).await
     }
 
-    async fn jobs_in(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
-        in_pieces(after, most, |_| true, |after, most| self.queue().subset_after(those, after, most)).await
+    async fn jobs_in(&self, subset: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        in_pieces(after, most, |_| true, |after, most| self.queue().subset_after(subset, after, most)).await
     }
 
     async fn counts_of(&self, of: GroupFilter<'_>) -> Result<JobCounts, StoreError> {
@@ -69,8 +69,8 @@ impl Queries for QueueStore {
 }
 
 impl Queue {
-    /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
-    /// round under another language is still ours.
+    /// Whether a file is an output. The index knows which job may have written it; the row knows for sure. What a job
+    /// wrote in an earlier round under another language is still ours.
     fn is_output(&self, key: &JobKey) -> Result<bool, StoreError> {
         let Some(job) = self.output_owner(key)? else { return Ok(false) };
         let (_, name) = split(key.path.as_bytes());
@@ -88,7 +88,7 @@ impl Queue {
         Ok(self.rows.load(id)?.filter(beside))
     }
 
-    /// The next rows at these stages, or at any where none is given; at most so many.
+    /// Returns the next rows at these stages (at any stage if none is given), at most `most`.
     fn rows_after(&self, stages: &[StageKind], after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         let most = most.min(ROWS_AT_A_TIME);
         if stages.is_empty() {
@@ -98,7 +98,7 @@ impl Queue {
     }
 
     fn waiting_groups(&self) -> Result<Vec<WaitingGroup>, StoreError> {
-        let each = self.index.waiting().map(|(group, kind, what, waiting)| {
+        let groups = self.index.waiting().map(|(group, kind, what, waiting)| {
             let fits =
                 |job: &Job| job.route_key() == *group && job.stage.kind() == kind && job_wait_reason(job) == what;
             let known = waiting.one.map(|id| self.load(id)).transpose()?;
@@ -108,18 +108,18 @@ impl Queue {
             };
             Ok(one.map(|one| WaitingGroup { one, jobs: waiting.jobs }))
         });
-        each.filter_map(Result::transpose).collect()
+        groups.filter_map(Result::transpose).collect()
     }
 
-    /// The first of a stage of which this is true.
+    /// Returns the first job at a stage for which `wanted` is true.
     fn first(&self, kind: StageKind, wanted: &dyn Fn(&Job) -> bool) -> Result<Option<Job>, StoreError> {
         let mut jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
         jobs.find(|job| job.as_ref().map_or(true, wanted)).transpose()
     }
 
-    fn subset_after(&self, those: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+    fn subset_after(&self, subset: JobSubset, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         let (roll, most) = (&self.index.roll, most.min(ROWS_AT_A_TIME));
-        let ids = match those {
+        let ids = match subset {
             JobSubset::Away => roll.away(after, most),
             JobSubset::WithCost => roll.with_cost(after, most),
             JobSubset::Incomplete => roll.incomplete(after, most),
@@ -129,7 +129,7 @@ impl Queue {
     }
 }
 
-/// Others get their turn between the pieces.
+/// Reads in pieces, so that other callers get their turn between them.
 async fn in_pieces(
     mut after: Option<JobId>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! What a queue stands on: where its rows, its history and its durability are.
+//! What a queue is built on: its rows, its history and its durability.
 
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, TranscriptionId};
@@ -9,48 +9,48 @@ use crate::store::contract::{HistoryEntry, KnownPurchase, StoreError};
 /// Where the rows are: memory or sled.
 pub trait Rows: Send {
     fn load(&self, id: JobId) -> Result<Option<Job>, StoreError>;
-    /// Puts a job; kept in order, durable after [`Barrier::durable`].
+    /// Stores a job. Writes keep their order and are durable after [`Barrier::durable`].
     fn save(&mut self, job: &Job) -> Result<(), StoreError>;
-    /// Every job, by number: once, when the queue is opened.
+    /// Passes every job to `take`, by number. Used once, when the queue is opened.
     fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError>;
     /// Jobs with a number above `after`, by number.
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
-    /// What is known to have been bought.
+    /// Returns what is known to have been bought under a key.
     fn bought(&self, order: &PurchaseKey) -> Result<Option<KnownPurchase>, StoreError>;
-    /// Everything that is known to have been bought.
+    /// Passes every known purchase to `see`.
     fn each_bought(&self, see: &mut dyn FnMut(&KnownPurchase)) -> Result<(), StoreError>;
-    /// Writes down that it was bought; with `None`, that it was worth nothing.
+    /// Records a purchase; with `None`, removes one that was worth nothing.
     fn put_bought(&mut self, order: &PurchaseKey, bought: Option<&KnownPurchase>) -> Result<(), StoreError>;
-    /// Whether anything was ever sighted that no job of this store bought.
+    /// Whether any purchase was ever found in a service's list.
     fn has_sightings(&self) -> Result<bool, StoreError>;
-    /// From now on so.
+    /// Notes that a purchase was found in a service's list.
     fn set_sightings(&mut self) -> Result<(), StoreError>;
     /// Whether nothing may be bought at this service yet.
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
     fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError>;
-    /// From now on so, or no longer.
+    /// Sets whether the queue is trusted for this service.
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError>;
-    /// The orders that nothing new is uploaded or submitted.
+    /// Returns the pauses in effect.
     fn pauses(&self) -> Result<Pauses, StoreError>;
-    /// From now on these.
+    /// Replaces the pauses.
     fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError>;
 }
 
-/// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
+/// The history. It is not below the lock of the rows: reading a long history holds nobody up.
 pub trait Journal: Send + Sync {
     fn note(&self, note: &HistoryEntry) -> Result<(), StoreError>;
-    /// A job's lines, oldest first.
+    /// Returns a job's lines, oldest first.
     fn history(&self, job: JobId) -> Result<Vec<HistoryEntry>, StoreError>;
-    /// These transcriptions were paid for; and these have another id now. Beside the rows, so that rows that come back
-    /// as they were earlier are found out.
+    /// Notes transcriptions that were paid for, and those that have another id now. Stored beside the rows, so that
+    /// rows that come back as they were earlier are noticed.
     fn paid(&self, _paid: &[TranscriptionId], _renamed: &[TranscriptionId]) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
-/// Makes what was put durable.
+/// Makes stored rows durable.
 #[async_trait::async_trait]
 pub trait Barrier: Send + Sync {
-    /// Returns when everything put before the call is safe from power loss.
+    /// Returns when everything that was stored before the call is safe from power loss.
     async fn durable(&self) -> Result<(), StoreError>;
 }

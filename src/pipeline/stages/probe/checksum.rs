@@ -1,4 +1,5 @@
-//! Whether a file is what its list or its bag says, before anything is spent on it. A part of the probe.
+//! Checks whether a file has the checksum that its row or its bag says, before anything is spent on it. A part of the
+//! probe.
 
 use crate::domain::checksum::Checksum;
 use crate::domain::fault::{Fault, FaultKind};
@@ -11,30 +12,30 @@ use crate::source::metadata::file_look::hash;
 use std::io;
 use std::path::PathBuf;
 
-/// What a file was found to be.
+/// Result of checking a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChecksumResult {
-    /// What it should be, or nobody says what that is. Its content's hash, where it was read.
+    /// The file is right, or its checksum is not known. Has the content's hash if the file was read.
     Right(Option<Hash>),
     Altered {
-        /// What it should be.
+        /// The checksum that the file should have.
         expected: Checksum,
         found: Checksum,
-        /// Who says so, in words.
+        /// Where the expected checksum comes from, in words.
         by: String,
     },
-    /// It lies in a bag's payload, and this manifest of the bag does not list it.
+    /// The file lies in a bag's payload, and this manifest of the bag does not list it.
     Unlisted(PathBuf),
-    /// It lies in the payload of a bag that has no manifest yet.
+    /// The file lies in the payload of this bag, which has no manifest yet.
     NoManifest(PathBuf),
-    /// This manifest of its bag is a symbolic link, and not read.
+    /// This manifest of the file's bag is a symbolic link and is not read.
     LinkedManifest(PathBuf),
 }
 
-/// Reads a file where its checksum is known, or `wants_hash`. Blocks.
+/// Checks a file. Reads it if its checksum is known, or if `wants_hash`. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// An error of the file system.
 pub fn inspect(
     bags: &Bags,
     path: &RootedPath,
@@ -65,10 +66,10 @@ pub fn inspect(
 }
 
 impl ChecksumResult {
-    /// The content's hash, where the file is what it should be.
+    /// Returns the content's hash, if the file is right and was read.
     ///
     /// # Errors
-    /// Why nothing is spent on it.
+    /// Why nothing is spent on the file.
     pub fn content(self, now: Timestamp) -> Result<Option<Hash>, Fault> {
         match self {
             Self::Right(content) => Ok(content),

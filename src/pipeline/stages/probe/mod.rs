@@ -1,5 +1,5 @@
-//! Settled ▷ Probed: worth sending, and under which parameters. The content is hashed here only where
-//! another job may have the same.
+//! Settled ▷ Probed: decides whether a recording is worth sending, and under which parameters. The content is hashed
+//! here only if that may save an upload.
 
 mod checksum;
 
@@ -26,13 +26,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A file may take so long, and as much longer as it is large, to be read to its end …
+/// A read may take this long …
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// … at so many bytes a second. One that takes longer hangs.
+/// … and longer by the file's size at this rate, in bytes a second. A read that takes longer hangs.
 const SLOWEST: u64 = 1_000_000;
 
-/// Renders, checks, and hashes where that may save an upload.
+/// Checks the file and builds its request. Hashes the file if that may save an upload.
 pub async fn run(
     store: &dyn Store,
     service: &ServiceName,
@@ -76,7 +76,8 @@ pub async fn run(
     Ok(StageOutcome::Step(JobEvent::Probed { params, content, making: record }))
 }
 
-/// The file is not what was settled, or there is nothing in it. Nobody here can look at what is elsewhere.
+/// Returns the outcome for a file that is not what was settled, or that is empty. Remote audio cannot be looked at
+/// here.
 async fn check_file(
     mount: &Mount,
     job: &Job,
@@ -95,41 +96,41 @@ async fn check_file(
     }
 }
 
-/// What there is to see of a job's recording and around it.
+/// What the probe sees of a job's recording and around it.
 struct ProbedFile {
     looked: io::Result<FileLook>,
-    /// Whether it is what its list or its bag says, where it is as it was settled.
+    /// Whether the file has its checksum, if it is as it was settled.
     found: io::Result<ChecksumResult>,
     beside: BesideSettings,
     subtitles: Option<FoundSubtitles>,
 }
 
-/// Looks at all of it, in one go where it lies on this machine.
+/// Reads all of it, in one blocking call if the recording is on this machine.
 async fn read_file(mount: &Arc<Mount>, medium: &MediaFile, job: &Job, wants_hash: bool) -> ProbedFile {
-    let (theirs, of) = (Arc::clone(mount), job.clone());
+    let (shared_mount, owned_job) = (Arc::clone(mount), job.clone());
     let MediaFile::File { path, disk } = medium.clone() else {
         let (looked, content) = medium.looked_into(job.seen, wants_hash).await;
-        let beside = blocking(move || BesideSettings::read(theirs.source(), &of)).await;
+        let beside = blocking(move || BesideSettings::read(shared_mount.source(), &owned_job)).await;
         let subtitles = FoundSubtitles::find(mount, job).await;
         return ProbedFile { looked, found: content.map(ChecksumResult::Right), beside, subtitles };
     };
     blocking(move || {
         let looked = stat(&path, disk);
-        let is_same = matches!(looked, Ok(FileLook::File(stamp)) if stamp == of.seen && stamp.size > 0);
+        let is_same = matches!(looked, Ok(FileLook::File(stamp)) if stamp == owned_job.seen && stamp.size > 0);
         let found = match is_same {
-            true => inspect(theirs.bags(), &path, of.row.as_deref(), wants_hash),
+            true => inspect(shared_mount.bags(), &path, owned_job.row.as_deref(), wants_hash),
             false => Ok(ChecksumResult::Right(None)),
         };
-        let beside = BesideSettings::read(theirs.source(), &of);
-        ProbedFile { looked, found, beside, subtitles: FoundSubtitles::find_here(&theirs, &of) }
+        let beside = BesideSettings::read(shared_mount.source(), &owned_job);
+        ProbedFile { looked, found, beside, subtitles: FoundSubtitles::find_here(&shared_mount, &owned_job) }
     })
     .await
 }
 
 type ParamsAndRecord = (Hash, Option<Box<RequestRecord>>);
 
-/// The parameters that are sent, and what is kept of the request. Only another content makes a new purchase:
-/// under the parameters that it was bought with, the same is found.
+/// Returns the parameters that are sent, and what is stored of the request. If the content was bought before, its
+/// parameters stay, so that the same purchase is found. Only other content makes a new purchase.
 async fn build_request(
     files: &ParamFiles,
     mount: &Mount,
@@ -140,7 +141,7 @@ async fn build_request(
 ) -> Result<Result<ParamsAndRecord, StageOutcome>, Fault> {
     let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
     let built = match build_unless_held(mount, clock, job, beside).await {
-        // What was paid for is not lost by what somebody has written beside it since.
+        // What was paid for is not lost because of settings that were written beside it since.
         Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
         built => built?,
     };
@@ -155,8 +156,8 @@ async fn build_request(
     Ok(Ok((params, Some(Box::new(built.record)))))
 }
 
-/// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
-/// knows its own only when the service's list has been walked.
+/// Returns the outcome for a recording that has subtitles by someone else (`existing`). Our own outputs do not count;
+/// a queue that was lost knows them only after a scan of the service's list.
 async fn skip_subtitled(
     store: &dyn Store,
     service: &ServiceName,
@@ -177,11 +178,11 @@ async fn skip_subtitled(
     if let Some(order) = order
         && store.purchase(order).await.map_err(fault)?.is_some()
     {
-        return Ok(None); // it costs nothing, and may well be ours: the write compares them
+        return Ok(None); // the result costs nothing, and the subtitles may be ours: the write compares them
     }
     Ok(Some(StageOutcome::Step(JobEvent::Skipped { why: Skip::Subtitled })))
 }
 
-/// How soon, and how late, it is looked whether the service's list has been walked.
+/// How soon, and how late, the job checks again whether the service's list was scanned.
 const SUSPECT_MIN: Duration = Duration::from_millis(200);
 const SUSPECT_MAX: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
-//! recording without its index, a file of holes (design, promise 3, `hold`).
+//! Waits for a quiet file that looks unfinished: a container that promises more than is there, a recording without
+//! its index, a file of holes (design, promise 3, `hold`).
 
 use crate::blocking::blocking;
 use crate::clock::Moment;
@@ -21,7 +21,7 @@ use humantime::format_duration;
 use std::io;
 use std::time::Duration;
 
-/// A file that looks unfinished is looked at again at the latest after so long.
+/// Longest time between two looks at a file that looks unfinished.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Why a quiet file looks unfinished.
@@ -32,17 +32,17 @@ pub(crate) enum Doubt {
     Holes { size: u64 },
 }
 
-/// What a file turned out to be when it was opened.
+/// What was found when a file was opened.
 #[derive(Debug)]
 pub(crate) enum OpenedFile {
     Changed(Stamp),
     Same(Option<Doubt>),
 }
 
-/// The same, or why it could not be opened.
+/// What was found when a file was opened, or why it could not be opened.
 pub(crate) type Inspected = io::Result<OpenedFile>;
 
-/// What stands there; and what is in it, where it is as it was `seen` and is to be opened.
+/// Looks at a file, and opens it if `opens` and it is still as it was `seen`.
 pub(crate) async fn look_and_open(
     path: &RootedPath,
     disk: Disk,
@@ -59,20 +59,20 @@ pub(crate) async fn look_and_open(
     .await
 }
 
-/// Whether it need not be opened: a person has vouched for it as it is, or it was opened and is waited for.
+/// Whether the file need not be opened: a person has vouched for it as it is, or it was opened and is waited for.
 pub(crate) fn is_known(mount: &Mount, job: &Job, at: Moment) -> bool {
     job.vouched == Some(job.seen) || known_doubt(mount, job, at).is_some()
 }
 
-/// Why it is waited for, where that was seen and it has not been quiet for `hold`.
+/// Returns why the file is waited for, if that is known and the file has not been quiet for `hold`.
 fn known_doubt<'j>(mount: &Mount, job: &'j Job, at: Moment) -> Option<&'j str> {
     let known = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)?;
     let quiet = quiet_for(job, &job.seen, mount.disk_of(job), at);
     (quiet < mount.source().hold).then_some(known.words.as_str())
 }
 
-/// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
-/// for `hold`. It is opened once for as long as it does not change; `opened`: what was seen then, unless
+/// Handles a file that has been quiet for `settle`: it goes on, unless it looks unfinished and has not been quiet for
+/// `hold`. The file is opened once for as long as it does not change. `opened` is what was found then; `None` if
 /// [`is_known`].
 pub(crate) async fn run(
     mount: &Mount,
@@ -117,14 +117,14 @@ fn what_follows(doubt: &Doubt, hold: Duration) -> String {
     }
 }
 
-/// How long it has not changed: since the first look, or longer where the disk itself tells.
+/// Returns how long the file has not changed: since the first look, or longer if its disk can tell.
 fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, at: Moment) -> Duration {
     let by_disk =
         disk.quiet_at(stamp, at, Duration::ZERO).map_or(Duration::ZERO, |changed| at.now.duration_since(changed));
     at.now.duration_since(job.since).max(by_disk)
 }
 
-/// The longer it has been waited for, the rarer it is looked at.
+/// Returns when the file is looked at again. The longer it has been waited for, the rarer it is looked at.
 fn wait_longer(
     job: &Job,
     words: String,
@@ -135,7 +135,7 @@ fn wait_longer(
 ) -> StageOutcome {
     let shortest = settle.max(Duration::from_secs(1)).min(LONGEST);
     let wait = now.duration_since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
-    // Not the very millisecond: the look there would come too early by as much.
+    // At least 10 ms, so that the last look does not come a fraction of a millisecond too early.
     let until = now.saturating_add(wait.max(Duration::from_millis(10)));
     StageOutcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
@@ -156,7 +156,7 @@ fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<OpenedF
     }))
 }
 
-/// It was there a moment ago.
+/// Returns the outcome for a file that cannot be opened, although it was there a moment ago.
 async fn cannot_read(
     mount: &Mount,
     job: &Job,
@@ -233,7 +233,7 @@ mod tests {
         let at = Moment { now, wall: now };
         assert!(quiet_for(&job, &STAMP, Disk::Honest, at) > HOUR * 2);
         assert_eq!(quiet_for(&job, &STAMP, Disk::Local, at), Duration::ZERO);
-        // A wall that was set back makes nothing older than it is.
+        // A wall clock that was set back makes nothing older than it is.
         let at = Moment { now, wall: Timestamp(2_001) };
         assert_eq!(quiet_for(&job, &STAMP, Disk::Honest, at), Duration::from_secs(1));
     }

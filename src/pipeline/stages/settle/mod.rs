@@ -1,4 +1,4 @@
-//! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
+//! Found ▷ Settled: waits until a file is no longer being copied (design, promise 3).
 
 mod completeness;
 
@@ -16,17 +16,17 @@ use crate::source::mount::source_mount::Mount;
 use crate::store::contract::Queries;
 use std::time::Duration;
 
-/// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
-/// at what the file says of its own length.
+/// Looks at the file a second time, or once if its disk can tell how long the file has been quiet. Then checks the
+/// length that the file itself declares.
 pub async fn run(mount: &Mount, store: &dyn Queries, clock: &dyn Clock, job: &Job) -> Result<StageOutcome, Fault> {
     let medium = MediaFile::of(mount, job);
     if job.is_remote() {
-        // Nobody here can look at it; it is what it is.
+        // Remote audio cannot be looked at here, and counts as complete.
         return Ok(StageOutcome::Step(JobEvent::Settled));
     }
     let (disk, settle, at) = (mount.disk_of(job), mount.settle_of(job), clock.moment());
     let now = at.now;
-    // An object appears whole: where nothing is to be waited for, the listing was look enough.
+    // An object appears whole: if there is no settle time, the listing was look enough.
     let is_whole = matches!(medium, MediaFile::Object { .. }) && settle.is_zero();
     let (looked, opened) = match &medium {
         _ if is_whole => (Ok(FileLook::File(job.seen)), None),
@@ -41,7 +41,7 @@ pub async fn run(mount: &Mount, store: &dyn Queries, clock: &dyn Clock, job: &Jo
         Ok(FileLook::File(stamp)) => stamp,
         other => return file_missing(mount, job, other, now).await,
     };
-    // It was admitted in the moment in which it was written, before that was written down.
+    // An output may be admitted at the moment at which it is written, before that is committed.
     if job.row.is_none() && store.is_output(&job.key).await.map_err(|error| store_fault(&error, now))? {
         return Ok(StageOutcome::Step(JobEvent::Skipped { why: Skip::OurOutput }));
     }
@@ -52,7 +52,7 @@ pub async fn run(mount: &Mount, store: &dyn Queries, clock: &dyn Clock, job: &Jo
     }
 }
 
-/// An object in a bucket is as whole as whoever put it there had it.
+/// Checks whether a file is complete. An object in a bucket always is, as far as scribed can tell.
 async fn check_complete(
     mount: &Mount,
     job: &Job,
@@ -69,7 +69,7 @@ async fn check_complete(
 fn decide_settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) -> StageOutcome {
     let (now, first_look) = (at.now, job.since);
     let quiet_at = disk.quiet_at(&stamp, at, settle);
-    // A first look in the future was taken by a clock that has been set back since.
+    // A first look in the future was made by a clock that has been set back since.
     if stamp != job.seen || first_look > now {
         return StageOutcome::StepThen(
             JobEvent::Grew { stamp },

@@ -1,5 +1,5 @@
-//! Probed ▷ Uploaded for audio that the service fetches by itself: nothing is sent, and what stands for the
-//! content is what names it. The address is asked for when the create leaves.
+//! Probed ▷ Uploaded for audio that the service fetches by itself. Nothing is sent, and a hash of the audio's name
+//! stands for its content. The address is made when the create is sent.
 
 use crate::clock::Clock;
 use crate::domain::fault::Fault;
@@ -12,8 +12,8 @@ use crate::pipeline::stages::known_purchase::reuse_purchase;
 use crate::pipeline::stages::outcome::StageOutcome;
 use crate::store::contract::Store;
 
-/// What an upload would come to, unless it is bought already, or being bought, or `reserving`, which is begun
-/// only then, says that it does not fit into a budget.
+/// Returns what an upload would return, unless the result is bought already or being bought, or `reserving` says that
+/// it does not fit into a budget. `reserving` begins only after the first check.
 pub async fn run(
     store: &dyn Store,
     clock: &dyn Clock,
@@ -29,7 +29,7 @@ pub async fn run(
     if let Some(Deferral { until, fault }) = reserving.await? {
         return Ok(StageOutcome::Rest(until, fault));
     }
-    // How long it is the service tells when it has heard it.
+    // The service tells the length when it has heard the audio.
     let (audio, upload) = (AudioAmount::default(), AudioAt::Remote { remote_since: clock.now() });
     Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio, upload, sent: None }))
 }

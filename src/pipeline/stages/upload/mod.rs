@@ -1,6 +1,5 @@
-//! Probed ▷ Uploaded: the audio goes to the service, once for all that share it, and is hashed on
-//! its way. What goes is the file, or its sound track alone (`extract`); what is bought is the file's in both
-//! cases.
+//! Probed ▷ Uploaded: sends the audio to the service, once for all jobs that share it, and hashes it on its way. It
+//! sends the file, or its sound track alone (`extract_audio`); in both cases the purchase is for the file's content.
 
 pub(crate) mod by_address;
 pub(crate) mod extract_audio;
@@ -30,8 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Uploads, unless what is known of the content says that it is bought already, or being bought, or
-/// `reserving`, which is begun only then, says that it does not fit into a budget.
+/// Uploads the audio, unless its content is known to be bought or being bought, or `reserving` says that it does not
+/// fit into a budget. `reserving` begins only after the first check.
 #[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
 pub async fn run(
     store: &dyn Store,
@@ -46,13 +45,13 @@ pub async fn run(
     let (params, content) = known;
     let service = client.identity().service.clone();
     if let Some(content) = content {
-        // What it was made from may have been bought at another service than its source's of today.
+        // The recording may have been bought at another service than its source has today.
         let made = job.made_from.clone().filter(|made| made.content == content);
         let order = made.unwrap_or_else(|| PurchaseKey { service: service.clone(), content, params });
         if let Some(outcome) = reuse_purchase(store, &order, job, clock.now()).await? {
             return Ok(outcome);
         }
-        // A recorder that stalls must not buy one round a stall.
+        // A recorder that stalls must not buy a transcription at each stall.
         let hold = mount.source().hold;
         if !job.outputs.is_empty() && !job.is_confirmed_complete() && clock.now() < job.since.saturating_add(hold) {
             return Ok(wait_for_quiet(job.since.saturating_add(hold), hold, clock.now()));
@@ -62,11 +61,11 @@ pub async fn run(
         return Ok(StageOutcome::Rest(until, fault));
     }
     let (before, medium) = (job.seen, MediaFile::of(mount, job));
-    // Of what the service fetches by itself nothing can be picked: then it goes through here.
+    // No part can be selected of audio that the service fetches. If one is selected, the audio is uploaded here.
     if pick.is_none()
         && let Some(content) = medium.unread(&before)
     {
-        // How long it is the service tells when it has heard it.
+        // The service tells the length when it has heard the audio.
         let (order, upload) = (PurchaseKey { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
         return Ok(StageOutcome::Step(JobEvent::Uploaded { order, audio: AudioAmount::default(), upload, sent: None }));
     }
@@ -81,7 +80,7 @@ pub async fn run(
     };
     let upload_stream = match &given {
         UploadInput::AsIs(_) => UploadStream::of(&medium, before, Arc::clone(sent_bytes)),
-        UploadInput::Track(taken) => UploadStream::spooled(&medium, taken, Arc::clone(sent_bytes)),
+        UploadInput::Track(extracted) => UploadStream::spooled(&medium, extracted, Arc::clone(sent_bytes)),
         UploadInput::Nothing(why) => {
             let skipped = StageOutcome::Step(JobEvent::Skipped { why: *why });
             return Ok(check_unchanged(mount, clock, job).await?.unwrap_or(skipped));
@@ -91,18 +90,18 @@ pub async fn run(
     if let UploadInput::Track(_) = given
         && let Some(changed) = check_unchanged(mount, clock, job).await?
     {
-        return Ok(changed); // nothing is sent in vain
+        return Ok(changed); // nothing outdated is sent
     }
     let uplink = extractor.uplink().await;
     crash_points::point(Point::Uploading);
     let sent = client.upload(upload_stream.file()).await;
     crash_points::point(Point::UploadAnswered);
     drop(uplink);
-    // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
+    // A change of the file during the upload may have broken it off. That is nobody's fault.
     match medium.look().await {
         Ok(FileLook::File(after)) if after == before => {}
         Ok(FileLook::File(after)) => {
-            // But what the service says of itself is heard; the change is seen at the next try.
+            // A fault of the key and a `Retry-After` count all the same. The change is seen at the next try.
             return match sent {
                 Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
                 _ => restart(mount, clock, job, after).await,
@@ -114,7 +113,7 @@ pub async fn run(
     let hash = check_answer(&upload_stream, &answer, &given, clock.now())?;
     let (hash, sent) = sent_audio(given, hash);
     if content.is_some_and(|known| known != hash) {
-        return restart(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
+        return restart(mount, clock, job, before).await; // the same stamp, but other bytes: somebody has set the times
     }
     let order = PurchaseKey { service, content: hash, params };
     let origin = Some(client.identity().origin.clone());
@@ -126,11 +125,11 @@ fn nothing_to_send(now: Timestamp) -> Fault {
     Fault::new(FaultKind::Bug, "internal error: scribed must not upload audio that the service fetches", now)
 }
 
-/// The content's hash, and what was sent where that is not simply the file.
+/// Returns the content's hash, and what was sent if that is not simply the file.
 fn sent_audio(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
     match given {
-        UploadInput::Track(taken) => {
-            let ExtractedAudio { content, track, .. } = *taken;
+        UploadInput::Track(extracted) => {
+            let ExtractedAudio { content, track, .. } = *extracted;
             (content, Some(SentAudio::Audio(Box::new(Track { hash, ..track }))))
         }
         UploadInput::AsIs(why) => (hash, why.map(|why| SentAudio::Original { why })),
@@ -138,7 +137,7 @@ fn sent_audio(given: UploadInput, hash: Hash) -> (Hash, Option<SentAudio>) {
     }
 }
 
-/// What becomes of a job whose file has changed since it was looked at.
+/// Returns the outcome for a job whose file has changed since it was looked at.
 async fn check_unchanged(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<StageOutcome>, Fault> {
     let medium = MediaFile::of(mount, job);
     if job.is_remote() {
@@ -183,15 +182,17 @@ fn check_answer(
         ));
     }
     match given {
-        UploadInput::Track(taken) if !lengths_agree(answer.audio.millis, taken.track.millis) => broken(format!(
-            "the service reports {} ms of the {} ms of audio that were sent; scribed discards the upload and sends it again",
-            answer.audio.millis, taken.track.millis
-        )),
+        UploadInput::Track(extracted) if !lengths_agree(answer.audio.millis, extracted.track.millis) => {
+            broken(format!(
+                "the service reports {} ms of the {} ms of audio that were sent; scribed discards the upload and sends it again",
+                answer.audio.millis, extracted.track.millis
+            ))
+        }
         _ => Ok(hash),
     }
 }
 
-/// Two who measure the same sound may differ a little; 0 says nothing.
-fn lengths_agree(theirs: u64, ours: u64) -> bool {
-    theirs == 0 || theirs.abs_diff(ours) <= 1_000 + ours / 50
+/// Whether two measurements of the same sound agree. They may differ a little; 0 says nothing.
+fn lengths_agree(reported: u64, measured: u64) -> bool {
+    reported == 0 || reported.abs_diff(measured) <= 1_000 + measured / 50
 }

@@ -1,4 +1,4 @@
-//! One file on its way to the service: hashed and counted piece by piece.
+//! A file on its way to the service: hashed and counted piece by piece.
 
 use crate::blocking::started;
 use crate::client::contract::UploadFile;
@@ -22,14 +22,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
+/// Bytes read at a time. Sending pieces of 4 KiB is five times slower.
 const PIECE: usize = 256 * 1024;
 
-/// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
+/// A file on its way to the service. It is hashed and counted piece by piece, from the start each time it is opened.
 pub struct UploadStream {
     name: String,
     pub(super) size: u64,
-    from: From,
+    from: Input,
     state: Arc<Mutex<StreamProgress>>,
     total: Arc<AtomicU64>,
 }
@@ -39,57 +39,57 @@ type Opener = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
 
 /// Where the bytes come from.
 #[derive(Clone)]
-enum From {
+enum Input {
     File(Opener),
     Object { bucket: Arc<Bucket>, path: RelPath, expected: Stamp },
 }
 
-/// What was handed over so far.
+/// What one attempt has sent so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StreamProgress {
     pub bytes: u64,
-    /// Of all bytes, once they are.
+    /// Hash of all bytes, once all of them were sent.
     pub hash: Option<Hash>,
 }
 
 impl UploadStream {
-    /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
+    /// Creates the stream of a file that looks like `expected`. The bytes that are sent are added to `total`.
     pub fn new(path: RootedPath, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         Self::of(&MediaFile::File { path, disk }, expected, total)
     }
 
-    /// As [`UploadStream::new`], wherever it lies.
+    /// As [`UploadStream::new`], wherever the file is.
     pub fn of(medium: &MediaFile, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         let name = medium.name().to_string_lossy().into_owned();
         let from = match medium.clone() {
-            MediaFile::File { path, disk } => From::File(Arc::new(move || open_unchanged(&path, disk, expected))),
-            MediaFile::Object { bucket, path } => From::Object { bucket, path, expected },
-            MediaFile::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
+            MediaFile::File { path, disk } => Input::File(Arc::new(move || open_unchanged(&path, disk, expected))),
+            MediaFile::Object { bucket, path } => Input::Object { bucket, path, expected },
+            MediaFile::Remote(_) => Input::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
         };
         Self { name, size: expected.size, from, state: Arc::default(), total }
     }
 
-    /// A sound track of a medium.
-    pub(super) fn spooled(medium: &MediaFile, taken: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
-        let name = Path::new(&medium.name()).with_extension(taken.track.cut.codec.extension());
+    /// Creates the stream of an extracted sound track.
+    pub(super) fn spooled(medium: &MediaFile, extracted: &ExtractedAudio, total: Arc<AtomicU64>) -> Self {
+        let name = Path::new(&medium.name()).with_extension(extracted.track.cut.codec.extension());
         let name = name.to_string_lossy().into_owned();
-        let file = Arc::clone(&taken.file);
-        let from = From::File(Arc::new(move || reopened(&file)));
-        Self { name, size: taken.track.bytes, from, state: Arc::default(), total }
+        let file = Arc::clone(&extracted.file);
+        let from = Input::File(Arc::new(move || reopened(&file)));
+        Self { name, size: extracted.track.bytes, from, state: Arc::default(), total }
     }
 
-    /// In the last attempt.
+    /// Returns the progress of the last attempt.
     pub fn progress(&self) -> StreamProgress {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As the client takes it; each attempt reads it anew.
+    /// Returns the file as the client takes it. Each attempt reads it from its start.
     pub fn file(&self) -> UploadFile {
         let (from, size) = (self.from.clone(), self.size);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
         let open = Arc::new(move || match &from {
-            From::File(opener) => file_pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
-            From::Object { bucket, path, expected } => {
+            Input::File(opener) => file_pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
+            Input::Object { bucket, path, expected } => {
                 object_pieces(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
             }
         });
@@ -116,7 +116,7 @@ fn object_pieces(
     pieces.inspect_ok(passes).boxed()
 }
 
-/// The pieces of a file. While one is sent the next is read and hashed.
+/// Returns the pieces of a file. While one piece is sent, the next one is read and hashed.
 fn file_pieces(
     open: Opener,
     size: u64,
@@ -133,7 +133,7 @@ fn file_pieces(
             let next = match next {
                 Next::First(reading) => read_ahead(reading),
                 Next::Begun(next) => next,
-                // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
+                // Nothing is read past the end. The look after the upload tells whether the file has grown.
                 Next::Nothing => return Ok(None),
             };
             let Some((piece, reading)) = next.await? else { return Ok(None) };
@@ -159,7 +159,7 @@ fn read_ahead(reading: Reading) -> Ahead {
     started(move || reading.next()).boxed()
 }
 
-/// A file that is being read, and hashed as far as it was.
+/// A file that is being read, and hashed as far as it was read.
 struct Reading {
     place: FileHandle,
     size: u64,
@@ -201,7 +201,7 @@ impl Reading {
     }
 }
 
-/// Opens a file if it looks as expected.
+/// Opens a file if its stamp is as expected.
 pub(crate) fn open_unchanged(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
     let file = open(path)?;
     match disk.stamp(&file.metadata()?) == expected {

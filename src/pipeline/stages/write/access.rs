@@ -1,4 +1,4 @@
-//! Who may read the outputs of a recording.
+//! Permissions of a recording's outputs.
 
 use crate::domain::file_permissions::Access;
 use crate::domain::job::Job;
@@ -6,14 +6,14 @@ use crate::rooted_path::{RootedPath, access_of};
 use crate::source::mount::source_mount::Mount;
 use crate::source::recording_place::{Recording, recording};
 
-/// Who may read the recording may read what is made of it; `None` where it lies elsewhere.
+/// Returns the permissions of the recording, which its outputs get; `None` if the recording is not on this machine.
 pub fn access(mount: &Mount, job: &Job) -> Option<Access> {
     let Recording::File(path) = recording(mount.source(), job) else { return None };
     Some(access_or_kept(&path, job.making.as_ref().and_then(|making| making.access.clone())))
 }
 
-/// The recording may be gone by now: then what is kept of it counts. Jobs of older releases keep nothing: whoever may
-/// use its folder may read what is made of it, and where that is gone too, nobody else.
+/// Returns the permissions of the recording, or the stored ones if it is gone by now. Jobs of older releases store
+/// none: then those of its folder count, and if that is gone too, nobody else may read the outputs.
 fn access_or_kept(recording: &RootedPath, kept: Option<Access>) -> Access {
     let folder = || access_of(&recording.parent()).ok();
     let private = || Access::private(rustix::process::getegid().as_raw());

@@ -1,5 +1,5 @@
-//! A job's outputs put into a bucket beside its object: a part of the write, as `output::placing` is for folders.
-//! Each appears whole, for a server shows an object when it has all of it.
+//! Puts a job's outputs into a bucket beside its object: a part of the write, as `output::publish` is for folders.
+//! Each output appears whole, since a server shows an object only when it has all of it.
 
 use crate::crash_points::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
@@ -18,16 +18,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Nothing larger can be an output of ours that is to be replaced.
+/// The largest object that can be an output of ours.
 const LONGEST_OURS: u64 = 256 << 20;
 
-/// A name that changes hands while it is looked at, or whose put has no answer, is looked at so often.
+/// How often a name is looked at that changes meanwhile, or whose put has no answer.
 const LOOKS: usize = 3;
 
-/// Puts the outputs beside the job's object and returns them in the order of `wanted`. What is there and is not
-/// among `ours` is left alone, and the next name is taken.
+/// Puts the outputs beside the job's object, and returns them in the order of `wanted`. An object that is there and
+/// not among `ours` is left alone, and the output gets the next name.
 ///
-/// # Errors
+/// A fault. What was put before stays, and a later call finishes the rest.
 /// A fault in words; what was put before it stays, and a later call finishes what this one left.
 pub async fn run<N: Names>(
     bucket: &Bucket,
@@ -77,25 +77,25 @@ async fn unwritable(mount: &Mount, error: DepositError, now: Timestamp) -> Fault
     }
 }
 
-/// The place of one call.
+/// What one call works with.
 struct Deposit<'a> {
     bucket: &'a Bucket,
     beside: &'a Path,
     ours: &'a OwnOutputs,
 }
 
-/// What stands under a name.
+/// What there is under a name.
 enum Found {
     Nothing,
-    /// What is wanted there.
+    /// The content that is wanted there.
     Same,
     Ours(Object),
     Foreign,
 }
 
 impl Deposit<'_> {
-    /// Of each output, the object that came with the recording and stays. What stands under their names is looked at
-    /// first.
+    /// Returns for each output the object that came with the recording and stays. Looks first at what there is under
+    /// the names.
     async fn relocated<N: Names>(&self, wanted: &[PendingOutput<N>]) -> Result<Vec<Option<KeptOutput>>, DepositError> {
         let Some(relocation) = &self.ours.relocation else { return Ok(wanted.iter().map(|_| None).collect()) };
         let mut occupants = HashMap::new();
@@ -154,7 +154,7 @@ impl Deposit<'_> {
         Err(DepositError::NoFreeName { file: self.path(&first.unwrap_or_default()).escaped() })
     }
 
-    /// False where the name is another's.
+    /// Returns `false` if the name is taken by an object of somebody else.
     async fn try_name(&self, name: &OsStr, hash: Hash, bytes: &Bytes) -> io::Result<bool> {
         let path = self.path(name);
         for look in 1..=LOOKS {
@@ -167,7 +167,7 @@ impl Deposit<'_> {
             match put {
                 Ok(Put::Done) => return Ok(true),
                 Ok(Put::Taken) => {}
-                // It may be there or not: no client repeats that without a look.
+                // The object may be there or not: it is looked at before the put is repeated.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted && look < LOOKS => {}
                 Err(error) => return Err(error),
             }

@@ -1,16 +1,16 @@
-//! The jobs whose outputs are being placed.
+//! The jobs whose outputs are being written.
 
 use crate::domain::names::JobId;
 use crate::pipeline::stages::output_folders::OutputFolders;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Jobs whose outputs are being placed. A write that is given up, because its right was taken away or its
-/// folder went, goes on in its thread; a second one for the same job would take its names for others'.
+/// Jobs whose outputs are being written. A write that is dropped, because its lease was taken away or its folder
+/// went, goes on in its thread. A second write of the same job would take the first one's files for somebody else's.
 #[derive(Default)]
 pub struct Writing {
     jobs: Mutex<HashSet<JobId>>,
-    /// Whether outputs can be written where they go.
+    /// Whether the folders of outputs can be written.
     pub folders: OutputFolders,
 }
 

@@ -1,4 +1,4 @@
-//! Fetched ▷ Written: the outputs appear beside the source, whole or not at all.
+//! Fetched ▷ Written: publishes the outputs beside the recording, whole or not at all.
 
 mod access;
 mod bucket_output;
@@ -39,13 +39,13 @@ pub struct WriteContext<'a> {
     pub clock: &'a dyn Clock,
     pub results: &'a Arc<Results>,
     pub params: &'a Arc<ParamFiles>,
-    /// Where all who write are synced together.
+    /// Syncs the files of all writers together.
     pub syncs: &'a Arc<Syncs>,
     pub writing: &'a Arc<Writing>,
 }
 
-/// How soon it is looked whether an earlier write of the same job has ended.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How soon the job checks whether an earlier write of it has ended.
+const RECHECK_WAIT: Duration = Duration::from_secs(1);
 
 /// Renders the kept result and publishes the outputs.
 pub async fn run(
@@ -58,17 +58,17 @@ pub async fn run(
 ) -> Result<StageOutcome, StageStop> {
     let now = context.clock.now();
     let Some(guard) = context.writing.begin(job.id) else {
-        return Ok(StageOutcome::Sleep { until: now.saturating_add(AGAIN), reason: None });
+        return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
     let Some(Rendered { wanted, language, missing, unread }) =
         render_kept_result(context, mount.source(), job, order, transcription, now).await?
     else {
-        // It can be read at the service once more.
+        // The result can be read at the service once more.
         return Ok(StageOutcome::Step(JobEvent::ResultLost));
     };
     let is_anothers = was_bought_by_another(context.store, job, order).await.map_err(StageStop::Store)?;
-    // What a job has just bought for itself has no outputs anywhere.
+    // A job that has just bought its result has no outputs elsewhere.
     let relocation = match is_anothers || !job.outputs.is_empty() {
         true => Some(relocation(context.store, mount, job, order).await.map_err(StageStop::Store)?),
         false => None,
@@ -87,10 +87,10 @@ pub async fn run(
     Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
 }
 
-/// Publishes outputs beside the recording, or where they go instead, and returns them in the order of `wanted`.
+/// Publishes outputs beside the recording, or where they go instead. Returns them in the order of `wanted`.
 ///
 /// # Errors
-/// A fault; what was published before it stays.
+/// A fault. What was published before stays.
 async fn publish(
     context: &WriteContext<'_>,
     mount: &Arc<Mount>,
@@ -107,7 +107,7 @@ async fn publish(
         }
         Storage::Folder(_) => {
             let (syncs, mount, job) = (Arc::clone(context.syncs), Arc::clone(mount), job.clone());
-            // It goes on in its thread where nobody awaits it any more, and holds the job's place until its end.
+            // The write goes on in its thread even if nobody awaits it any more, and holds the guard to its end.
             let work = move || {
                 let _guard = guard;
                 publish_to_folder(&mount, &job, wanted, &ours, &syncs, now)
@@ -117,10 +117,11 @@ async fn publish(
     }
 }
 
-/// More hashes are not remembered: each release renders in one way.
+/// Most hashes that are remembered. Few are needed, since each release renders in one way.
 const LONGEST_PLACING: usize = 64;
 
-/// Writes down, durably, what is about to be shown: whoever finds it after a crash knows it as ours.
+/// Commits the hashes of the outputs before they are published: whoever finds the files after a crash knows them as
+/// ours.
 async fn record_hashes<N>(
     store: &dyn Store,
     lease: &Lease,
@@ -140,8 +141,8 @@ async fn record_hashes<N>(
     Ok(placing)
 }
 
-/// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
-/// written. What a job has paid for itself is written in every case.
+/// Whether another job, or an earlier queue, has bought the result. Then it costs nothing now, and `existing` decides
+/// whether it is written. What a job has paid for itself is written in every case.
 async fn was_bought_by_another(store: &dyn Store, job: &Job, order: &PurchaseKey) -> Result<bool, StoreError> {
     let Some(bought) = store.purchase(order).await? else { return Ok(false) };
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))

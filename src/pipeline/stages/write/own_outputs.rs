@@ -1,4 +1,4 @@
-//! The outputs that were written for a job and for nobody else.
+//! The outputs that were written for one job and for no other.
 
 use crate::blocking::blocking;
 use crate::config::model::Source;
@@ -17,21 +17,21 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// What was written for this job and for nobody else. Two files of one stem and one content share
-/// their outputs; when one of them changes, the other's must stay.
+/// Returns the outputs that were written for this job and for no other. Two files with one stem and one content share
+/// their outputs; when one file changes, the outputs of the other must stay.
 pub async fn own_outputs(
     store: &dyn Store,
     mount: &Mount,
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
-    // What lies where outputs went before stays there.
+    // Outputs stay where they are when the output folder has changed.
     let (mut own, at) = (job.outputs.clone(), output_folder(mount.source(), job));
     own.retain(|output| job.row.is_some() || output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());
     }
-    // Rows say where their outputs go: none of them takes another's place by its stem.
+    // Rows say where their outputs go: no row takes another's place by its stem.
     if job.row.is_some() {
         return Ok(names_and_hashes(own));
     }
@@ -62,13 +62,13 @@ fn names_and_hashes(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
     outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
 }
 
-/// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
+/// Returns the folder of the outputs if it is not the recording's. Rows name it themselves.
 pub fn output_folder(source: &Source, job: &Job) -> Option<RelPath> {
     let is_elsewhere = job.row.is_none() && source.output_folder.is_some();
     is_elsewhere.then(|| RelPath::new(outputs_beside(source, job).parent().full().as_os_str().as_bytes()))
 }
 
-/// The files of the same stem beside this one.
+/// Returns the files beside this one that have the same stem.
 fn siblings(folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
     let path = Path::new(OsStr::from_bytes(path.as_bytes()));
     let parent = path.parent().unwrap_or(Path::new(""));

@@ -1,4 +1,4 @@
-//! Puts outputs into their folder, which is made where it may be.
+//! Publishes outputs to their folder, and creates the folder where that is allowed.
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Output};
@@ -31,8 +31,8 @@ pub fn publish_to_folder(
     } else if job.row.is_some() || path != resolve_below(&mount.source().folder, &job.key.path) {
         make_folder_elsewhere(mount, job, &folder, now)?;
     }
-    // Asked with the folder open: what is written then goes where it belongs, even if the share is
-    // unmounted under way, and never into its bare mount point.
+    // Checked with the folder open: what is written then goes where it belongs, even if the share is unmounted
+    // meanwhile, and never into its bare mount point.
     let is_there = || mount.check_writable_blocking().is_ok() && mount.check_output_folder().is_ok();
     let at = output_folder(mount.source(), job);
     let to = Destination { folder: &folder, access: access(mount, job) };
@@ -44,7 +44,7 @@ pub fn publish_to_folder(
         .collect())
 }
 
-/// The recording, where it is a file of this machine.
+/// Returns the recording if it is a file on this machine.
 fn local_file(mount: &Mount, job: &Job) -> Option<RootedPath> {
     match recording(mount.source(), job) {
         Recording::File(path) => Some(path),
@@ -52,7 +52,7 @@ fn local_file(mount: &Mount, job: &Job) -> Option<RootedPath> {
     }
 }
 
-/// The folder below `place` is there.
+/// Creates the folder below the source's `output_folder`.
 fn make_folder_in_place(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {RESULT_KEPT}"), now);
     mount.check_output_folder().map_err(failed)?;
@@ -66,7 +66,7 @@ fn make_folder_in_place(mount: &Mount, job: &Job, folder: &RootedPath, now: Time
     })
 }
 
-/// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
+/// Creates a folder of outputs that need not be the recording's own, and checks that it is not a bare mount point.
 fn make_folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     mount.check_writable_blocking().map_err(|away| folder_away(&away, now))?;
     if job.row.is_some() {

@@ -1,4 +1,4 @@
-//! What tells the outputs that came here with the recording.
+//! Recognises the outputs that came here with the recording.
 
 use crate::domain::job::Job;
 use crate::domain::token::PurchaseKey;
@@ -9,8 +9,8 @@ use crate::store::contract::{Store, StoreError};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// What tells the outputs that came here with the recording. What is written down of them is the job that had the
-/// transcription first: its outputs have the same bytes wherever they lie now.
+/// Returns what is needed to recognise outputs that came here with the recording. Only the outputs of the job that
+/// had the transcription first are known: they have the same bytes wherever they lie now.
 pub async fn relocation(
     store: &dyn Store,
     mount: &Mount,

@@ -1,4 +1,4 @@
-//! The outputs that a kept result comes to, and what it lacks.
+//! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
 use crate::config::model::Source;
@@ -29,24 +29,24 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The outputs that are made of a job.
+/// Returns the formats of a job's outputs.
 pub fn output_formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
     job.making.as_ref().map_or(&source.outputs, |making| &making.outputs)
 }
 
-/// What a kept result comes to.
+/// What is made of a kept result.
 pub struct Rendered<N> {
-    /// What is to be written.
+    /// The outputs to write.
     pub wanted: Vec<PendingOutput<N>>,
     /// The language that was heard most.
     pub language: Option<String>,
-    /// What was requested and is not in it.
+    /// What was requested and is missing from the result.
     pub missing: Vec<MissingPart>,
-    /// What of it could not be read, in words.
+    /// Says what of the result could not be read.
     pub unread: Option<String>,
 }
 
-/// `None` where the kept result is not there any more, or damaged.
+/// Renders a kept result; `None` if the result is not there any more, or damaged.
 pub async fn render_kept_result(
     context: &WriteContext<'_>,
     source: &Arc<Source>,
@@ -83,7 +83,8 @@ fn render_outputs(
     let language = language(said.transcript()).map(str::to_owned);
     let unread = said.unreadable_fields().describe();
     let outputs = output_formats(source, job);
-    // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
+    // JSON is the largest output and is made last, from the bytes that the result was read from: then nothing else of
+    // the result is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
         let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
@@ -95,13 +96,13 @@ fn render_outputs(
     let path = outputs_beside(source, job);
     let path = path.full();
     let vars = template_vars::of_outputs(source, job, &path);
-    let one = |(format, bytes): (&Format, Option<Vec<u8>>)| {
+    let pending_output = |(format, bytes): (&Format, Option<Vec<u8>>)| {
         let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
         Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
     };
-    let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
+    let wanted = outputs.iter().zip(bytes).map(pending_output).collect::<Result<_, Fault>>()?;
     Ok(Rendered { wanted, language, missing, unread })
 }
 
@@ -109,7 +110,7 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
-/// Subtitles that the service did not send are laid out as it was asked to.
+/// Returns the layout that was requested, for subtitles that the service did not send.
 fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
     let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
     config
@@ -117,9 +118,9 @@ fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
         .map_or_else(Layout::default, |config| Layout::of(&config))
 }
 
-/// What was requested and is not in the result. What was sent is kept; where it is lost, the service's echo says it.
-/// The result is read for that only where something can be missing: where an enrichment was requested, or the service
-/// `tells_of_recognition`.
+/// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
+/// they are lost, from the service's echo. The result is parsed for this only if something can be missing: an
+/// enrichment was requested, or the service `tells_of_recognition`.
 fn missing_parts(
     raw: &[u8],
     params: &ParamFiles,
@@ -136,7 +137,7 @@ fn missing_parts(
     record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
 }
 
-/// What was paid for stays where it is, whatever is wrong with it.
+/// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
 fn not_renderable(job: &Job, error: &serde_json::Error) -> String {
     format!(
         "cannot make outputs of the service's answer: {error}. scribed keeps the answer in the folder `results` of the state directory and buys nothing again. `scribed retry {}` tries again, for example with a later release of scribed",
@@ -188,7 +189,8 @@ mod tests {
         );
     }
 
-    /// Nobody requests it, and some services say it all the same. Nothing else is looked for where nothing was requested.
+    /// Nobody requests this part, and some services send it all the same. Nothing else is looked for if nothing was
+    /// requested.
     #[test]
     fn that_speech_was_not_understood_is_found_where_nothing_was_requested() {
         let state = tempfile::tempdir().unwrap();

@@ -18,35 +18,35 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 
-/// What it takes to write outputs beside the engine.
+/// What is needed to write outputs outside the engine.
 #[derive(Clone)]
 pub struct Tools {
-    /// The kept parameters.
+    /// The stored parameters.
     pub params: Arc<ParamFiles>,
-    /// Where all who write are synced together.
+    /// Syncs the files of all writers together.
     pub syncs: Arc<Syncs>,
-    /// Whose outputs are being placed.
+    /// The jobs whose outputs are being written.
     pub writing: Arc<Writing>,
 }
 
-/// Why outputs that were missing are still so.
+/// Why missing outputs were not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRestored {
-    /// The result that they are made of is not kept here, or damaged.
+    /// The result that they are made from is not kept here, or damaged.
     #[error("the kept result is missing or damaged")]
     NoResult,
-    /// Something moved the job meanwhile.
+    /// The job is being handled, or has changed meanwhile.
     #[error("scribed is writing the outputs at this moment; try again")]
     Moving,
-    /// They went elsewhere than outputs of this job go now.
+    /// The outputs went to another place than outputs of this job go now.
     #[error(
         "the outputs were written to {0}, and jobs.toml now names another place: `scribed retry --fresh` writes them there"
     )]
     Elsewhere(String),
-    /// Its outputs are other ones now.
+    /// The job has other outputs now.
     #[error("{0} is not among the outputs of the job")]
     NotMade(String),
-    /// They cannot be written, or not be made.
+    /// The outputs cannot be made or written.
     #[error("{}", .0.words)]
     Fault(Fault),
     #[error(transparent)]
@@ -59,8 +59,8 @@ impl From<Fault> for NotRestored {
     }
 }
 
-/// Writes these outputs of a written job again, under the names that they had. Nothing that stands there by now is
-/// touched.
+/// Writes these outputs of a written job again, under the names that they had. Files that are there by now are left
+/// alone.
 ///
 /// # Errors
 /// [`NotRestored`].
@@ -95,7 +95,8 @@ pub async fn restore(
         outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
         wanted.push(PendingOutput { candidates: std::iter::once(name), bytes });
     }
-    // Another release renders otherwise. Written down before it is shown: whoever finds it knows it as ours.
+    // Another release may render other bytes. They are committed before they are published: whoever finds the files
+    // knows them as ours.
     if outputs != job.outputs && !context.store.overrule(job, JobEvent::Restored { outputs }, now).await?.is_done() {
         return Err(NotRestored::Moving);
     }

@@ -1,4 +1,4 @@
-//! One extraction: the recording, what is picked of it, and why there is no track.
+//! One extraction: the recording, what is selected of it, and why there is no track.
 
 use super::UploadInput;
 use crate::blocking::blocking;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// Why there is no track.
 pub(super) enum NotExtracted {
     Given(UploadInput),
-    /// A program is missing, for this file and for all.
+    /// A program is missing; that concerns all files.
     Missing(String),
-    /// A program failed, this time at least.
+    /// A program failed, at least this time.
     Failed(String),
     Fault(Fault),
 }
@@ -36,20 +36,20 @@ pub(super) fn as_is(why: impl Into<String>) -> NotExtracted {
     NotExtracted::Given(UploadInput::AsIs(Some(why.into())))
 }
 
-/// Of the start of a file, in bytes: as much as tells whether there may be something to gain.
+/// Bytes from the start of a file that tell whether there may be something to gain.
 pub(super) const HEAD: usize = 64;
 
-/// The recording, and what is picked of it.
+/// The recording, and what is selected of it.
 pub(super) struct Extraction<'a> {
     pub(super) job: &'a Job,
     pub(super) pick: Option<&'a TrackSelection>,
-    /// Bytes that it has in the spool itself.
+    /// Bytes that the recording itself takes in the spool.
     pub(super) held: u64,
     pub(super) now: Timestamp,
 }
 
 impl Extraction<'_> {
-    /// Where something is picked, the file as it is will not do.
+    /// Replaces the file as it is by a fault if a part of its sound is selected.
     pub(super) fn require_selection(&self, given: UploadInput) -> UploadInput {
         match given {
             UploadInput::AsIs(Some(why)) if self.pick.is_some() => UploadInput::Unmet(self.selection_fault(&why)),
@@ -69,14 +69,14 @@ impl Extraction<'_> {
         Fault::new(FaultKind::NotInIt, words, self.now)
     }
 
-    /// What the first bytes say of a file of which nothing is picked.
+    /// Returns why there is nothing to gain, as the first bytes say, if nothing is selected.
     pub(super) fn plainly_nothing(&self, head: &[u8]) -> Option<&'static str> {
         if self.pick.is_some() { None } else { rule_out_by_header(head) }
     }
 
-    /// Asks ffprobe only where there may be something to gain.
+    /// Returns the sound tracks. Asks ffprobe only if there may be something to gain.
     pub(super) async fn find_tracks(&self, file: &File) -> Result<SoundTracks, NotExtracted> {
-        let unread = |_| NotExtracted::Given(UploadInput::AsIs(None)); // whoever sends it as it is meets the same, and says so
+        let unread = |_| NotExtracted::Given(UploadInput::AsIs(None)); // the upload meets the same error and reports it
         let first = reopen(file).await.map_err(unread)?;
         let head = blocking(move || {
             let mut head = [0; HEAD];
@@ -90,11 +90,11 @@ impl Extraction<'_> {
         probe_tracks(twice, self.pick).await.map_err(|error| self.failed(error.into()))
     }
 
-    /// Of the whole file; read as an upload reads it.
+    /// Returns the hash of the whole file, read as an upload reads it.
     pub(super) async fn hash(&self, path: RootedPath, disk: Disk) -> Result<Hash, NotExtracted> {
         let upload_stream = UploadStream::new(path, disk, self.job.seen, Arc::default());
         let read = (upload_stream.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
-        // A file that has changed is seen to by whoever would send it.
+        // The upload finds out about a file that has changed.
         read.ok().and_then(|()| upload_stream.progress().hash).ok_or(NotExtracted::Given(UploadInput::AsIs(None)))
     }
 
@@ -110,7 +110,7 @@ impl Extraction<'_> {
             ExtractError::Failed { .. } | ExtractError::Decode(DecodeError::TimedOut { .. }) => {
                 NotExtracted::Failed(error.to_string())
             }
-            // The machine's, not the file's.
+            // The fault is the machine's, not the file's.
             ExtractError::Decode(DecodeError::Io(error)) => {
                 let words = format!("cannot extract the audio track: cannot run ffmpeg: {error}");
                 Fault::new(FaultKind::Unwritable, words, self.now).into()
@@ -125,7 +125,7 @@ impl Extraction<'_> {
     }
 }
 
-/// The same file from its start. Opening it may hang where its share is dead.
+/// Opens the same file at its start. This may hang if its share is dead.
 pub(super) async fn reopen(file: &File) -> io::Result<File> {
     let file = file.try_clone()?;
     blocking(move || reopened(&file)).await

@@ -1,5 +1,5 @@
-//! What is sent of a file where `upload = "audio"`: its sound track, taken out into the spool, or the file as
-//! it is where that gains nothing or cannot be done. Where a track or channels are picked, these and nothing else,
+//! Decides what is sent of a file with `upload = "audio"`: its sound track, extracted into the spool, or the file as
+//! it is if that gains nothing or cannot be done. If a track or channels are selected, exactly these are sent,
 //! whatever `upload` says.
 
 mod extraction;
@@ -29,9 +29,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Takes sound tracks out of files, as many at once as there are cores, beside the uploads.
+/// Extracts sound tracks from files beside the uploads, as many at once as there are cores.
 pub struct Extractor {
-    of_all: bool,
+    extracts_all: bool,
     spool: Arc<Spool>,
     cores: usize,
     at_once: Semaphore,
@@ -39,62 +39,64 @@ pub struct Extractor {
     has_logged_missing: AtomicBool,
 }
 
-/// So often it is looked whether there is room in the spool.
+/// How often a job checks whether there is room in the spool.
 pub const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
 
-/// What is given to the service.
+/// What is sent to the service.
 pub enum UploadInput {
-    /// The file as it is; why, where that is not plain.
+    /// The file as it is. The text says why, if that is not plain.
     AsIs(Option<String>),
-    /// A sound track of it.
+    /// A sound track of the file.
     Track(Box<ExtractedAudio>),
-    /// Nothing: there is none in it.
+    /// Nothing, since the file has no sound.
     Nothing(Skip),
-    /// Nothing: what is picked of it is not there, or cannot be taken out. Unless the file has changed.
+    /// Nothing, since what is selected is not there or cannot be extracted. A change of the file comes before this
+    /// fault.
     Unmet(Fault),
 }
 
-/// A sound track that was taken out, in the spool.
+/// An extracted sound track in the spool.
 pub struct ExtractedAudio {
     pub file: Arc<File>,
-    /// Of the whole file that it was taken out of.
+    /// Hash of the whole file that it was extracted from.
     pub content: Hash,
-    /// What it is; its hash is known when it is sent.
+    /// Description of the track. Its hash is known when it is sent.
     pub track: Track,
     _room: SpoolRoom,
 }
 
 impl Extractor {
-    /// One that works on so many cores, beside so many uploads at a time: `of_all` files, or only of those of which
-    /// something is picked.
-    pub fn new(spool: Arc<Spool>, of_all: bool, cores: usize, uploads: usize) -> Self {
+    /// Creates an extractor that works on this many cores, beside this many uploads at a time. `extracts_all`: from
+    /// all files, or only from those of which something is selected.
+    pub fn new(spool: Arc<Spool>, extracts_all: bool, cores: usize, uploads: usize) -> Self {
         let (at_once, uplink) = (Semaphore::new(cores.max(1)), Semaphore::new(uploads));
-        Self { of_all, spool, cores: cores.max(1), at_once, uplink, has_logged_missing: AtomicBool::new(false) }
+        Self { extracts_all, spool, cores: cores.max(1), at_once, uplink, has_logged_missing: AtomicBool::new(false) }
     }
 
-    /// How many more may be begun than uploads at a time, so that there is always something to send; `None`
-    /// while somebody waits for room in the spool. Files that need none do not wait for it.
+    /// Returns how many more tasks may be begun than uploads at a time, so that there is always something to send;
+    /// `None` while a job waits for room in the spool. Files that need no room do not wait for it.
     pub fn ahead(&self) -> Option<usize> {
-        match self.of_all {
+        match self.extracts_all {
             true => (!self.spool.has_unmet_request()).then_some(self.cores),
             false => Some(0),
         }
     }
 
-    /// When a job that found no room in the spool is due: as soon as there is some, where all wait for that.
+    /// Returns when a job that found no room in the spool is due. If all jobs wait for room, it is due as soon as
+    /// there is some.
     pub fn room_looked_for(&self, now: Timestamp) -> Timestamp {
-        if self.of_all { now } else { now.saturating_add(ROOM_LOOKED_FOR) }
+        if self.extracts_all { now } else { now.saturating_add(ROOM_LOOKED_FOR) }
     }
 
-    /// A turn to upload.
+    /// Waits for a turn to upload.
     pub async fn uplink(&self) -> Option<SemaphorePermit<'_>> {
         self.uplink.acquire().await.ok() // never closed
     }
 
-    /// What is to be given to the service of a job's recording.
+    /// Returns what is to be sent of a job's recording.
     ///
     /// # Errors
-    /// A fault of this machine's; whatever the file is, it can be sent as it is, unless something is picked of it.
+    /// A fault of this machine. Whatever the file is, it can be sent as it is, unless a part of it is selected.
     pub async fn run(
         &self,
         medium: &MediaFile,
@@ -102,7 +104,7 @@ impl Extractor {
         pick: Option<&TrackSelection>,
         now: Timestamp,
     ) -> Result<UploadInput, Fault> {
-        if !self.of_all && pick.is_none() {
+        if !self.extracts_all && pick.is_none() {
             return Ok(UploadInput::AsIs(None));
         }
         let _turn = self.at_once.acquire().await;
@@ -126,7 +128,7 @@ impl Extractor {
             Ok(from) => extraction.find_tracks(&from).await.map(|found| (found, from)),
             Err(not) => Err(not),
         };
-        // Read once: what one of the two has read is in the system's memory for the other.
+        // The file is read from the disk once: what one of the two has read is in the system's memory for the other.
         let hash = extraction.hash(path.clone(), disk);
         match looked {
             Ok((found, from)) => self.extract_sound(extraction, found, &from, hash).await,
@@ -134,7 +136,7 @@ impl Extractor {
         }
     }
 
-    /// It is fetched into the spool for it, where there is room for all of it.
+    /// Fetches an object into the spool and extracts its sound, if there is room for all of it.
     async fn extract_object(
         &self,
         extraction: &Extraction<'_>,
@@ -146,7 +148,7 @@ impl Extractor {
             Err(not) => Err(not),
         };
         match fetched {
-            // Its room is kept until its sound is out of it.
+            // The object's room is kept until its sound is extracted.
             Ok((found, Fetched { file, content, _room })) => {
                 self.extract_sound(extraction, found, &file, std::future::ready(Ok(content))).await
             }
@@ -180,11 +182,11 @@ impl Extractor {
     async fn open(&self, path: &RootedPath, disk: Disk, extraction: &Extraction<'_>) -> Result<File, NotExtracted> {
         let (path, seen) = (path.clone(), extraction.job.seen);
         let opened = blocking(move || open_unchanged(&path, disk, seen));
-        // Whoever sends it as it is meets the same, and says so.
+        // The upload meets the same error and reports it.
         opened.await.map_err(|_| NotExtracted::Given(UploadInput::AsIs(None)))
     }
 
-    /// An object in the spool, unless its first bytes say that there is nothing to gain.
+    /// Fetches an object into the spool, unless its first bytes say that there is nothing to gain.
     async fn fetch_object(
         &self,
         extraction: &Extraction<'_>,
@@ -213,7 +215,7 @@ impl Extractor {
         Ok(Fetched { file: from, content: Hash(*hasher.finalize().as_bytes()), _room })
     }
 
-    /// By the first way that works.
+    /// Extracts the track by the first method that works.
     async fn extract_track(
         &self,
         extraction: &Extraction<'_>,
@@ -221,8 +223,8 @@ impl Extractor {
         sound: &Sound,
     ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
         let mut last = as_is("services do not accept the codec of its audio track, and FLAC cannot hold the samples");
-        for way in sound.methods() {
-            match self.extract_by(extraction, from, sound, way).await {
+        for method in sound.methods() {
+            match self.extract_by(extraction, from, sound, method).await {
                 Err(not @ (NotExtracted::Given(_) | NotExtracted::Failed(_))) => last = not,
                 taken_or_fault => return taken_or_fault,
             }
@@ -235,13 +237,13 @@ impl Extractor {
         extraction: &Extraction<'_>,
         from: &File,
         sound: &Sound,
-        way: ExtractionMethod,
+        method: ExtractionMethod,
     ) -> Result<(File, Track, SpoolRoom), NotExtracted> {
-        let mut room = self.track_room(extraction, sound, way)?;
+        let mut room = self.track_room(extraction, sound, method)?;
         let spool = Arc::clone(&self.spool);
         let into = blocking(move || spool.file()).await.map_err(|error| extraction.no_spool(&error))?;
         let from = reopen(from).await.map_err(|error| as_is(error.to_string()))?;
-        extract(from, sound, way, &into, room.bytes()).await.map_err(|error| extraction.failed(error))?;
+        extract(from, sound, method, &into, room.bytes()).await.map_err(|error| extraction.failed(error))?;
         let bytes = into.metadata().map_err(|error| extraction.no_spool(&error))?.len();
         let read = reopened(&into).map_err(|error| extraction.no_spool(&error))?;
         let (seconds, channels) = measure(read).await.map_err(|error| extraction.failed(error.into()))?;
@@ -252,8 +254,8 @@ impl Extractor {
             return Err(as_is(format!("{words} instead of {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
-        let cut = ExtractedPart { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
-        let (copied, only, millis) = (way.copied, sound.channel_numbers.clone(), millis(seconds));
+        let cut = ExtractedPart { codec: method.codec, track: sound.track, start_ms: millis(sound.start) };
+        let (copied, only, millis) = (method.copied, sound.channel_numbers.clone(), millis(seconds));
         Ok((into, Track { cut, copied, channels, only, millis, bytes, hash: Hash::of(b"") }, room))
     }
 
@@ -261,19 +263,19 @@ impl Extractor {
         &self,
         extraction: &Extraction<'_>,
         sound: &Sound,
-        way: ExtractionMethod,
+        method: ExtractionMethod,
     ) -> Result<SpoolRoom, NotExtracted> {
-        let (size, estimate) = (extraction.job.seen.size, sound.estimate(way));
+        let (size, estimate) = (extraction.job.seen.size, sound.estimate(method));
         let bytes = match extraction.pick {
-            // What comes to as much as the file is of no use.
+            // A track as large as the file is of no use.
             None => estimate.map_or(size, |bytes| bytes.min(size)),
-            // One channel coded without loss may be more than all of them coded with it.
-            Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
+            // One channel that is coded without loss may be larger than all of them coded with loss.
+            Some(_) => estimate.unwrap_or(size.saturating_mul(if method.copied { 2 } else { 20 })),
         };
         self.request_room(extraction, bytes, extraction.held, "the audio track")
     }
 
-    /// Room beside what is `held` for it already: what never comes is not waited for.
+    /// Requests room beside the `held` bytes. Room that never comes is not waited for.
     fn request_room(
         &self,
         extraction: &Extraction<'_>,
@@ -299,7 +301,7 @@ impl Extractor {
         }
     }
 
-    /// What is missing for all is told once.
+    /// Handles a missing track. A program that is missing for all files is logged once.
     fn without_track(&self, extraction: &Extraction<'_>, not: NotExtracted) -> Result<UploadInput, Fault> {
         match not {
             NotExtracted::Fault(fault) => Err(fault),
@@ -330,7 +332,7 @@ impl Extractor {
     }
 }
 
-/// An object that was fetched for its sound.
+/// An object that was fetched so that its sound can be extracted.
 struct Fetched {
     file: File,
     content: Hash,
