@@ -104,7 +104,7 @@ fn folder_below(root: &Path, folder: &RelPath) -> RootedPath {
 /// group of the recording's folder that is as many above the recording. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> io::Result<()> {
     if !may_be_made(source, recording, folder) {
         return Ok(());

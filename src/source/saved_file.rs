@@ -25,7 +25,7 @@ pub fn save(file: &Path, ending: &str, kept: &impl Serialize, durability: Durabi
 /// writes over what a killed one left. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn write(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<FinishedFile> {
     let (folder, temporary) = (folder_of(file)?, file.with_extension(ending));
     fs::create_dir_all(folder).map_err(explain_state_at(folder))?;

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 /// The content's hash, and its checksum by this algorithm. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn hash_and_checksum(path: &RootedPath, algorithm: Algorithm) -> io::Result<(Hash, Checksum)> {
     let (hash, sum) = match algorithm {
         Algorithm::Md5 => both::<Md5>(path),

@@ -38,7 +38,7 @@ pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
 /// and a pipe does not hang.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn open(path: &RootedPath) -> io::Result<File> {
     path.open().map_err(|error| explain_error(error, &path.full()))
 }
@@ -46,7 +46,7 @@ pub fn open(path: &RootedPath) -> io::Result<File> {
 /// The hash of a whole file, read in pieces.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn hash(path: &RootedPath) -> io::Result<Hash> {
     let mut file = open(path)?;
     let mut hasher = blake3::Hasher::new();

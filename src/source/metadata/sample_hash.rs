@@ -19,7 +19,7 @@ const PIECE: u64 = 16 << 10;
 /// A hash of the size and of some of the bytes of a file. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn sample_hash(path: &RootedPath, size: u64) -> io::Result<Hash> {
     if size <= WHOLE {
         return hash(path);

@@ -36,7 +36,7 @@ impl Disk {
     /// Below a folder.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn detect(folder: &Path) -> io::Result<Self> {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
     }

@@ -90,7 +90,7 @@ impl FolderMemory {
     /// returns.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn rename_source(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
         let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
         for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
@@ -108,7 +108,7 @@ impl FolderMemory {
     /// Durable when it returns.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
         let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;

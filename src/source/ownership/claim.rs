@@ -262,7 +262,7 @@ impl Claim {
     /// The service is distrusted, durably: its list is looked through before anything is bought there.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn record_distrust(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.kept.pending = false;

@@ -45,7 +45,7 @@ impl Installation {
     /// For who works in folders. The state directory gets an identity, unless it has one.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn for_work(state: &Path) -> io::Result<Self> {
         if read(state)?.is_none() {
             let kept = Kept { state: random() };

@@ -59,7 +59,7 @@ impl FolderScan<'_> {
     /// begins there and goes round: however often a share goes away, its last folder gets its turn.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn scan_all(&self) -> Result<Scanned, StoreError> {
         let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
         if by_slots && self.mount.check_now().await.is_err() {
@@ -81,7 +81,7 @@ impl FolderScan<'_> {
     /// came at this moment of the wall clock or later.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn folders(&self, since: Timestamp) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Folders { since }, None).await
     }
@@ -89,7 +89,7 @@ impl FolderScan<'_> {
     /// Looks at files and through folders given by their paths below the source's folder.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn scan_paths(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Below(paths), None).await
     }
@@ -168,7 +168,7 @@ impl FolderScan<'_> {
     /// Admits a file that was seen in this state.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.is_output(&key).await? {

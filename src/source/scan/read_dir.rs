@@ -92,7 +92,7 @@ impl FolderEntry<'_> {
     /// What the file system knows of it, links not followed; `None` where it is gone again.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn stat(&self) -> io::Result<Option<Stat>> {
         self.folder.look(self.name)
     }

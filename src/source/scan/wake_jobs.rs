@@ -19,7 +19,7 @@ const PAGE: usize = 1_000;
 /// The folder is there: what waits for it is due now, also where its file is gone.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn resume_waiting_for_folder(
     source: &Source,
     store: &dyn Store,
@@ -44,7 +44,7 @@ fn is_looked_for(job: &Job) -> bool {
 /// What waits for somebody to mend what lies beside it is looked at again: it may be mended.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
     // Only there is anything made of it.
     let stages = vec![StageKind::Settled, StageKind::Uploaded];
@@ -64,7 +64,7 @@ pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &
 /// `existing` is "transcribe" now. A folder that is away changes nothing.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn readmit_without_subtitle(
     mount: &Arc<Mount>,
     store: &dyn Store,

@@ -80,7 +80,7 @@ impl WatchLoop<'_> {
     /// Takes in what there is and what comes, for ever.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let (mut unwatched, mut since) = (None, self.since);
