@@ -1,4 +1,4 @@
-//! Where media comes from: folders and buckets.
+//! The sources of media: folders and buckets.
 //!
 //! `scan/` finds files, `filter/` decides which are taken, `mount/` knows whether a folder is there, `ownership/` claims it for
 //! this installation, `bucket/` speaks S3, `metadata/` reads what lies beside a recording. Start reading at

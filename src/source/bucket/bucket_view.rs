@@ -88,7 +88,7 @@ impl Bucket {
         surrogate_hash(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
     }
 
-    /// Returns a signed URL by which a service can fetch the object for [`s3::SIGNED_FOR`]. The URL is a secret.
+    /// Returns a signed URL by which a service can fetch the object for a day. The URL is a secret.
     ///
     /// # Errors
     /// Why no URL can be signed.

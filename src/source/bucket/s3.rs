@@ -24,7 +24,7 @@ const RETRY_FOR: Duration = Duration::from_secs(60);
 pub enum S3Retries {
     /// Once: a caller waits for the answer.
     Little,
-    /// Up to ten times with growing waits, for [`RETRY_FOR`] at most.
+    /// Up to ten times with growing waits, for a minute at most.
     Much,
 }
 
