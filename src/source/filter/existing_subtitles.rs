@@ -96,11 +96,11 @@ impl ExistingSubtitles {
         folder: &RootedPath,
         list: impl FnOnce(&RootedPath) -> io::Result<Vec<OsString>>,
     ) -> io::Result<Arc<Vec<OsString>>> {
-        if let Some(subtitles) = self.remembered(folder) {
+        if let Some(subtitles) = self.cached(folder) {
             return Ok(subtitles);
         }
         let _guard = self.listing_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(subtitles) = self.remembered(folder) {
+        if let Some(subtitles) = self.cached(folder) {
             return Ok(subtitles);
         }
         let begun = self.clock.uptime();

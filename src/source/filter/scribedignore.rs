@@ -48,7 +48,7 @@ impl IgnoreFiles {
     /// read.
     pub fn rule(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
         let parent = path.parent()?;
-        self.go_to(parent);
+        self.enter(parent);
         for (folder, lines) in self.path_files.iter().rev() {
             match lines {
                 Lines::None => {}
@@ -105,7 +105,7 @@ impl IgnoreFiles {
             Ok(Some(file)) => compile(folder, &file.text),
             Err(why) => Err(why),
         };
-        read.map_or_else(|why| self.unread(folder, why), Lines::Some)
+        read.map_or_else(|why| self.unusable(folder, why), Lines::Some)
     }
 
     /// Records a file that cannot be used completely. It might exclude anything, so nothing below its folder is taken.
