@@ -1,4 +1,4 @@
-//! `jobs.toml`: read, checked, and what is wrong with it.
+//! Reads and checks `jobs.toml`, and reports its problems.
 //!
 //! `model` is the checked configuration that the rest of the program uses, and `source_kind` what a source can be.
 //! `load/` reads the file, `sections/` has one file for each table, `template/` reads and fills in request templates,

@@ -1,4 +1,4 @@
-//! The configuration as meant: validated values only.
+//! The checked configuration: validated values only.
 
 use super::paths::places::ConfiguredPlaces;
 use super::secret::Secret;
@@ -34,48 +34,48 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that `jobs.toml` says.
+/// The whole of `jobs.toml`.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The file, as it was named.
+    /// The path of the file, as it was given.
     pub file: PathBuf,
     /// The folder of the store and of kept results; absolute.
     pub state: PathBuf,
-    /// Bytes of all sound tracks that wait to be sent, at most.
+    /// The most bytes of sound tracks that wait to be sent.
     pub spool: u64,
-    /// Who transcribes, by name; never empty. Where nothing is said of [`ServiceName::DEFAULT`], it is the
-    /// embedded one, and is here only if a source wants it or there is no other.
+    /// The services by name; never empty. If the file does not configure [`ServiceName::DEFAULT`], that is the embedded
+    /// service, and is present only if a source uses it or there is no other.
     pub services: BTreeMap<ServiceName, ServiceConfig>,
-    /// How much may be bought.
+    /// The budgets.
     pub budget: Budget,
-    /// The days and months of budgets and of what was spent.
+    /// The time zone of budgets' days and months, and of what was spent.
     pub zone: Zone,
-    /// The clock by which moments are shown to people.
+    /// The time zone in which moments are shown to people.
     pub display_zone: Zone,
-    /// What an hour of billed audio costs at each service, in the user's own money; where that is known.
+    /// The price of an hour of billed audio at each service, in the user's currency, if configured.
     pub prices: BTreeMap<ServiceName, f64>,
-    /// How services tell us of an end, if they are to.
+    /// The receiver of callbacks, if configured.
     pub callback: Option<Callback>,
-    /// How often and how soon again.
+    /// The number of attempts and the backoff.
     pub retry: RetryPolicy,
-    /// The transcription service itself, embedded or under `scribed serve`.
+    /// The embedded transcription service, also for `scribed serve`.
     pub serve: ServeConfig,
-    /// Where media comes from; never empty, but where others are only served.
+    /// The sources; never empty, except for `scribed serve`.
     pub sources: Vec<Source>,
-    /// What it says that does nothing anybody can want. It holds all the same: earlier releases accepted it.
+    /// Settings that are accepted, as by earlier releases, but have no useful effect.
     pub warnings: Vec<Warning>,
 }
 
-/// A setting that holds, and does nothing that anybody can want.
+/// A warning about a setting that is accepted but has no useful effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     pub sentence: String,
-    /// With the line of the file and the caret.
+    /// The report with the line of the file and the caret.
     pub report: String,
 }
 
 impl Config {
-    /// The service of every source.
+    /// Returns the service of each source.
     pub fn routing(&self) -> ServiceRouting {
         let by_source = self.sources.iter().map(|source| (source.name.clone(), source.service.clone()));
         let default = ServiceName::new(ServiceName::DEFAULT);
@@ -83,7 +83,7 @@ impl Config {
         ServiceRouting::new(by_source.collect(), keeper.cloned().unwrap_or(default), self.services.keys().cloned())
     }
 
-    /// The names under which this program itself transcribes.
+    /// Returns the names of the embedded services.
     pub fn own_services(&self) -> impl Iterator<Item = &ServiceName> {
         self.services.iter().filter(|(_, service)| matches!(service, ServiceConfig::Embedded(_))).map(|(name, _)| name)
     }
@@ -103,7 +103,7 @@ pub enum ServiceConfig {
 }
 
 impl ServiceConfig {
-    /// How it is treated.
+    /// The limits and intervals for requests.
     pub fn terms(&self) -> &ServiceTerms {
         match self {
             Self::Embedded(terms) | Self::Hosted(Hosted { terms, .. }) => terms,
@@ -119,52 +119,52 @@ pub struct Hosted {
     pub key: Secret,
     /// The header that holds the key.
     pub key_header: HeaderName,
-    /// Whose certificates are trusted beside those that the machine trusts.
+    /// The authorities that are trusted in addition to those of the machine.
     pub authorities: Authorities,
     /// Never [`PlainHttp::Refused`] where `url` is plain http to another machine.
     pub plain_http: PlainHttp,
-    /// How it is treated.
+    /// The limits and intervals for requests.
     pub terms: ServiceTerms,
 }
 
-/// How a service is treated.
+/// The limits and intervals for requests to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceTerms {
-    /// What is done at once.
+    /// The limits of what is done at a time.
     pub limits: ServiceLimits,
-    /// How often it is asked.
+    /// The poll intervals.
     pub poll: Poll,
-    /// How late its lists may be.
+    /// How late new transcriptions may appear in its lists.
     pub lag: Duration,
-    /// Pages of a list that are walked at most, 1 or more.
+    /// The most pages of a list that a list scan reads, 1 or more.
     pub list_scan_limit: u32,
-    /// How long it keeps records.
+    /// How long the service keeps records.
     pub retention: Duration,
-    /// What is sent of a file.
+    /// What is sent of a recording.
     pub upload: UploadMode,
 }
 
-/// What is sent of a file.
+/// What is sent of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadMode {
     Original,
-    /// Its sound track, where it has more than that.
+    /// The sound track only, if the file has more than that.
     Audio,
 }
 
-/// What is done at once; each 1 or more.
+/// The limits of what is done at a time; each 1 or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLimits {
-    /// Uploads at a time.
+    /// Uploads in progress.
     pub uploads: usize,
     /// Accepted transcriptions that have not ended.
     pub running: usize,
-    /// Requests of all kinds.
+    /// Requests of all kinds a second.
     pub requests_per_second: u32,
 }
 
 impl ServiceTerms {
-    /// What holds for a service elsewhere where nothing is said.
+    /// The defaults for a hosted service.
     pub const HOSTED: Self = Self {
         limits: ServiceLimits { uploads: 4, running: 25, requests_per_second: 10 },
         poll: Poll {
@@ -178,77 +178,79 @@ impl ServiceTerms {
         upload: UploadMode::Original,
     };
 
-    /// The same for the embedded one, whose lists are never late.
+    /// The defaults for an embedded service, whose lists are never late.
     pub const EMBEDDED: Self = Self { lag: Duration::ZERO, ..Self::HOSTED };
 }
 
-/// How services tell us that a transcription has ended.
+/// The receiver of callbacks.
 #[derive(Debug, Clone)]
 pub struct Callback {
-    /// Where the receiver listens.
+    /// The address on which the receiver listens.
     pub listen: SocketAddr,
-    /// The certificate that it shows; without one it speaks plain HTTP.
+    /// The certificate; without one the receiver uses plain HTTP.
     pub tls: Option<PairFiles>,
-    /// Where services reach it: http or https, without user, query and fragment; its path stays in front.
+    /// The address at which services reach the receiver: http or https, without user, query and fragment. Its path
+    /// precedes the callback's.
     pub public_url: Url,
-    /// How they are asked to call.
+    /// The method that services are asked to use.
     pub method: CallbackMethod,
-    /// Whether the address for the service's own webhook is known too.
+    /// Whether the receiver also accepts the service's own webhook.
     pub webhook: bool,
 }
 
-/// The transcription service that this program is.
+/// The settings of the embedded service.
 #[derive(Debug, Clone)]
 pub struct ServeConfig {
-    /// The clock by which its page shows moments.
+    /// The time zone of the status page.
     pub display_zone: Zone,
-    /// Where `scribed serve` listens; the embedded one takes any free loopback port.
+    /// The address on which `scribed serve` listens; within the daemon the embedded service uses any free loopback
+    /// port.
     pub listen: SocketAddr,
-    /// The certificate that `scribed serve` shows; without one it speaks plain HTTP. The embedded one does always.
+    /// The certificate of `scribed serve`; without one it uses plain HTTP, as the embedded service within the daemon
+    /// always does.
     pub tls: Option<PairFiles>,
-    /// Whose certificates are trusted beside those that the machine trusts, of who is called.
+    /// The authorities that are trusted in addition to those of the machine, for servers that are called.
     pub authorities: Authorities,
-    /// Keys of which a request must carry one; may be empty.
+    /// The keys of which a request must have one; may be empty.
     pub keys: ServiceKeys,
-    /// Headers in which the key may come; never empty.
+    /// The headers that may contain the key; never empty.
     pub key_header: Vec<HeaderName>,
-    /// The folder of its uploads and records; absolute.
+    /// The folder for uploads and records; absolute.
     pub data: PathBuf,
     pub recogniser: RecogniserConfig,
-    /// Bytes of the largest upload that is taken.
+    /// The largest upload that is accepted, in bytes.
     pub upload_limit: u64,
-    /// The longest recording that is taken.
+    /// The longest recording that is accepted.
     pub length_limit: Duration,
-    /// Bytes of all uploads, records and results that are kept; at least `upload_limit`.
+    /// The most bytes of uploads, records and results; at least `upload_limit`.
     pub disk: u64,
-    /// Whose shapes its results have where the interface and the public service differ.
+    /// Which form results have where the interface and the public service differ.
     pub shapes: Shapes,
-    /// Transcriptions of one key that are worked on at once, 1 or more.
+    /// The most transcriptions of one key in progress, 1 or more.
     pub running: usize,
-    /// Transcriptions of one key that may wait beside them, 1 or more.
+    /// The most transcriptions of one key that wait, 1 or more.
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
-    /// How long an upload is kept after its last use; absent: a day, and in the embedded service until it is
-    /// transcribed.
+    /// How long an upload is kept after its last use. `None`: a day, and within the daemon until it is transcribed.
     pub uploads: Option<Duration>,
     /// Whether audio may be fetched from, and callbacks sent to, addresses inside private networks.
     pub fetch_private: bool,
-    /// Who is told of every end.
+    /// The webhook that is called when a transcription ends.
     pub webhook: Option<WebhookConfig>,
-    /// Origins whose pages may ask, as browsers write them.
+    /// Origins whose pages may send requests, as browsers write them.
     pub cors: Vec<String>,
-    /// What the addresses that `scribed serve` gives out begin with.
+    /// The beginning of the addresses that `scribed serve` returns.
     pub public_url: Option<Url>,
-    /// The proxies whose word on how the client asked is taken.
+    /// The proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Network>,
 }
 
-/// Who is told of every end of a transcription.
+/// The webhook that is called when a transcription ends.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
     pub url: Url,
-    /// What the calls are signed with.
+    /// The key with which the calls are signed.
     pub secret: Secret,
 }
 
@@ -257,147 +259,149 @@ pub enum RecogniserConfig {
     Pocketsphinx,
 }
 
-/// A folder or a bucket that media comes from.
+/// A source of recordings.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Unique.
     pub name: SourceName,
-    /// Who transcribes what comes from it; one of [`Config::services`].
+    /// The service for its recordings; one of [`Config::services`].
     pub service: ServiceName,
-    /// Nothing of it ever leaves this machine.
+    /// Whether its recordings must never leave this machine.
     pub local_only: bool,
-    /// Absolute; need not exist, since a mount may be away. Of a bucket its address: `s3://name/prefix`.
+    /// The folder, absolute; it need not exist, since a mount may be away. For a bucket its address:
+    /// `s3://name/prefix`.
     pub folder: PathBuf,
-    /// Where its recordings come from.
+    /// The kind of source.
     pub kind: SourceKind,
-    /// Where rows may name files, and where outputs may go; absolute, never empty. Of a source without lists its folder.
+    /// The folders in which rows may name files and outputs may go; absolute, never empty. Without manifests the
+    /// source's folder.
     pub roots: Vec<PathBuf>,
-    /// Where all sources lie, and what is scribed's own.
+    /// The locations of all sources and of scribed's own files.
     pub places: Arc<ConfiguredPlaces>,
-    /// Matched against paths relative to `folder`, without regard to case. With lists: what their rows may name beside
-    /// the usual recordings.
+    /// Patterns for paths relative to `folder`, without regard to case. With manifests: what rows may name in addition
+    /// to the usual media files.
     pub include: GlobSet,
-    /// As `include`, and stronger; holds the state and the service's data where they lie inside.
+    /// Like `include`, and takes precedence. Contains the state and the service's data if they are inside.
     pub exclude: GlobSet,
-    /// Stands for both as they are written.
+    /// A hash of the patterns of `include` and `exclude` as written.
     pub selection_hash: Hash,
-    /// Our own folders that lie inside, relative to `folder`.
+    /// Scribed's own folders and files inside, relative to `folder`.
     pub own_folders: Vec<PathBuf>,
-    /// What is done where a subtitle by someone else is there already.
+    /// What happens if a subtitle by someone else exists.
     pub existing: Existing,
-    /// How long a file must have been quiet; `None`: as its disk needs it.
+    /// How long a file must be unchanged; `None`: the default for its disk.
     pub settle: Option<Duration>,
-    /// How long a file that looks unfinished, or that changed after it was written, is waited for.
+    /// How long a file is waited for that looks unfinished, or that changed after it was written.
     pub hold: Duration,
-    /// When the whole folder is looked through.
+    /// When the source is scanned.
     pub scan: Schedule,
-    /// What is done about moments of a cron line that came while nobody could scan.
+    /// What happens about slots of a cron line that were missed.
     pub missed: MissedSlots,
     /// When its jobs may be uploaded and submitted; `None`: at any time.
     pub submit: Option<Windows>,
-    /// How it stands among the others.
+    /// Its place among the sources: lane, order and priority.
     pub scheduling: SchedulingPolicy,
-    /// How much of it may be bought.
+    /// The source's own budget.
     pub budget: Allowance,
-    /// What templates may know of a file from its path.
+    /// The expression that finds variables in a file's path.
     pub capture: Option<Capture>,
-    /// The language that is spoken, where its template says nothing.
+    /// The spoken language, if the template has none.
     pub language: Option<String>,
-    /// The sound track that is sent; `None`: what `upload` says.
+    /// The sound track that is sent; `None`: as `upload` says.
     pub track: Option<TrackChoice>,
-    /// The channels of it that are sent; `None`: what `upload` says.
+    /// The channels that are sent; `None`: as `upload` says.
     pub channels: Option<ChannelSelection>,
-    /// The parameters of the request.
+    /// The template of the request's parameters.
     pub template: Template,
-    /// What is written for each job; never empty, without repetition.
+    /// The output formats; never empty, without duplicates.
     pub outputs: Vec<Format>,
-    /// How it is named.
+    /// The names of the outputs.
     pub name_as: NameTemplate,
-    /// The folder in which its outputs go, each below it as its recording lies below `folder`; absolute. `None`:
-    /// beside the recordings.
+    /// The folder for outputs, absolute; below it they have the recordings' relative paths. `None`: beside the
+    /// recordings.
     pub output_folder: Option<PathBuf>,
-    /// What it shares with the others.
+    /// What all sources share.
     pub shared: Arc<SourceDefaults>,
 }
 
 impl Source {
-    /// Whether a part of the sound is picked of all its recordings.
+    /// Whether only a part of each recording's sound is sent.
     pub fn has_track_selection(&self) -> bool {
         self.track.is_some() || self.channels.is_some()
     }
 }
 
-/// What all sources have in common.
+/// What all sources share.
 #[derive(Debug, Default)]
 pub struct SourceDefaults {
-    /// All templates, which a recording may choose from.
+    /// All templates; a sidecar or row may choose one.
     pub templates: Templates,
-    /// What templates may name of the environment.
+    /// The environment variables that templates may use.
     pub env: BTreeMap<String, String>,
-    /// The days of dates.
+    /// The time zone of dates.
     pub zone: Zone,
-    /// That of windows and cron lines which name none.
+    /// The time zone of windows and cron lines that name none.
     pub default_zone: Zone,
 }
 
-/// The lists of a source that stands before another one.
+/// The manifests of a source that precedes another one.
 #[derive(Debug, Clone)]
 pub struct EarlierLists {
     pub source: SourceName,
-    /// Where its folder really lies.
+    /// The source's folder with links resolved.
     pub place: PathBuf,
     pub pattern: GlobMatcher,
     pub depth: usize,
 }
 
-/// A bucket that media comes from, and how it is spoken to.
+/// The settings of a bucket.
 #[derive(Debug, Clone)]
 pub struct BucketConfig {
-    /// 3 to 63 characters of a host's name.
+    /// The name: 3 to 63 characters that are allowed in a host name.
     pub name: String,
-    /// What every key begins with, without the slash behind it; may be empty.
+    /// The beginning of each key, without the slash after it; may be empty.
     pub prefix: String,
-    /// Without user, query and fragment; plain http only where that was said, or on this machine. `None`: AWS.
+    /// The endpoint, without user, query and fragment; plain http only if allowed, or on this machine. `None`: AWS.
     pub endpoint: Option<Url>,
-    /// Never empty.
+    /// The region; never empty.
     pub region: String,
-    /// Whether the bucket's name stands in the path, not in the host's name.
+    /// Whether the bucket's name is in the path and not in the host name.
     pub path_style: bool,
     /// Never [`PlainHttp::Refused`] where `endpoint` is plain http to another machine.
     pub plain_http: PlainHttp,
     pub access: BucketAccess,
-    /// How the service gets at its objects.
+    /// How the service gets the objects.
     pub transfer_mode: BucketReach,
 }
 
-/// How a service gets at the objects of a bucket.
+/// How a service gets the objects of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BucketReach {
-    /// They are uploaded, piece by piece as they are read.
+    /// Scribed uploads them while it reads them.
     Stream,
-    /// It fetches them by addresses that are signed for a day.
+    /// The service fetches them by URLs that are signed for a day.
     Url,
 }
 
-/// As whom a bucket is spoken to.
+/// The credentials for a bucket.
 #[derive(Debug, Clone)]
 pub enum BucketAccess {
-    /// As anybody: requests are not signed.
+    /// None: requests are not signed.
     Nobody,
-    /// As the owner of a key.
+    /// A key.
     Key {
         id: Secret,
-        /// What requests are signed with. Empty where it was not fetched.
+        /// The signing key; empty if it was not read.
         secret: Secret,
-        /// Of a key that ends soon.
+        /// The session token of a temporary key.
         token: Option<Secret>,
     },
 }
 
-/// What is done where a subtitle by someone else is there already.
+/// What happens if a subtitle by someone else exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     Skip,
-    /// It is transcribed all the same.
+    /// The recording is transcribed nevertheless.
     Transcribe,
 }

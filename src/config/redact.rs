@@ -1,9 +1,9 @@
-//! Shows a configuration's text without its secrets.
+//! Redacts the secrets in a configuration's text.
 
 use std::ops::Range;
 
-/// The text with every secret replaced by stars, byte for byte so that spans stay right. Works on
-/// the text and not on the parsed tree, because a file that does not parse is shown too.
+/// Replaces each secret by stars, byte for byte so that spans remain valid. Works on the text and not on the parsed
+/// tree, because a file that does not parse is shown too.
 pub fn redact(text: &str) -> String {
     let mut mask = Mask { text, hidden: vec![false; text.len()] };
     for (at, _) in text.match_indices('=') {
@@ -11,14 +11,14 @@ pub fn redact(text: &str) -> String {
             mask.value(at + 1);
         }
     }
-    // As other formats write it: the file does not parse, and is shown all the same.
+    // The syntax of other formats: such a file does not parse, and is shown nevertheless.
     for (at, _) in text.match_indices(':') {
         let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
         if !text[line..at].contains('=') && (is_secret_name(word_before(text, at)) || is_of_keys(text, at)) {
             mask.value(at + 1);
         }
     }
-    // An address without its scheme may hold a user and a password, too.
+    // An address without its scheme may contain a user and a password, too.
     for (at, _) in text.match_indices('@') {
         mask.user(at);
     }
@@ -31,7 +31,7 @@ pub fn redact(text: &str) -> String {
     text.char_indices().map(star).collect()
 }
 
-/// Whether a value says where a secret is, which is none itself.
+/// Whether a value names the location of a secret, and so is no secret itself.
 pub fn is_secret_location(value: &str) -> bool {
     value.starts_with("env:") || value.starts_with("file:") || value.starts_with("folder:")
 }
@@ -46,7 +46,7 @@ impl Mask<'_> {
         self.hidden[range].fill(true);
     }
 
-    /// Hides the value that begins here: a string, a bare word, or each element of an array.
+    /// Hides the value at `from`: a string, a bare word, or each element of an array.
     fn value(&mut self, from: usize) {
         let (mut at, mut depth) = (from, 0_u32);
         while let Some(c) = self.text[at..].chars().next() {
@@ -71,7 +71,7 @@ impl Mask<'_> {
         }
     }
 
-    /// Hides the `user:password` that stands before an `@`.
+    /// Hides `user:password` before an `@`.
     fn user(&mut self, at: usize) {
         let ends = |(_, c): &(usize, char)| matches!(c, '"' | '\'' | '/') || c.is_whitespace();
         let start = self.text[..at].char_indices().rev().find(ends);
@@ -93,18 +93,18 @@ impl Mask<'_> {
     }
 }
 
-/// Whether an equals sign stands in the table `[serve.keys]`, or behind a dotted key below it: there every name may
-/// have a secret.
+/// Whether an equals sign is in the table `[serve.keys]`, or after a dotted key below it: any name there may have a
+/// secret.
 fn is_of_keys(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    // Behind a brace or a comma the key of an inline table begins.
+    // A brace or comma may begin a key of an inline table.
     let key = bare(text[line..at].rsplit(['{', ',']).next().unwrap_or_default());
     let in_table = text[..line].lines().rev().find_map(is_header_of_keys).unwrap_or(false);
     in_table || ["keys.", "serve.keys."].iter().any(|keys| key.starts_with(keys)) || key.contains('\\')
 }
 
-/// Whether a table below `[serve.keys]` begins in this line, where one begins at all. A line with quotes may also be an
-/// element of an array: it ends no table.
+/// Whether a header for `[serve.keys]` or a table below it is in this line; `None` if the line is no header. A line
+/// with quotes may also be an element of an array, and so does not end the table.
 fn is_header_of_keys(line: &str) -> Option<bool> {
     let line = line.trim();
     let name = bare(line.strip_prefix('[')?.split_once(']')?.0);
@@ -113,13 +113,13 @@ fn is_header_of_keys(line: &str) -> Option<bool> {
     (is_of_keys || !line.contains(['"', '\''])).then_some(is_of_keys)
 }
 
-/// A key without the blanks and quotes that TOML allows in it. Escapes stay: who writes one may mean any name.
+/// Returns a key without blanks and quotes. Escapes remain: they may encode any name.
 fn bare(key: &str) -> String {
     key.chars().filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'')).collect()
 }
 
-/// The end of the string that begins here, its closing mark included; a string of one line ends
-/// with the line at the latest.
+/// Returns the end of the string at `start`, with its closing quote. A one-line string ends with the line at the
+/// latest.
 fn string_end(text: &str, start: usize) -> usize {
     let mark = if text[start..].starts_with('"') { '"' } else { '\'' };
     let triple = mark.to_string().repeat(3);
@@ -144,7 +144,7 @@ fn line_end(text: &str, from: usize) -> usize {
     text[from..].find('\n').map_or(text.len(), |length| from + length)
 }
 
-/// The key that stands before an equals sign.
+/// Returns the key before an equals sign.
 fn word_before(text: &str, at: usize) -> &str {
     let before = text[..at].trim_end_matches([' ', '\t', '"', '\'']);
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -152,7 +152,7 @@ fn word_before(text: &str, at: usize) -> &str {
     &before[start.map_or(before.len(), |(at, _)| at)..]
 }
 
-/// Whether a key of this name may hold a secret, also when it is misspelt.
+/// Whether a key of this name may have a secret, also if it is misspelt.
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     let slip = ["key", "keys"].iter().any(|known| strsim::osa_distance(&name, known) <= 1);

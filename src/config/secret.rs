@@ -1,4 +1,4 @@
-//! A secret: never in the configuration file, never shown.
+//! Secrets: they are never in the configuration file and never shown.
 
 use super::redact::is_secret_location;
 use crate::permission_errors::describe_error;
@@ -8,32 +8,32 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// A key. Has no `Display` and no `Serialize`, and its `Debug` is blind.
+/// A key. It has no `Display` and no `Serialize`, and its `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// A look into the environment; injected so that tests need not change the process's own.
+/// Reads an environment variable; replaceable, so that tests need not change the process's environment.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Longer is no key but a wrong path.
+/// The largest key file in bytes: a longer one is a wrong path.
 pub(super) const LONGEST: u64 = 64 * 1024;
 
 impl Secret {
-    /// Takes a secret that was made or read elsewhere.
+    /// Wraps a secret that was made or read elsewhere.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The secret itself, for the request's header or a comparison and nothing else.
+    /// Returns the secret itself. Use it for a request's header or a comparison only.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Fetches the secret from where `written` says it is: `env:NAME`, or `file:PATH` (relative to
-    /// `folder`, or below `${CREDENTIALS_DIRECTORY}/`; a newline at the file's end is dropped).
+    /// Reads the secret from the location `written`: `env:NAME`, or `file:PATH` (relative to `folder`, or below
+    /// `${CREDENTIALS_DIRECTORY}/`; a newline at the file's end is dropped).
     ///
     /// # Errors
-    /// What is wrong and how to mend it, neither holding the secret.
+    /// The problem and its fix, both without the secret.
     pub fn fetch(written: &str, folder: &Path, env: Env<'_>) -> Result<Self, (String, String)> {
         stands_elsewhere(written)?;
         let text = match written.split_once(':') {
@@ -44,10 +44,11 @@ impl Secret {
         usable(text, written)
     }
 
-    /// As [`Secret::fetch`], without looking: for those who ask no service. The secret is empty.
+    /// Checks a location like [`Secret::fetch`], without reading it, for commands that use no service. The secret is
+    /// empty.
     ///
     /// # Errors
-    /// Where it stands in the configuration itself.
+    /// The configuration contains the secret itself.
     pub fn empty_for(written: &str) -> Result<Self, (String, String)> {
         stands_elsewhere(written).map(|()| Self(String::new()))
     }
@@ -69,16 +70,16 @@ fn stands_elsewhere(written: &str) -> Result<(), (String, String)> {
     is_secret_location(written).then_some(()).ok_or_else(wrong)
 }
 
-/// The folder in which systemd puts what `LoadCredential` names; it differs from unit to unit.
+/// The variable with the folder in which systemd puts credentials of `LoadCredential=`; it differs from unit to unit.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// The file that `file:PATH` names, whether it is there or not.
+/// Returns the file that `file:PATH` names, whether or not it exists.
 pub(super) fn file_of(written: &str, folder: &Path, env: Env<'_>) -> Option<PathBuf> {
     let path = written.strip_prefix("file:").filter(|path| !path.is_empty())?;
     Some(folder.join(from_credentials(path, env).ok()?))
 }
 
-/// The folder in which systemd puts keys, where this process has one.
+/// Returns the folder with systemd's credentials, if this process has one.
 pub(super) fn credentials(env: Env<'_>) -> Option<PathBuf> {
     env(CREDENTIALS).map(PathBuf::from).filter(|folder| folder.is_absolute())
 }
@@ -131,7 +132,7 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
 
-/// A key must fit into a header's value (RFC 9110: visible ASCII).
+/// Checks that a key can be a header's value (RFC 9110: visible ASCII).
 fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
     let fix = || "a key is one line of visible ASCII characters".to_owned();
     if text.is_empty() {

@@ -15,21 +15,21 @@ pub enum SourceKind {
     Bucket(Box<BucketConfig>),
 }
 
-/// Which files of a source's folder are lists of recordings.
+/// The manifests of a source.
 #[derive(Debug, Clone)]
 pub struct Manifests {
     /// Matched against paths relative to the folder, without regard to case.
     pub pattern: GlobMatcher,
-    /// They lie at most so many folders deep; 1: in the folder itself.
+    /// How many levels deep they may be; 1: in the folder itself.
     pub depth: usize,
-    /// Where the folder really lies, links resolved, as far as that could be told.
+    /// The folder with links resolved, as far as that was known.
     pub place: PathBuf,
-    /// The lists of sources that stand before this one in `jobs.toml`: a list that both match is theirs.
+    /// The manifests of sources before this one in `jobs.toml`: a file that both match belongs to the earlier one.
     pub earlier: Vec<EarlierLists>,
 }
 
 impl SourceKind {
-    /// The key of a `[[source]]` that says where it lies.
+    /// The key of `[[source]]` that gives the location.
     pub(crate) fn key(&self) -> &'static str {
         match self {
             Self::Folder => "folder",
@@ -40,42 +40,43 @@ impl SourceKind {
 }
 
 impl Source {
-    /// Whether it lies in a folder of this machine, or of a share that is mounted here.
+    /// Whether the source is a folder on a local disk or a mounted share.
     pub fn is_local(&self) -> bool {
         self.bucket().is_none()
     }
 
-    /// Whether its recordings are found by scans; those of manifests are named by rows.
+    /// Whether recordings are found by scans, and not named by the rows of manifests.
     pub fn scans_recordings(&self) -> bool {
         !self.reads_manifests()
     }
 
-    /// Whether the rows of manifests name its recordings.
+    /// Whether the rows of manifests name the recordings.
     pub fn reads_manifests(&self) -> bool {
         self.manifests().is_some()
     }
 
-    /// Whether a command may put an address under it: its folder is for recordings and for what is made of them.
+    /// Whether a command may add a remote address to the source: only to a folder source, whose folder holds recordings
+    /// and outputs.
     pub fn takes_addresses(&self) -> bool {
         matches!(self.kind, SourceKind::Folder)
     }
 
-    /// Its manifests, where it is made of them.
+    /// The manifests; `None` for another kind.
     pub fn manifests(&self) -> Option<&Manifests> {
         if let SourceKind::Manifests(manifests) = &self.kind { Some(manifests) } else { None }
     }
 
-    /// Its bucket, where it is one.
+    /// The bucket; `None` for another kind.
     pub fn bucket(&self) -> Option<&BucketConfig> {
         if let SourceKind::Bucket(bucket) = &self.kind { Some(bucket) } else { None }
     }
 
-    /// Where the rows of its manifests may name files.
+    /// The folders in which the rows of manifests may name files; empty for another kind.
     pub fn row_roots(&self) -> &[PathBuf] {
         if self.reads_manifests() { &self.roots } else { &[] }
     }
 
-    /// Whether a path means the same place in both: they lie on this machine, or in buckets of one endpoint.
+    /// Whether paths of both sources are comparable: both are on this machine, or in buckets of one endpoint.
     pub(crate) fn shares_paths_with(&self, other: &Self) -> bool {
         let endpoint = |source: &Self| source.bucket().map(|bucket| bucket.endpoint.clone());
         endpoint(self) == endpoint(other)
@@ -83,7 +84,7 @@ impl Source {
 }
 
 impl EarlierLists {
-    /// Whether what really lies at this path is one of them.
+    /// Whether the file at this path, with links resolved, is one of these manifests.
     pub fn takes(&self, whole: &Path) -> bool {
         let below = whole.strip_prefix(&self.place).ok();
         below.is_some_and(|below| below.components().count() <= self.depth && self.pattern.is_match(below))

@@ -1,11 +1,11 @@
 //! The file that `scribed init` writes.
 
-/// A commented `jobs.toml`: the least that works, and the settings most often changed.
+/// Returns a commented `jobs.toml` with the minimum that works and the settings that are changed most often.
 pub fn starter() -> &'static str {
     include_str!("starter.toml")
 }
 
-/// The manual of all settings.
+/// Returns the manual of all settings.
 pub fn example() -> &'static str {
     include_str!("../../jobs.example.toml")
 }

@@ -1,7 +1,7 @@
-//! Where media comes from: folders and buckets.
+//! The sources of media: folders and buckets.
 //!
-//! `scan/` finds files, `filter/` decides which are taken, `mount/` knows whether a folder is there, `ownership/` claims it for
-//! this installation, `bucket/` speaks S3, `metadata/` reads what lies beside a recording. Start reading at
+//! `scan/` finds files, `filter/` decides which are taken, `mount/` knows whether a folder is available, `ownership/`
+//! claims it for this installation, `bucket/` uses S3, `metadata/` reads what is beside a recording. Start reading at
 //! `scan/folder_scan.rs`.
 
 pub(crate) mod bucket;

@@ -1,6 +1,6 @@
-//! Which files a row of a manifest or a command may name, and where outputs may go. The one place that asks the disk for
-//! it; what is decided is in [`crate::config::paths::rules`]. A path outside of the roots is judged by its name alone:
-//! whether something is there makes no difference to the answer.
+//! Decides which files a row of a manifest or a command may name, and where outputs may go. Only this module looks at
+//! the disk for that; the rules are in [`crate::config::paths::rules`]. A path outside the roots is judged by its name
+//! alone: the answer does not show whether something exists there.
 
 use crate::config::model::Source;
 use crate::config::paths::places::KnownPlaces;
@@ -20,18 +20,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Folders that are remembered at most.
+/// The most folders whose locations are cached.
 const REMEMBERED: usize = 10_000;
 
-/// A longer line is told without what is allowed already: words of a job are at most 1,000 bytes.
+/// A longer advised line leaves out the folders that are allowed already: a job's fault has at most 1,000 bytes.
 const LONGEST_LINE: usize = 600;
 
 /// A file below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// The file: its root with its links resolved, and behind that no link but perhaps the file itself.
+    /// The file's path: the root with links resolved, and after it no link except perhaps the file itself.
     pub path: PathBuf,
-    /// The source that keeps it on this machine, where it lies in the folder of one.
+    /// The `local_only` source in whose folder the file is, if any.
     pub local: Option<SourceName>,
 }
 
@@ -44,37 +44,37 @@ impl Allowed {
     }
 }
 
-/// Why nothing is done about a path.
+/// Why a path may not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denied {
-    /// Whatever is configured: the row has to be changed. The words stand after its name, or its column's.
+    /// No setting allows it: the row has to be changed. The text stands after the name of the row or its column.
     Refused(String),
-    /// It waits for another configuration.
+    /// The job waits until the configuration or the disk changes.
     Held(PathHold),
 }
 
 /// What a path waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathHold {
-    /// Its folder is below no root.
+    /// The folder is below no root.
     Outside {
-        /// What it is for: a file, or outputs.
+        /// What the path is for: a file or outputs.
         what: PathUse,
         folder: PathBuf,
     },
-    /// A link below a root leads to it.
+    /// The path goes through a symbolic link below a root.
     Linked {
-        /// What it is for: a file, or outputs.
+        /// What the path is for: a file or outputs.
         what: PathUse,
         link: PathBuf,
     },
-    /// What stands on the way to it cannot be told now.
+    /// A component of the path cannot be checked now.
     Unknown {
-        /// What cannot be looked at.
+        /// The path that cannot be accessed.
         at: PathBuf,
         why: String,
     },
-    /// It lies in the folder of this source, which is `local_only`, and would go elsewhere.
+    /// The file is in the folder of this `local_only` source and would be sent to another machine.
     Local(SourceName),
 }
 
@@ -82,11 +82,11 @@ pub enum PathHold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
     File,
-    /// The outputs of one.
+    /// The outputs of a recording.
     Outputs,
 }
 
-/// Judges paths for one source. Where folders lie is asked once.
+/// Judges paths for one source. The location of each folder is looked up once.
 pub struct PathPolicy<'s> {
     source: &'s Source,
     known: Arc<KnownPlaces>,
@@ -95,7 +95,7 @@ pub struct PathPolicy<'s> {
 }
 
 impl<'s> PathPolicy<'s> {
-    /// As the folders of all sources lie now. Blocks.
+    /// Makes the policy from the current locations of all sources' folders. Blocks.
     pub fn new(source: &'s Source) -> Self {
         let known = source.places.current();
         Self { roots: known.places_of(&source.roots), source, known, located: RefCell::default() }
@@ -105,28 +105,28 @@ impl<'s> PathPolicy<'s> {
         PathRules { roots: &self.roots, own: &self.known.own, local: &self.known.local }
     }
 
-    /// What a row's job may do. Blocks.
+    /// Checks the file and the output folder of a row. Blocks.
     ///
     /// # Errors
-    /// Why it may not.
+    /// Why the row may not be carried out.
     pub fn row(&self, row: &ManifestRow) -> Result<(), Denied> {
         self.row_for(row, self.source.places.is_hosted(&self.source.service))
     }
 
-    /// The same for a service that is `elsewhere`, or is not.
+    /// Like [`PathPolicy::row`]; `elsewhere`: the service is not embedded.
     fn row_for(&self, row: &ManifestRow, elsewhere: bool) -> Result<(), Denied> {
         if let RowMedia::File(path) = &row.media {
             self.media(path)?.goes(elsewhere)?;
         }
         match &row.output {
-            // By a person's word at the command line.
+            // A person named the folder on the command line.
             Some(output) if row.is_by_command() => self.check_not_own(&full_path(&self.source.folder, &output.folder)),
             Some(output) => self.outputs(output),
             None => Ok(()),
         }
     }
 
-    /// The file that a row names, by its path below the source's folder, or absolute. Blocks.
+    /// Checks the file that a row names, by its path below the source's folder or an absolute path. Blocks.
     ///
     /// # Errors
     /// Why it may not name it.
@@ -136,7 +136,7 @@ impl<'s> PathPolicy<'s> {
         self.file(&path)
     }
 
-    /// The same without a look at the file itself: by its name and its folder. Blocks.
+    /// Like [`PathPolicy::media`], without access to the file itself. Blocks.
     ///
     /// # Errors
     /// Why a row may not name it.
@@ -145,7 +145,7 @@ impl<'s> PathPolicy<'s> {
         self.check_location(path)
     }
 
-    /// The same whatever its ending is. Blocks.
+    /// Like [`PathPolicy::check_media_name`], for any file extension. Blocks.
     ///
     /// # Errors
     /// Why a row may not name it.
@@ -153,10 +153,10 @@ impl<'s> PathPolicy<'s> {
         self.located_file(&full_path(&self.source.folder, path)).map(drop)
     }
 
-    /// Whether a path has the ending of a recording.
+    /// Checks that a path has the extension of a recording.
     ///
     /// # Errors
-    /// What to do if it is one all the same.
+    /// What to do if it is a recording nevertheless.
     pub fn check_media_extension(&self, path: &Path) -> Result<(), Denied> {
         let below = path.strip_prefix(&self.source.folder).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         if self.source.places.is_media(path) || self.source.include.is_match(below) {
@@ -174,10 +174,10 @@ impl<'s> PathPolicy<'s> {
         )))
     }
 
-    /// A file by its absolute path. Blocks.
+    /// Checks a file by its absolute path. Blocks.
     ///
     /// # Errors
-    /// Why nothing is done about it.
+    /// Why the file may not be used.
     pub fn file(&self, path: &Path) -> Result<Allowed, Denied> {
         let allowed = self.located_file(path)?;
         let id = allowed.path.symlink_metadata().ok().map(|meta| id(&meta));
@@ -205,7 +205,7 @@ impl<'s> PathPolicy<'s> {
         }
     }
 
-    /// Where the outputs of a row go. Blocks.
+    /// Checks the folder for the outputs of a row. Blocks.
     ///
     /// # Errors
     /// Why they may not go there.
@@ -219,10 +219,10 @@ impl<'s> PathPolicy<'s> {
         }
     }
 
-    /// Whether a folder is none of scribed's own, wherever else it lies. Blocks.
+    /// Checks that a folder is not one of scribed's own, wherever it is. Blocks.
     ///
     /// # Errors
-    /// That it is.
+    /// The folder is scribed's own.
     pub fn check_not_own(&self, folder: &Path) -> Result<(), Denied> {
         let real = folder.ancestors().find_map(|above| above.canonicalize().ok().map(|real| (above, real)));
         let real = real.map(|(above, real)| real.join(folder.strip_prefix(above).unwrap_or(Path::new(""))));
@@ -232,11 +232,11 @@ impl<'s> PathPolicy<'s> {
         if by_id || by_name { Err(Denied::Refused(OWN_FOLDER.to_owned())) } else { Ok(()) }
     }
 
-    /// What was bought for a row may be written where it was ordered, but never into what is scribed's own; and what
-    /// was ordered below a root does not leave it by a link that was put there since. Blocks.
+    /// Checks whether a job's outputs may be written. They may go where they were ordered, but not into scribed's own
+    /// folders, and not through a link that was put below a root since. Blocks.
     ///
     /// # Errors
-    /// Why it is not written.
+    /// Why the outputs may not be written.
     pub fn written(&self, job: &Job) -> Result<(), Denied> {
         let folder = outputs_beside(self.source, job).parent().full();
         self.check_not_own(&folder)?;
@@ -283,7 +283,7 @@ fn id(meta: &Metadata) -> FileId {
 }
 
 impl Denied {
-    /// Behind what names the row: "row 3 of list.csv …".
+    /// Describes the denial, to stand after the row: "row 3 of list.csv …".
     pub fn describe(&self, source: &Source) -> String {
         match self {
             Self::Refused(words) => words.clone(),
@@ -291,15 +291,15 @@ impl Denied {
         }
     }
 
-    /// What the job of a row, or of a file, waits for.
+    /// Makes the fault with which a job waits or fails.
     pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
         let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), ManifestRow::location);
         let kind = if self.passes(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
         Fault::new(kind, format!("{who} {}", self.describe(source)), now)
     }
 
-    /// Whether it is over when the disk is as it was, whatever is configured. Nobody lists the folder of a link among
-    /// the roots of a source without lists.
+    /// Whether a change on the disk alone ends the denial. For a source without manifests that includes a link, since
+    /// the folder of a link is not added to its roots.
     fn passes(&self, source: &Source) -> bool {
         match self {
             Self::Held(PathHold::Unknown { .. }) => true,
@@ -308,7 +308,7 @@ impl Denied {
         }
     }
 
-    /// Why what was bought cannot be written for now, where that passes by itself or by a change on the disk.
+    /// Returns why outputs cannot be written now, if time or a change on the disk can end that.
     pub fn unwritable(&self) -> Option<String> {
         match self {
             Self::Held(PathHold::Linked { link, .. }) => Some(format!(
@@ -325,7 +325,7 @@ impl Denied {
 }
 
 impl PathHold {
-    /// Behind what names the row, with the line that a person may write.
+    /// Describes the hold, to stand after the row, with the setting that a person may write.
     pub fn words(&self, source: &Source) -> String {
         let name = quoted(source.name.as_str());
         match self {
@@ -390,9 +390,9 @@ impl PathUse {
     }
 }
 
-/// What allows a folder, beside all that is allowed now.
+/// Returns the `roots` setting that allows `folder` in addition to those allowed now.
 fn line(source: &Source, folder: &Path) -> String {
-    // Only text can be written there.
+    // TOML can contain only UTF-8.
     let folder = folder.ancestors().find(|above| above.to_str().is_some()).unwrap_or(Path::new("/"));
     let (stays, folder) = (source.roots.iter().filter(|root| !root.starts_with(folder)), folder.to_owned());
     let all: Vec<String> = stays.chain([&folder]).map(|path| quoted(&path.to_string_lossy())).collect();
@@ -403,15 +403,15 @@ fn line(source: &Source, folder: &Path) -> String {
     }
 }
 
-/// As TOML writes it.
+/// Quotes a text as TOML does.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// What of a job may be read, and sent to its service, which is `elsewhere` or not. Blocks.
+/// Checks that a job's recording may be read and sent to its service. `elsewhere`: the service is not embedded. Blocks.
 ///
 /// # Errors
-/// Why nothing of it.
+/// Why it may not.
 pub fn check_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied> {
     if !source.is_local() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Where a job's recording lies, and beside what its outputs go: the one place that knows it.
+//! Decides where a job's recording is and beside which path its outputs go. No other module decides that.
 
 use crate::config::model::Source;
 use crate::domain::job::Job;
@@ -13,30 +13,30 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where a recording lies.
+/// The location of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recording {
-    /// On this machine, or on a share that is mounted here.
+    /// A file on a local disk or a mounted share.
     File(RootedPath),
-    /// In the source's bucket, below its prefix.
+    /// An object in the source's bucket, by its path below the prefix.
     Object(RelPath),
-    /// Elsewhere: only the service reads it. What stands for its content.
+    /// A remote address, which only the service fetches: the hash stands for its content.
     Remote(Hash),
 }
 
-/// The whole path of what is named below a folder. An absolute name stays as it is.
+/// Returns the full path of a name below a folder. An absolute name is returned unchanged.
 pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
     folder.join(OsStr::from_bytes(path.as_bytes()))
 }
 
-/// What is named below a folder, to be resolved there. An absolute name that leads elsewhere is trusted but for its
-/// last component.
+/// Returns a name below a folder as a path that is resolved from that folder without links. In an absolute name outside
+/// the folder, only the last component may not be a link.
 pub fn resolve_below(folder: &Path, path: &RelPath) -> RootedPath {
     RootedPath::named(folder, Path::new(OsStr::from_bytes(path.as_bytes())))
 }
 
-/// A file that a row names, below the innermost of the roots that it lies under: behind that no link is followed. What
-/// lies under none is as in [`resolve_below`]; who may be sent is decided by [`crate::source::path_policy`].
+/// Returns the file that a row names, resolved without links from the innermost root that contains it; if no root does,
+/// as [`resolve_below`]. Whether it may be sent is decided by [`crate::source::path_policy`].
 pub fn row_file(source: &Source, path: &RelPath) -> RootedPath {
     let whole = full_path(&source.folder, path);
     rooted(source, &whole).unwrap_or_else(|| resolve_below(&source.folder, path))
@@ -47,7 +47,7 @@ fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
     Some(RootedPath::new(root, below))
 }
 
-/// Where a job's recording lies.
+/// Returns the location of a job's recording.
 pub fn recording(source: &Source, job: &Job) -> Recording {
     match job.row.as_deref().map(|row| &row.media) {
         None if source.is_local() => Recording::File(resolve_below(&source.folder, &job.key.path)),
@@ -57,9 +57,9 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
     }
 }
 
-/// The path beside which a job's outputs go and after whose name they are named. That of the recording, unless
-/// a row puts them elsewhere, a bag has to stay valid, or the recording itself is elsewhere: then nothing need stand
-/// there. Blocks where the recording may lie in a bag.
+/// Returns the path beside which a job's outputs go and after which they are named. It is the recording's path, unless
+/// a row says otherwise, the recording is in a bag or its source has an output folder. For a remote recording nothing
+/// need exist at the path. Blocks if the recording may be in a bag.
 pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
     match &job.row {
         None if !source.is_local() => resolve_below(&source.folder, &job.key.path),
@@ -83,7 +83,7 @@ fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
     let folder = rooted(source, &full_path(root, &output.folder)).unwrap_or_else(|| folder_below(root, &output.folder));
     match &output.stem {
         None => folder.join(name),
-        // Whatever dots it has: what stands behind the last one is the recording's own extension.
+        // A stem may contain dots: the last one must precede the extension.
         Some(stem) => {
             let ext = Path::new(&name).extension().map_or_else(|| "audio".into(), OsStr::to_string_lossy);
             folder.join(format!("{stem}.{ext}"))
@@ -91,7 +91,7 @@ fn of_row(source: &Source, row: &ManifestRow) -> RootedPath {
     }
 }
 
-/// A folder for outputs. One elsewhere was named whole, and may be a link.
+/// Returns a folder for outputs. An absolute path outside the root may be a link.
 fn folder_below(root: &Path, folder: &RelPath) -> RootedPath {
     let named = Path::new(OsStr::from_bytes(folder.as_bytes()));
     match named.is_absolute() && !named.starts_with(root) {
@@ -100,11 +100,11 @@ fn folder_below(root: &Path, folder: &RelPath) -> RootedPath {
     }
 }
 
-/// Makes the folder that outputs go to, where it is one that may be made. Each one that is made takes the mode and the
-/// group of the recording's folder that is as many above the recording. Blocks.
+/// Creates the folder for outputs if it may be created. Each new folder gets the mode and group of the folder at the
+/// same level above the recording. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> io::Result<()> {
     if !may_be_made(source, recording, folder) {
         return Ok(());
@@ -115,9 +115,8 @@ pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &Roo
     })
 }
 
-/// Whether a folder that outputs go to may be made: it is below the source's folder, which is known to be there, or in
-/// the bag of the recording. One elsewhere may be the mount point of a share that is away. Blocks where the recording
-/// may lie in a bag.
+/// Whether the folder for outputs may be created: it is below the source's folder or `place`, or in the recording's
+/// bag. Another folder may be the mount point of an unmounted share. Blocks if the recording may be in a bag.
 pub fn may_be_made(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> bool {
     let folder = folder.full();
     let is_placed = source.output_folder.as_ref().is_some_and(|place| folder.starts_with(place));

@@ -8,24 +8,24 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The file's value. What is not there or cannot be read says nothing. Blocks.
+/// Reads the file's value; `None` if it is missing or damaged. Blocks.
 pub fn load<T: DeserializeOwned>(file: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// Puts this value into the file. One process at a time. Blocks.
+/// Replaces the file's value. Only one process may do so at a time. Blocks.
 ///
 /// # Errors
-/// What the file system says; then it is as before, or new and whole.
+/// The error of the file system; then the file has the old or the new value, complete.
 pub fn save(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<()> {
     write(file, ending, kept, durability)?.rename(file).and_then(RenamedFile::sync).map_err(explain_state_at(file))
 }
 
-/// Writes what is to become `file`: always under the same name, the file's with this ending, so that the next process
-/// writes over what a killed one left. Blocks.
+/// Writes the new content of `file` under a temporary name, the file's with the extension `ending`. The name is always
+/// the same, so that the next process overwrites what a killed one left. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn write(file: &Path, ending: &str, kept: &impl Serialize, durability: Durability) -> io::Result<FinishedFile> {
     let (folder, temporary) = (folder_of(file)?, file.with_extension(ending));
     fs::create_dir_all(folder).map_err(explain_state_at(folder))?;

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file: everything at once, each with line, caret and mend.
+//! Problems of a configuration file: all are reported at once, each with line, caret and fix.
 
 use crate::config::redact::redact;
 pub use crate::domain::did_you_mean::nearest;
@@ -8,67 +8,67 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// Everything that is wrong with one file, in the order of its lines. Never empty.
+/// All problems of one file, in the order of its lines. Never empty.
 ///
-/// Keeps the file's text to show the lines, with every secret in it made unreadable.
+/// Keeps the file's text, with its secrets redacted, to show the lines.
 pub struct Problems {
     file: String,
     blind_text: String,
     list: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// One problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, in bytes; `None` where it is about the file as a whole.
+    /// The place in the file, in bytes; `None` for the file as a whole.
     pub span: Option<Range<usize>>,
-    /// What is wrong, in one line. Never holds a secret.
+    /// The problem in one line. Never contains a secret.
     pub what: String,
-    /// What is expected at the caret; may be empty.
+    /// The label at the caret; may be empty.
     pub label: String,
-    /// Another place that has to do with it.
+    /// A related place and its label.
     pub also: Option<(Range<usize>, String)>,
-    /// What to do about it; may be empty.
+    /// How to fix it; may be empty.
     pub fix: String,
-    /// The file is accepted all the same: what it says does nothing that anybody can want.
+    /// A warning: the file is accepted, although the setting has no useful effect.
     pub is_warning: bool,
 }
 
 impl Problem {
-    /// Something wrong at this place.
+    /// Makes a problem at a place.
     pub fn at(span: Range<usize>, what: impl Into<String>) -> Self {
         Self { span: Some(span), ..Self::of_file(what) }
     }
 
-    /// Something wrong with the file as a whole.
+    /// Makes a problem of the file as a whole.
     pub fn of_file(what: impl Into<String>) -> Self {
         Self { span: None, what: what.into(), label: String::new(), also: None, fix: String::new(), is_warning: false }
     }
 
-    /// The same as a warning.
+    /// Turns the problem into a warning.
     #[must_use]
     pub fn warning(self) -> Self {
         Self { is_warning: true, ..self }
     }
 
-    /// In one line: what is wrong, and what to do about it.
+    /// Returns the problem and its fix in one line.
     pub fn sentence(&self) -> String {
         if self.fix.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, self.fix) }
     }
 
-    /// With words at the caret.
+    /// Sets the label at the caret.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: label.into(), ..self }
     }
 
-    /// With what to do about it.
+    /// Sets the fix.
     #[must_use]
     pub fn fix(self, fix: impl Into<String>) -> Self {
         Self { fix: fix.into(), ..self }
     }
 
-    /// With another place that has to do with it.
+    /// Adds a related place.
     #[must_use]
     pub fn also(self, span: Range<usize>, label: impl Into<String>) -> Self {
         Self { also: Some((span, label.into())), ..self }
@@ -76,22 +76,22 @@ impl Problem {
 }
 
 impl Problems {
-    /// The problems of a file with this text.
+    /// Makes the report for a file with this text.
     pub fn new(file: &Path, text: &str, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
-        // The end of a line, however it is written.
+        // Line ends become `\n`, without a change of offsets.
         let blind_text = redact(text).replace("\r\n", " \n");
         let list = list.into_iter().map(|problem| shown(problem, &blind_text)).collect();
         let file = escape::line(&file.display().to_string()).into_owned();
         Self { file, blind_text: escape::lines(&blind_text).into_owned(), list }
     }
 
-    /// Each of them.
+    /// The problems, in the order of the lines.
     pub fn list(&self) -> &[Problem] {
         &self.list
     }
 
-    /// The whole report; `styled` with the terminal's colours.
+    /// Renders the whole report; with the terminal's colours if `styled`.
     pub fn report(&self, styled: bool) -> String {
         let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
         let reports = self.list.iter().map(|problem| renderer.render(&[self.group(problem)]));
@@ -133,7 +133,7 @@ impl fmt::Debug for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A problem whose words cannot move a terminal, and whose places are those of the escaped text.
+/// Escapes a problem's texts, so that they cannot control a terminal, and moves its spans to the escaped text.
 fn shown(problem: Problem, text: &str) -> Problem {
     let line = |words: String| escape::line(&words).into_owned();
     let place = |span: Range<usize>| moved(text, span.start)..moved(text, span.end);
@@ -147,15 +147,15 @@ fn shown(problem: Problem, text: &str) -> Problem {
     }
 }
 
-/// Where a place of the text is when all before it is escaped.
+/// Returns the offset of a place in the escaped text.
 fn moved(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     let start = text.floor_char_boundary(at);
     escape::lines(&text[..start]).len() + (at - start)
 }
 
-/// The part of a span that lies in its first line, on character borders: a table's span goes over
-/// many lines, and one is enough to find it.
+/// Returns the part of a span in its first line, at character boundaries: the span of a table covers many lines, and
+/// the first is enough to find it.
 fn in_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let line_end = text[start..].find('\n').map_or(text.len(), |length| start + length);

@@ -1,5 +1,5 @@
-//! Every key of `jobs.toml`: those that this build honours, and those that it knows but does not
-//! honour yet. A key that is neither is a mistake, and told with the nearest known one.
+//! The keys of `jobs.toml`: those that this build supports, and those that it reserves for later. Any other key is a
+//! problem, reported with the nearest known key.
 
 use super::diagnostics::{Problem, nearest};
 use super::table_forms;
@@ -7,32 +7,32 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A key and what stands under it.
+/// A key and the form of its value.
 #[derive(Debug)]
 pub struct ConfigKey {
     pub name: &'static str,
-    /// What stands under it.
+    /// The form of its value.
     pub holds: Holds,
 }
 
-/// What stands under a key.
+/// The form of a key's value.
 #[derive(Debug)]
 pub enum Holds {
-    /// A value that `meant` reads.
+    /// A value.
     Value,
-    /// Something that a later build honours.
+    /// Reserved: this build does not support it.
     NotYet,
     /// A table with these keys.
     Table(&'static [ConfigKey]),
-    /// A table with these keys, or a value that `meant` reads.
+    /// A table with these keys, or a value.
     ValueOrTable(&'static [ConfigKey]),
     /// A table with these keys, or an array of them.
     TableOrTables(&'static [ConfigKey]),
     /// `[[name]]`: tables with these keys.
     Tables(&'static [ConfigKey]),
-    /// Tables under names of the user's: request parameters, checked by `template`.
+    /// Tables with names that the user chooses: request parameters, checked by `template`.
     Named,
-    /// Tables with these keys under names of the user's.
+    /// Tables with these keys and names that the user chooses.
     NamedTables(&'static [ConfigKey]),
 }
 
@@ -150,14 +150,15 @@ const fn table(name: &'static str, keys: &'static [ConfigKey]) -> ConfigKey {
     ConfigKey { name, holds: Holds::Table(keys) }
 }
 
-/// Everything in the file that is not a known key, not honoured, or no table where one must be.
+/// Returns a problem for each key that is unknown or not supported, and for each value that must be a table and is
+/// none.
 pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     check_table(top, FILE, "", &mut problems);
     problems
 }
 
-/// Everything in a sidecar that is not one of its keys. What belongs into `jobs.toml` is told so.
+/// Returns a problem for each key that a sidecar may not have. For a key of `jobs.toml` the problem says so.
 pub(crate) fn check_sidecar(top: &DeTable<'_>, keys: &[ConfigKey]) -> Vec<Problem> {
     let mut problems = Vec::new();
     check_table(top, keys, "", &mut problems);
@@ -261,7 +262,7 @@ fn no_table(key: &ConfigKey, path: &str, at: Range<usize>, found: &DeValue<'_>) 
     Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).fix(form)
 }
 
-/// What other programs call some keys.
+/// Names that other programs use for some keys.
 const OTHER_WORDS: [(&str, &str); 21] = [
     ("path", "folder"),
     ("dir", "folder"),
@@ -302,7 +303,7 @@ fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[ConfigKey], pat
     }
 }
 
-/// A value's type in words, for "found …".
+/// Returns a value's type in words, for "found …".
 pub fn article(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",

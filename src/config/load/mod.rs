@@ -1,4 +1,4 @@
-//! Reading the file: TOML, its errors with line and caret, the known keys, and the schema made from them.
+//! Reads the file: TOML, its errors with line and caret, the known keys, and the schema made from them.
 
 pub(crate) mod diagnostics;
 pub mod keys;

@@ -1,14 +1,14 @@
-//! Durations and sizes as people write them, and what to write instead where one cannot be read.
+//! Parses durations and sizes, and advises what to write instead of a wrong one.
 
 use super::toml_reader::{ValueError, refusal};
 use crate::domain::time_of_day;
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// Units of durations, as they are advised.
+/// The units of durations that are advised.
 const UNITS: [(&str, &str); 4] = [("s", "seconds"), ("m", "minutes"), ("h", "hours"), ("d", "days")];
 
-/// Words for units that the parser does not know, and the unit that is meant.
+/// Other words for units, and the unit that each means.
 const OTHER_UNITS: [(&str, &str); 19] = [
     ("sek", "s"),
     ("sekunden", "s"),
@@ -31,10 +31,10 @@ const OTHER_UNITS: [(&str, &str); 19] = [
     ("jahre", "y"),
 ];
 
-/// A duration such as `90s`, `15m`, `1h 30m`. `unit`: that of a number without one, for the advice.
+/// Parses a duration such as `90s`, `15m`, `1h 30m`. `unit` is advised for a number without a unit.
 ///
 /// # Errors
-/// What is wrong with it, and what to write.
+/// What is wrong, and what to write.
 pub fn parse_duration(text: &str, unit: &str) -> Result<Duration, ValueError> {
     humantime::parse_duration(text).map_err(|_| wrong_duration(text, unit))
 }
@@ -76,7 +76,7 @@ fn wrong_duration(text: &str, unit: &str) -> ValueError {
     }
 }
 
-/// What a duration must be where another type stands.
+/// Makes the error for a value of another type than a duration.
 pub fn no_duration(value: &DeValue<'_>, unit: &str) -> ValueError {
     match value {
         DeValue::Integer(number) => {
@@ -101,7 +101,7 @@ pub fn no_duration(value: &DeValue<'_>, unit: &str) -> ValueError {
     }
 }
 
-/// `1:30`, `01:30:00` as hours, minutes and seconds.
+/// Reads `1:30` or `01:30:00` as hours, minutes and seconds.
 fn by_clock(text: &str) -> Option<String> {
     let parts: Vec<u32> = text.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let seconds = match parts[..] {
@@ -114,7 +114,7 @@ fn by_clock(text: &str) -> Option<String> {
     (seconds > 0).then(|| compact(f64::from(seconds)))
 }
 
-/// A number at the start, with a point or a comma, and what follows it.
+/// Splits off a number at the start, with a decimal point or comma.
 fn split_number(text: &str) -> (Option<f64>, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ',')).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -132,16 +132,16 @@ fn known_unit(unit: &str) -> Option<&'static str> {
     OTHER_UNITS.iter().find(|(other, _)| *other == lower).map(|(_, known)| *known)
 }
 
-/// A duration as settings have it, in hours and less: `30h`, `1h 30m`.
+/// Formats a duration as in settings, with hours as the largest unit: `30h`, `1h 30m`.
 pub fn shown_duration(length: Duration) -> String {
     compact(length.as_secs_f64())
 }
 
-/// In whole numbers: `1h 30m`.
+/// Formats seconds in whole numbers: `1h 30m`.
 fn compact(seconds: f64) -> String {
     let millis = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_millis();
     let millis = u64::try_from(millis).unwrap_or(u64::MAX);
-    // Days and weeks have names of their own, and hours are what budgets are written in.
+    // Hours are the largest unit, since budgets are written in hours.
     let (hours, rest) = (millis / 3_600_000, millis % 3_600_000);
     let parts = [(hours, "h"), (rest / 60_000, "m"), (rest % 60_000 / 1_000, "s"), (rest % 1_000, "ms")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}"));
@@ -151,7 +151,7 @@ fn compact(seconds: f64) -> String {
 
 fn with_unit(number: &str, unit: &str) -> String {
     let word = |unit: &str| UNITS.iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
-    // 900 may be meant in seconds, as other programs have it; 15 hardly.
+    // 900 may be in seconds, as in other programs; 15 hardly.
     let is_large = number.parse::<u64>().is_ok_and(|number| number >= 60);
     let is_meant = |known: &str| matches!(known, "m" | "h") || known == "s" && is_large;
     let others = UNITS.iter().filter(|(known, _)| *known != unit && is_meant(known));
@@ -163,7 +163,7 @@ fn example(unit: &str) -> String {
     format!("{}{unit}", if unit == "s" { 10 } else { 1 })
 }
 
-/// Examples with this unit's first.
+/// Returns examples, the one with this unit first.
 fn examples(unit: &str) -> String {
     let all = ["10s", "15m", "6h", "30d"];
     let first = all.iter().filter(|example| example.ends_with(unit));
@@ -172,16 +172,16 @@ fn examples(unit: &str) -> String {
     format!("{} or {}", all[..3].join(", "), all[3])
 }
 
-/// A number of bytes such as `1GB` (decimal) or `512MiB` (binary), 1 or more.
+/// Parses a number of bytes such as `1GB` (decimal) or `512MiB` (binary), 1 or more.
 ///
 /// # Errors
-/// What is wrong with it, and what to write.
+/// What is wrong, and what to write.
 pub fn parse_size(text: &str) -> Result<u64, ValueError> {
     let read = size_of(text);
     read.filter(|bytes| (1..=1 << 63).contains(bytes)).ok_or_else(|| wrong_size(text, read))
 }
 
-/// What a size must be where another type stands.
+/// Makes the error for a value of another type than a size.
 pub fn no_size(value: &DeValue<'_>) -> ValueError {
     match value {
         DeValue::Integer(number) => {
@@ -223,7 +223,7 @@ fn wrong_size(text: &str, read: Option<u64>) -> ValueError {
     }
 }
 
-/// A broken number in the next smaller unit: `1.5GB` is `1500MB`.
+/// Converts a fractional number to the next smaller unit: `1.5GB` to `1500MB`.
 fn smaller(number: f64, unit: &str) -> Option<String> {
     let steps = [("tb", "GB", 1e3), ("gb", "MB", 1e3), ("mb", "KB", 1e3), ("kb", "B", 1e3), ("tib", "GiB", 1024.0)];
     let more = [("gib", "MiB", 1024.0), ("mib", "KiB", 1024.0), ("t", "GB", 1e3), ("g", "MB", 1e3), ("m", "KB", 1e3)];
@@ -252,7 +252,7 @@ fn size_of(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// What was found, in quotes and not longer than a line.
+/// Returns the text in quotes, cut to 60 characters.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", shown(text))
 }

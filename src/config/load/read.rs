@@ -1,4 +1,4 @@
-//! `jobs.toml` read: one pass that finds everything wrong.
+//! Reads `jobs.toml` in one pass that finds all problems.
 
 use super::diagnostics::{Problem, Problems};
 use super::keys;
@@ -26,49 +26,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Reads a configuration file, its secrets included.
+/// Reads a configuration file with its secrets.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn load(path: &Path) -> Result<Config, Problems> {
     load_with(path, &|name| std::env::var_os(name))
 }
 
-/// As [`load`], without its secrets: for those who ask no service, and need not be able to.
+/// Like [`load`], without secrets, for commands that use no service.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
     read(path, Wants { env: None, files: false, sources: true })
 }
 
-/// As [`load`], for those who only serve others: there need be no source in it.
+/// Like [`load`], for `scribed serve`: the file need not have a source.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
     let env = |name: &str| std::env::var_os(name);
     read(path, Wants { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
 }
 
-/// As [`load_to_serve`], without secrets: for those who only ask who serves.
+/// Like [`load_to_serve`], without secrets.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problems> {
     read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
 }
 
-/// Whether a file can be read and names no source: no daemon works by it.
+/// Whether a file can be read and has no source, so that no daemon uses it.
 pub fn is_without_sources(path: &Path) -> bool {
     let Ok(text) = std::fs::read_to_string(path) else { return false };
     DeTable::parse(&text).is_ok_and(|file| !file.get_ref().contains_key("source"))
 }
 
-/// As [`load`], with another environment.
+/// Like [`load`], with another environment.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
     read(path, Wants { env: Some(env), files: true, sources: true })
 }
@@ -93,11 +93,11 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     understand(path, &text, wants)
 }
 
-/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder. Certificates are not
-/// looked at.
+/// Like [`load_with`], from a text; relative paths are still resolved from the file's folder. Certificates are not
+/// read.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All problems of the file.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
     understand(path, text, Wants { env: Some(env), files: false, sources: true })
 }
@@ -123,7 +123,7 @@ fn warning(path: &Path, text: &str, problem: Problem) -> Warning {
     Warning { sentence, report: problems.report(false) }
 }
 
-/// The folder that relative paths are taken from.
+/// Returns the folder from which relative paths are resolved.
 fn base_of(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.parent().map_or(PathBuf::new(), Path::to_owned)
@@ -135,13 +135,13 @@ pub(crate) struct Reader<'r> {
     pub(crate) options: Wants<'r>,
 }
 
-/// What whoever reads needs of it.
+/// What a caller needs of the configuration.
 pub(crate) struct Wants<'r> {
-    /// Where secrets are; `None`: they are left where they are.
+    /// The environment for secrets; `None`: secrets are not read.
     pub(crate) env: Option<Env<'r>>,
-    /// Whether the certificates that it names are read.
+    /// Whether certificate files are read.
     pub(crate) files: bool,
-    /// Whether there must be a source.
+    /// Whether the file must have a source.
     pub(crate) sources: bool,
 }
 
@@ -211,10 +211,10 @@ impl Reader<'_> {
         self.path(&or(store, "state".to_owned()))
     }
 
-    /// The text of a path. What looks like a mistake and exists under that very name is none.
+    /// Reads the text of a path. A path that looks like a mistake is accepted if it exists.
     ///
     /// # Errors
-    /// No text, or one that names no place of this machine.
+    /// The value is no string, or no path of this machine.
     pub(crate) fn path_text(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
         let written = text(value)?;
         self.path_mistake(&written).map_or(Ok(written), Err)
@@ -242,7 +242,7 @@ impl Reader<'_> {
         secret.map_err(|(why, fix)| refusal(format!("cannot be used: {why}"), fix))
     }
 
-    /// The files that keys are read from, and the folder in which systemd hands them over.
+    /// Returns the files with keys, and the folder in which systemd provides credentials.
     fn key_files(&self, file: &Section<'_>) -> Vec<PathBuf> {
         let system = |name: &str| std::env::var_os(name);
         let env = self.options.env.unwrap_or(&system);
@@ -252,13 +252,13 @@ impl Reader<'_> {
         files.chain(secret::credentials(env)).collect()
     }
 
-    /// A path as written, from the file's folder where it is relative.
+    /// Makes a path absolute, relative to the file's folder.
     pub(crate) fn path(&self, written: &str) -> PathBuf {
         folders::normalize_parents(self.base.join(written).components().collect())
     }
 }
 
-/// All texts below a value, wherever they stand.
+/// Returns all strings below a value.
 fn texts<'v>(value: &'v DeValue<'_>) -> Vec<&'v str> {
     match value {
         DeValue::String(text) => vec![text.as_ref()],

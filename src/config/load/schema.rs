@@ -1,5 +1,5 @@
-//! The JSON Schema of `jobs.toml` (draft 2020-12), for editors. The keys are those that are checked, what is said
-//! of them and their defaults are the manual's: `jobs.example.toml`.
+//! The JSON Schema of `jobs.toml` (draft 2020-12), for editors. The keys are those that are checked; descriptions and
+//! defaults come from the manual, `jobs.example.toml`.
 
 use super::keys::{ConfigKey, FILE, Holds};
 use super::shape::shape;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
-/// Every setting with its default and one line of meaning above it.
+/// The manual: each setting with its default and a line of description above it.
 pub const MANUAL: &str = include_str!("../../../jobs.example.toml");
 
-/// What scribed sets for each job: not for templates.
+/// Parameters that scribed sets for each job, so that templates may not.
 const NOT_IN_TEMPLATES: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
 
-/// The schema of the whole file.
+/// Returns the schema of the whole file.
 pub fn schema() -> Value {
     let manual = Manual::read(MANUAL);
     let mut schema = table(FILE, "", &manual);
@@ -48,7 +48,7 @@ fn one(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
             let one = table(keys, path, manual);
             json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
         }
-        // What is said of [service] is true of each of them.
+        // The descriptions of [service] apply to each.
         Holds::NamedTables(keys) => {
             let pattern = json!({ "pattern": "^[A-Za-z0-9_-]{1,40}$" });
             let each = table(keys, path.trim_end_matches('s'), manual);
@@ -63,7 +63,7 @@ fn one(key: &ConfigKey, path: &str, manual: &Manual) -> Value {
     schema
 }
 
-/// The parameters of a request, as a template may write them: any of them as text that is filled in.
+/// Returns the schema of request parameters as a template may write them: each may also be a text with variables.
 fn parameters() -> Value {
     let mut schema = published::create_schema();
     if let Some(all) = schema.as_object_mut() {
@@ -75,7 +75,7 @@ fn parameters() -> Value {
     open(schema)
 }
 
-/// Closed to unknown names, and open to text that is filled in.
+/// Refuses unknown names, and allows texts with variables.
 fn open(mut schema: Value) -> Value {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(|property| *property = fillable(open(property.take())));
@@ -107,21 +107,21 @@ fn fillable(schema: Value) -> Value {
     outer
 }
 
-/// What the manual says of a setting.
+/// The manual's description of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remark {
-    /// The line of why.
+    /// The description.
     pub words: String,
-    /// What holds where it is absent, if that is what the manual shows.
+    /// The default, if the manual shows it.
     pub default: Option<Value>,
 }
 
-/// What the manual says of every setting, by dotted path.
+/// The manual's descriptions, by dotted path.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Manual(pub BTreeMap<String, Remark>);
 
 impl Manual {
-    /// Reads a commented `jobs.toml`. What cannot be read says nothing.
+    /// Reads a commented `jobs.toml`. A text that cannot be parsed has no descriptions.
     pub fn read(text: &str) -> Self {
         let mut manual = Self::default();
         if let Ok(top) = DeTable::parse(text) {
@@ -133,7 +133,7 @@ impl Manual {
     fn table(&mut self, text: &str, table: &DeTable<'_>, path: &str) {
         for (name, value) in table {
             let path = join(path, name.get_ref());
-            // Names of the user's own have the settings of the one above.
+            // Tables with names that the user chooses have the settings of the general table.
             let inner = if path.starts_with("services.") { "service".to_owned() } else { path.clone() };
             self.remark(&path, comment_above(text, name.span().start), value.get_ref());
             match value.get_ref() {
@@ -161,10 +161,10 @@ impl Manual {
     }
 }
 
-/// What the comment of a setting ends with where the value below it is the default.
+/// The end of a comment if the value below it is the default.
 const DEFAULT: &str = "(default)";
 
-/// The comment in the line above the one that a place is in.
+/// Returns the comment in the line above a place.
 fn comment_above(text: &str, at: usize) -> Option<&str> {
     let (above, _) = text.get(..at)?.rsplit_once('\n')?;
     above.lines().next_back()?.strip_prefix('#').map(str::trim)

@@ -1,4 +1,4 @@
-//! The form of every value in `jobs.toml`, for editors. What is allowed exactly, the reading of it says.
+//! The form of each value in `jobs.toml`, for editors. What exactly is allowed is decided when the value is read.
 
 use serde_json::{Value, json};
 
@@ -8,34 +8,34 @@ pub enum Shape {
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number from this on.
+    /// A whole number, this or more.
     Whole(u32),
     /// A whole number from the first to the second.
     Between(i32, i32),
     /// A number of 0 or more.
     Number,
-    /// A length of time: "90s", "1h 30m".
+    /// A duration: "90s", "1h 30m".
     Span,
     /// A number of bytes: "1GB", "512MiB".
     Size,
     /// An http or https address.
     Url,
-    /// Where a secret is: never itself.
+    /// The location of a secret, never the secret itself.
     Secret,
     /// An IP address and a port.
     Address,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// The number of a sound track, or the code of a language.
+    /// The number of a sound track, or a language code.
     Track,
-    /// Keys of a service: a list, names with one or a list, or a folder.
+    /// Keys of a service: a list, names with one or a list each, or a folder.
     Keys,
-    /// A list of these; at least so many.
+    /// A list with at least this many elements of a form.
     List(usize, &'static Shape),
 }
 
-/// The form of the value with this dotted path; that of [services.NAME] begins with `service`. `None` for what
-/// is no value of `jobs.toml`.
+/// Returns the form of the value with this dotted path; paths of [services.NAME] begin with `service`. `None` for a
+/// path that is no value of `jobs.toml`.
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
@@ -93,7 +93,7 @@ pub fn shape(path: &str) -> Option<Shape> {
 }
 
 impl Shape {
-    /// As a JSON Schema.
+    /// Returns the form as a JSON Schema.
     pub fn schema(self) -> Value {
         let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
         match self {

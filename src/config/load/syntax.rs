@@ -1,17 +1,17 @@
-//! What is meant where a configuration is no valid TOML: the mistakes that people make, each with the line to type.
+//! Explains invalid TOML: recognises common mistakes and advises the line to write.
 
 use super::diagnostics::Problem;
 use crate::config::redact::redact;
 use std::ops::Range;
 
-/// Everything that a parser found, one problem a line: what follows from the first mistake of a line is left out.
+/// Returns a problem for each line with a parse error: later errors in a line follow from the first.
 pub(crate) fn problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
     if let Some(problem) = json(text) {
         return vec![problem];
     }
     let mut told: Vec<Range<usize>> = Vec::new();
     let mut problems = Vec::new();
-    // What stands below a header that is given twice is not told again.
+    // Duplicate keys below a duplicate header are not reported.
     let mut below = 0..0;
     for error in errors {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -45,13 +45,13 @@ fn as_told(error: &toml::de::Error) -> Problem {
         .fix("write a setting as name = \"text\", name = 5, name = true or name = [\"a\", \"b\"]; see https://toml.io")
 }
 
-/// Characters that word processors put in the place of plain quotes.
+/// Characters that word processors insert instead of plain quotes.
 const QUOTES: [char; 12] = [
     '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{2018}', '\u{2019}', '\u{201a}', '\u{201b}', '\u{ab}', '\u{bb}',
     '\u{2032}', '\u{2033}',
 ];
 
-/// Characters that look like a blank, or like nothing.
+/// Characters that look like a blank, or are invisible.
 const BLANKS: [char; 7] = ['\u{a0}', '\u{202f}', '\u{2007}', '\u{2009}', '\u{200b}', '\u{feff}', '\u{3000}'];
 
 fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option<Problem> {
@@ -77,7 +77,7 @@ fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option
         })
 }
 
-/// The whole file is of another format: one problem says it all.
+/// Recognises a JSON file: one problem is enough.
 fn json(text: &str) -> Option<Problem> {
     let start = text.len() - text.trim_start().len();
     let is_json = text[start..].starts_with('{') && text.trim_end().ends_with('}');
@@ -87,7 +87,7 @@ fn json(text: &str) -> Option<Problem> {
     })
 }
 
-/// A comment as C has it.
+/// Recognises a comment that begins with `//`.
 fn comment(text: &str, line: &Range<usize>) -> Option<Problem> {
     let written = text[line.clone()].trim();
     let comment = written.strip_prefix("//")?;
@@ -96,7 +96,7 @@ fn comment(text: &str, line: &Range<usize>) -> Option<Problem> {
     Some(problem.fix(typed(text, line, &right, "write # instead of //")))
 }
 
-/// Two settings, or a header and a setting, in one line; a semicolon for a comma; a setting without its equals sign.
+/// Recognises two settings, or a header and a setting, in one line; a semicolon for a comma; a missing equals sign.
 fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
     let written = without_comment(&text[line.clone()]).trim();
     if let Some((header, setting_behind)) =
@@ -134,7 +134,7 @@ fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
     Some(Problem::at(line.clone(), what).fix(typed(text, line, &right, "write it in the next line")))
 }
 
-/// `[[source]` and `[budget`: brackets that do not match.
+/// Recognises brackets that do not match: `[[source]`, `[budget`.
 fn header(text: &str, line: &Range<usize>) -> Option<Problem> {
     let written = without_comment(&text[line.clone()]).trim();
     let opened = written.chars().take_while(|c| *c == '[').count();
@@ -149,7 +149,7 @@ fn header(text: &str, line: &Range<usize>) -> Option<Problem> {
     Some(Problem::at(line.clone(), what).fix(format!("write {right}")))
 }
 
-/// A character that a word processor or a web page put there.
+/// Recognises a character that a word processor or a web page inserted.
 fn odd_characters(text: &str, line: &Range<usize>, odd: &[char], plain: char, name: &str) -> Option<Problem> {
     let written = &text[line.clone()];
     let found = written.char_indices().find(|(at, c)| odd.contains(c) && !is_quoted(written, *at));
@@ -160,7 +160,7 @@ fn odd_characters(text: &str, line: &Range<usize>, odd: &[char], plain: char, na
     Some(Problem::at(span, what).fix(typed(text, line, right.trim(), "replace it with a plain one")))
 }
 
-/// `"C:\media"`: a backslash in double quotes begins an escape.
+/// Recognises a backslash in double quotes, which begins an escape: `"C:\media"`.
 fn backslash(text: &str, line: &Range<usize>) -> Option<Problem> {
     let written = &text[line.clone()];
     let (key, value) = setting(written)?;
@@ -182,7 +182,7 @@ fn backslash(text: &str, line: &Range<usize>) -> Option<Problem> {
     Some(problem.fix(if is_plain { typed(text, line, &right, &fix) } else { fix }))
 }
 
-/// `folder: inbox`, as other formats write it.
+/// Recognises `folder: inbox`, the syntax of YAML.
 fn yaml(text: &str, line: &Range<usize>) -> Option<Problem> {
     let written = without_comment(&text[line.clone()]);
     let (key, value) = written.split_once(':')?;
@@ -250,14 +250,14 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
     Some(Problem::at(span, what).fix(typed(text, line, &right, "write the string in quotes")))
 }
 
-/// Whether a list that is open here is closed before the next setting or header.
+/// Whether a list is closed before the next setting or header.
 fn is_closed_below(text: &str, from: usize) -> bool {
     let below = text[from..].lines().skip(1);
     let mut of_list = below.take_while(|line| !line.contains('=') && !line.trim_start().starts_with('['));
     of_list.any(|line| line.contains(']'))
 }
 
-/// A key or a header that stands twice.
+/// Reports a key or header that is given twice.
 fn duplicate(text: &str, line: &Range<usize>, span: Range<usize>) -> Problem {
     let written = without_comment(&text[line.clone()]).trim();
     if written.starts_with('[') {
@@ -283,7 +283,7 @@ fn duplicate(text: &str, line: &Range<usize>, span: Range<usize>) -> Problem {
         setting(other).is_some_and(|(name, _)| name == key.trim_matches(['"', '\'']))
     };
     let first = lines(text).filter(|other| other.start >= from && other.start < line.start).find(same_key);
-    // Within braces both may stand in one line.
+    // In an inline table both may be in one line.
     let first = first.or_else(|| {
         let at = text[line.start..span.start].find(key.as_str())?;
         Some(line.start + at..line.start + at + key.len())
@@ -301,7 +301,7 @@ fn is_header_of(line: &str, name: &str) -> bool {
     line.starts_with('[') && line.trim_matches(['[', ']', ' ']) == name
 }
 
-/// A line to type, where nothing secret stands in it; else what to do in words.
+/// Returns the line to write, or `words` if that line would contain a secret.
 fn typed(text: &str, line: &Range<usize>, right: &str, words: &str) -> String {
     let changed = format!("{}{right}{}", &text[..line.start], &text[line.end..]);
     let seen = redact(&changed);
@@ -312,7 +312,7 @@ fn typed(text: &str, line: &Range<usize>, right: &str, words: &str) -> String {
     }
 }
 
-/// A key and its value as far as its comment.
+/// Splits a line into key and value, without a comment.
 fn setting(line: &str) -> Option<(&str, &str)> {
     let (key, value) = without_comment(line).split_once('=')?;
     let key = key.trim().trim_matches(['"', '\'']);
@@ -332,13 +332,13 @@ fn in_quotes(value: &str) -> String {
     if value.starts_with(['"', '\'']) { value.to_owned() } else { format!("\"{}\"", value.replace('\\', "/")) }
 }
 
-/// A line without what stands behind its `#`.
+/// Returns a line without its comment.
 fn without_comment(line: &str) -> &str {
     let comment = line.char_indices().find(|(at, c)| *c == '#' && !is_quoted(line, *at));
     line[..comment.map_or(line.len(), |(at, _)| at)].trim_end()
 }
 
-/// Whether a place lies within plain quotes of its line.
+/// Whether a place is inside quotes in its line.
 fn is_quoted(line: &str, at: usize) -> bool {
     let mut open = None;
     for c in line[..at].chars() {
@@ -354,7 +354,7 @@ fn is_quoted(line: &str, at: usize) -> bool {
 fn line_at(text: &str, at: usize) -> Range<usize> {
     let at = text.floor_char_boundary(at);
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    // What ends a file is reported behind its last line.
+    // An error at the end of the file is reported after its last line.
     if start == text.len() && start > 0 {
         return line_at(text, start - 1);
     }

@@ -1,4 +1,4 @@
-//! What to write where a table belongs and something else stands: `budget = "2h"`, `submit = "22:00-06:00"`.
+//! Advises what to write if a value stands where a table belongs: `budget = "2h"`, `submit = "22:00-06:00"`.
 
 use super::keys::{ConfigKey, Holds, article};
 use super::quantities::quoted;
@@ -10,8 +10,8 @@ use crate::domain::zone::Zone;
 use std::net::SocketAddr;
 use toml::de::DeValue;
 
-/// What was found and the setting as it is to be written, where that can be told from the value. `path`: that of the
-/// table, as in `source.budget`.
+/// Returns what was found and the setting to write, if the value shows what was meant. `path` is that of the table,
+/// such as `source.budget`.
 pub(crate) fn advice(key: &ConfigKey, path: &str, found: &DeValue<'_>) -> Option<(String, String)> {
     let text = found.as_str().unwrap_or_default();
     if path == "source.submit" {
@@ -25,7 +25,7 @@ pub(crate) fn advice(key: &ConfigKey, path: &str, found: &DeValue<'_>) -> Option
     let shape_of = |inner: &ConfigKey| shape(&format!("{path}.{}", inner.name));
     let fits = |inner: &&ConfigKey| shape_of(inner).is_some_and(|shape| is_of(shape, found));
     let inner = keys.iter().find(fits)?;
-    // An address may hold a password.
+    // An address may contain a password.
     let (shown, value) = match found {
         DeValue::String(text) if text.contains("://") || text.contains('@') => {
             (article(found).to_owned(), "\"\u{2026}\"".to_owned())
@@ -50,7 +50,7 @@ pub(crate) fn advice(key: &ConfigKey, path: &str, found: &DeValue<'_>) -> Option
     Some((shown, advice))
 }
 
-/// A window as it is written, made of what was meant by one.
+/// Returns the window to write for a text such as `22:00-06:00`.
 fn window(text: &str) -> String {
     let (from, length) = match (time_of_day::range(text), TimeOfDay::parse(text)) {
         (Some(range), _) => (range.0.cron(), time_of_day::length(range)),

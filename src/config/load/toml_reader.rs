@@ -1,4 +1,4 @@
-//! The configuration as written: every value with its place in the file.
+//! Reads values from TOML tables, each with its place in the file.
 
 use super::diagnostics::Problem;
 use super::keys::article;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it stands.
+/// A value and its place in the file.
 #[derive(Debug, Clone)]
 pub struct Spot<T> {
     pub value: T,
@@ -18,7 +18,7 @@ pub struct Spot<T> {
     pub span: Range<usize>,
 }
 
-/// Why a value is not taken: what it must be, and the mend.
+/// Why a value is refused, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueError {
     /// "must be …", or another sentence without its subject.
@@ -31,16 +31,16 @@ pub fn refusal(why: impl Into<String>, fix: impl Into<String>) -> ValueError {
     ValueError { why: why.into(), fix: fix.into() }
 }
 
-/// The problems found so far, shared by all who read.
+/// The problems found so far, shared by all sections.
 pub type ProblemList = RefCell<Vec<Problem>>;
 
-/// One table of the file, present or absent, from which values are read one by one. What is wrong
-/// goes to the list of problems and reads as absent, so that one pass finds everything.
+/// A table of the file, present or absent, from which values are read one by one. A wrong value is added to the
+/// problems and counts as absent, so that one pass finds all problems.
 #[derive(Clone)]
 pub struct Section<'a> {
-    /// As in messages: `service.poll`.
+    /// The path for messages: `service.poll`.
     pub path: String,
-    /// Its header, or its braces; the file's start where it is absent.
+    /// The place of its header or braces; the file's start if it is absent.
     pub span: Range<usize>,
     table: Option<&'a DeTable<'a>>,
     found: &'a ProblemList,
@@ -51,17 +51,17 @@ impl<'a> Section<'a> {
         Self { path: String::new(), span: 0..0, table: Some(top), found }
     }
 
-    /// Whether it is in the file.
+    /// Whether the table is in the file.
     pub fn exists(&self) -> bool {
         self.table.is_some()
     }
 
-    /// Its table, where it is in the file.
+    /// The TOML table; `None` if it is absent.
     pub fn table(&self) -> Option<&'a DeTable<'a>> {
         self.table
     }
 
-    /// A table under it. One of the wrong form counts as absent; `keys` has told it.
+    /// Returns a table below this one. A value of another type counts as absent; `keys` reports it.
     pub fn section(&self, key: &str) -> Section<'a> {
         let written = self.raw(key);
         let table = written.and_then(|written| written.get_ref().as_table());
@@ -69,7 +69,7 @@ impl<'a> Section<'a> {
         Section { path: self.name(key), span, table, found: self.found }
     }
 
-    /// The tables of `[[key]]`, in the file's order.
+    /// Returns the tables of `[[key]]`, in the file's order.
     pub fn sections(&self, key: &str) -> Vec<Section<'a>> {
         let list = self.raw(key).and_then(|written| written.get_ref().as_array());
         let each = list.into_iter().flat_map(|list| list.iter());
@@ -80,8 +80,8 @@ impl<'a> Section<'a> {
         each.filter_map(section).collect()
     }
 
-    /// The table or the tables of an array under a key: `key = { … }` or `key = [{ … }, { … }]`. Elements of
-    /// another form count as absent; `keys` has told them.
+    /// Returns the tables of `key = { … }` or `key = [{ … }, { … }]`. Elements of another type count as absent; `keys`
+    /// reports them.
     pub fn tables(&self, key: &str) -> Vec<Section<'a>> {
         let one = self.section(key);
         if one.exists() {
@@ -96,7 +96,7 @@ impl<'a> Section<'a> {
         each.filter_map(section).collect()
     }
 
-    /// The tables of `[key.NAME]` with their names.
+    /// Returns the tables of `[key.NAME]` with their names.
     pub fn named(&self, key: &str) -> Vec<(Spot<String>, Section<'a>)> {
         let under = self.section(key);
         let names = under.table.into_iter().flat_map(|table| table.keys());
@@ -107,7 +107,7 @@ impl<'a> Section<'a> {
         names.filter_map(named).collect()
     }
 
-    /// One value, read by `read`; `None` where it is absent or refused.
+    /// Reads a value by `read`. Returns `None` if it is absent or refused.
     pub fn get<T>(&self, key: &str, read: impl Fn(&DeValue<'a>) -> Result<T, ValueError>) -> Option<Spot<T>> {
         let written = self.raw(key)?;
         match read(written.get_ref()) {
@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// An array whose elements are read by `read`; `None` where it is absent or an element refused.
+    /// Reads an array whose elements are read by `read`. Returns `None` if it is absent or an element is refused.
     pub fn list<T>(
         &self,
         key: &str,
@@ -128,7 +128,7 @@ impl<'a> Section<'a> {
         let written = self.raw(key)?;
         let Some(list) = written.get_ref().as_array() else {
             let found = article(written.get_ref());
-            // Of a secret not even its wrong form is repeated.
+            // A value that may be a secret is not repeated.
             let word = written.get_ref().as_str().filter(|word| is_plain_word(word));
             let numbers = matches!(shape(&self.name(key)), Some(Shape::List(_, Shape::Between(..))));
             let fix = match written.get_ref() {
@@ -150,19 +150,19 @@ impl<'a> Section<'a> {
         (values.len() == list.len()).then(|| Spot { value: values, span: written.span() })
     }
 
-    /// Tells a problem of this key's value.
+    /// Reports a problem of a key's value.
     pub fn report_value(&self, key: &str, span: Range<usize>, refusal: ValueError) {
         let what = format!("`{}` {}", self.name(key), refusal.why);
         self.report(Problem::at(span, what).fix(refusal.fix));
     }
 
-    /// Tells that a key is missing which this table makes no sense without.
+    /// Reports a missing required key, with an example as the fix.
     pub fn report_missing(&self, example: &str) {
         let key = example.split(' ').next().unwrap_or_default();
         self.report(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).fix(example));
     }
 
-    /// Whether nothing was told of this key so far.
+    /// Whether no problem of this key was reported.
     pub fn has_no_problem(&self, key: &str) -> bool {
         let begins = [format!("`{}`", self.name(key)), format!("`{}.", self.name(key))];
         !self.found.borrow().iter().any(|problem| begins.iter().any(|name| problem.what.starts_with(name)))
@@ -172,7 +172,7 @@ impl<'a> Section<'a> {
         self.found.borrow_mut().push(problem);
     }
 
-    /// The key with the path to it.
+    /// Returns the dotted path of a key.
     pub fn name(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
@@ -182,26 +182,26 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The elements that are meant by one text: `srt, vtt` is two.
+/// Splits a text into the elements of a list: `srt, vtt` is two.
 fn listed(word: &str, numbers: bool) -> String {
-    // Within braces a comma belongs to the pattern.
+    // In braces a comma belongs to the pattern.
     let apart: &[char] = if word.contains('{') { &[] } else { &[',', ';'] };
     let elements = word.split(apart).map(str::trim).filter(|element| !element.is_empty());
     let quoted = |element: &str| if numbers { element.to_owned() } else { format!("\"{element}\"") };
     elements.map(quoted).collect::<Vec<_>>().join(", ")
 }
 
-/// What may be repeated in a message: neither a key nor an address with one.
+/// Whether a text may be repeated in a message: it cannot be a key or an address with a password.
 fn is_plain_word(text: &str) -> bool {
     const MOST: usize = 40;
     let is_secret = text.contains("://") || text.contains('@');
     !is_secret && text.len() <= MOST && text.chars().all(|c| c.is_ascii_alphanumeric() || "*.,;/{}[]?_- ".contains(c))
 }
 
-/// A string that is not empty.
+/// Reads a string that is not empty.
 ///
 /// # Errors
-/// Another type, or nothing in it.
+/// Another type, or an empty string.
 pub fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
     match value.as_str() {
         Some("") => Err(refusal("must not be empty", "write a value, or remove the key to use its default")),
@@ -210,7 +210,7 @@ pub fn text(value: &DeValue<'_>) -> Result<String, ValueError> {
     }
 }
 
-/// A whole number, `least` or more.
+/// Reads a whole number, `least` or more.
 ///
 /// # Errors
 /// Another type, less, or more than 4,294,967,295.
@@ -232,7 +232,7 @@ pub fn integer_from(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, ValueErr
     }
 }
 
-/// A duration such as `"90s"`, `"15m"`, `"1h 30m"`.
+/// Reads a duration such as `"90s"`, `"15m"`, `"1h 30m"`.
 ///
 /// # Errors
 /// Another type, or no duration.
@@ -240,7 +240,7 @@ pub fn duration(value: &DeValue<'_>) -> Result<Duration, ValueError> {
     duration_in("m")(value)
 }
 
-/// As [`duration`]; `unit` is that of most values of the setting, which is advised where none is written.
+/// Like [`duration`]; `unit`, the usual one of the setting, is advised for a number without a unit.
 pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
     move |value| match value.as_str() {
         Some(text) => parse_duration(text, unit),
@@ -248,7 +248,7 @@ pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Durati
     }
 }
 
-/// A duration that is not zero, with the unit as [`duration_in`] has it: its errors, and zero.
+/// Like [`duration_in`], and refuses zero.
 pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, ValueError> {
     move |value| match duration_in(unit)(value)? {
         Duration::ZERO => Err(refusal("must be more than zero", format!("write \"1{unit}\" or more"))),
@@ -256,7 +256,7 @@ pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Durat
     }
 }
 
-/// A number of bytes such as `"1GB"` (decimal) or `"512MiB"` (binary), 1 or more.
+/// Reads a number of bytes such as `"1GB"` (decimal) or `"512MiB"` (binary), 1 or more.
 ///
 /// # Errors
 /// Another type, no such number, zero, or more than 2^63.

@@ -1,4 +1,4 @@
-//! Values of more than one table: addresses, lengths of time in order, yes and no.
+//! Values of several tables: addresses, ordered durations, booleans.
 
 use super::quantities::quoted;
 use super::toml_reader::{Section, Spot, ValueError, refusal, some_time_in, text, wrong_type};
@@ -17,7 +17,7 @@ pub(crate) fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
     list.into_iter().map(|spot| spot.value).collect()
 }
 
-/// Two lengths of time of which the first may not be longer than the second.
+/// Reads two durations and reports if the first is longer than the second.
 pub(crate) fn check_order(
     section: &Section<'_>,
     less: (&str, Duration),
@@ -58,7 +58,7 @@ pub(crate) fn address(value: &DeValue<'_>) -> Result<SocketAddr, ValueError> {
     })
 }
 
-/// What to write for a listener. `port`: that of the default.
+/// Returns the advice for a listener's address. `port` is the default.
 pub(crate) fn listener_advice(written: &str, port: u16) -> String {
     let (host, number) = written.rsplit_once(':').unwrap_or((written, ""));
     let (host, number) =
@@ -78,7 +78,7 @@ pub(crate) fn web_url(value: &DeValue<'_>, fix: &str) -> Result<Url, ValueError>
     let parsed = Url::parse(&written);
     match &parsed {
         Ok(url) if matches!(url.scheme(), "http" | "https") => parsed.map_err(|error| refusal(error.to_string(), fix)),
-        // A host without its scheme, where no user and no password can stand in it.
+        // A host without its scheme; it cannot contain a user or a password.
         _ if is_host(&written) => Err(refusal(
             format!("must be an http or https URL, found \"{written}\""),
             format!("write \"https://{written}\""),
@@ -94,7 +94,7 @@ fn is_host(written: &str) -> bool {
     is_plain && !written.contains("//") && (host.contains('.') || host == "localhost")
 }
 
-/// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
+/// Reads a URL to which paths are appended. `secret` says where a user or password belongs instead.
 pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Result<Url, ValueError> {
     let fix = format!("write it like \"{example}\"");
     let url = reject_user(web_url(value, &fix)?, secret)?;
@@ -104,7 +104,7 @@ pub(crate) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Resu
     Ok(url)
 }
 
-/// A user or a password in an address would show in logs.
+/// Refuses a user or password in a URL: it would appear in logs.
 pub(crate) fn reject_user(url: Url, secret: &str) -> Result<Url, ValueError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refusal("must not contain a user or a password", secret));
@@ -112,7 +112,7 @@ pub(crate) fn reject_user(url: Url, secret: &str) -> Result<Url, ValueError> {
     Ok(url)
 }
 
-/// `allow_http` and `allow_http_proxy`, beside the address under `key`.
+/// Reads `allow_http` and `allow_http_proxy`, which apply to the URL of `key`.
 pub(crate) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url>>) -> PlainHttp {
     let is_allowed = or(section.get("allow_http", boolean), false);
     let by_proxy = section.get("allow_http_proxy", boolean).filter(|spot| spot.value);

@@ -1,4 +1,4 @@
-//! Paths that cannot be meant as they are written, and what to write instead.
+//! Recognises paths that must be mistakes, and advises what to write instead.
 
 use super::folders;
 use crate::config::load::quantities::quoted;
@@ -6,7 +6,7 @@ use crate::config::load::toml_reader::{ValueError, refusal};
 use crate::config::sections::manifests;
 use std::path::{Path, PathBuf};
 
-/// Why a path cannot be meant so; `None` where it can.
+/// Returns the error for a path that must be a mistake; `None` for another one.
 pub(crate) fn check_path(written: &str) -> Option<ValueError> {
     let found = quoted(written);
     if written.chars().any(char::is_control) {
@@ -47,7 +47,7 @@ pub(crate) fn check_path(written: &str) -> Option<ValueError> {
     })
 }
 
-/// What to write in the place of a path with a drive's letter, or of a share.
+/// Returns what to write instead of a path with a drive letter, or of a share.
 pub(crate) fn of_windows(written: &str) -> Option<String> {
     let bytes = written.as_bytes();
     let is_drive = bytes.len() >= 2
@@ -66,7 +66,8 @@ pub(crate) fn of_windows(written: &str) -> Option<String> {
     is_share.then(|| "mount the share, and write its mount point, as in \"/mnt/media\"".to_owned())
 }
 
-/// Tells where a file stands in the place of a folder. Waits hardly two seconds for a disk that hangs.
+/// Returns the error if a file exists where a folder is expected. Waits about two seconds at most for a disk that
+/// hangs.
 pub(crate) fn file_for_folder(folder: &Path, written: &str) -> Option<ValueError> {
     let is_file = folders::is_file(folder);
     let name = Path::new(written).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -81,19 +82,19 @@ pub(crate) fn file_for_folder(folder: &Path, written: &str) -> Option<ValueError
     })
 }
 
-/// As [`file_for_folder`], of a folder in which scribed itself writes.
+/// Like [`file_for_folder`], for a folder in which scribed itself writes.
 pub(crate) fn check_own_folder(folder: &Path) -> Option<ValueError> {
     let why = || format!("must be a folder, found the file {}", folder.display());
     folders::is_file(folder).then(|| refusal(why(), "name a folder; scribed creates it if it does not exist"))
 }
 
-/// As [`file_for_folder`], of the folder of lists.
+/// Like [`file_for_folder`], for the folder of manifests.
 pub(crate) fn file_for_lists(folder: &Path) -> Option<ValueError> {
     let why = || format!("must name manifests in a folder, found the file {} instead", folder.display());
     folders::is_file(folder).then(|| refusal(why(), "write it like \"lists/*.csv\""))
 }
 
-/// A pattern where a folder belongs: `inbox/*.mp4`.
+/// Returns the error for a pattern where a folder is expected: `inbox/*.mp4`.
 pub(crate) fn pattern_for_folder(folder: &Path, written: &str) -> Option<ValueError> {
     let has_pattern = |part: &str| part.contains(['*', '?', '{']);
     if !has_pattern(written) || folders::is_folder(folder) {
@@ -108,7 +109,7 @@ pub(crate) fn pattern_for_folder(folder: &Path, written: &str) -> Option<ValueEr
     Some(refusal(why, format!("write folder = \"{above}\" and below it include = [\"{pattern}\"]")))
 }
 
-/// `lists` or `lists/` where `lists/*.csv` is meant.
+/// Returns the error for a folder where a pattern is expected: `lists` instead of `lists/*.csv`.
 pub(crate) fn folder_for_lists(whole: &Path, written: &str) -> Option<ValueError> {
     let is_folder = written.ends_with('/') || folders::is_folder(whole);
     let lists: PathBuf = Path::new(written).join("*.csv");

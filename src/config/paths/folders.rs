@@ -1,4 +1,4 @@
-//! Where folders really lie, as far as that can be told in time: one may be a mount that is away, or hangs.
+//! Resolves the links of folders, with a time-out: a folder may be a mount that is away or hangs.
 
 use super::rules::{ConfiguredPlace, FileId, normalize_lexically};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-/// A folder that does not answer for so long is taken as it is written.
+/// The time-out: after it a folder is taken as written.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Folders with their links resolved, in their order. Blocks for no longer than the slowest of them takes
-/// to answer, and hardly two seconds where one hangs.
+/// Returns the folders with links resolved, in the same order. Blocks as long as the slowest takes to answer, and about
+/// two seconds if one hangs.
 pub fn resolved(folders: &[&Path]) -> Vec<PathBuf> {
     resolved_by(folders, |folder| folder.canonicalize().ok(), ANSWERS_WITHIN)
 }
@@ -20,7 +20,7 @@ fn resolved_by(folders: &[&Path], resolve: fn(&Path) -> Option<PathBuf>, within:
     let (to, answers) = mpsc::channel();
     for (number, folder) in folders.iter().enumerate() {
         let (to, folder) = (to.clone(), folder.to_path_buf());
-        // One that cannot be started does not answer; one that hangs ends with the process.
+        // If a thread cannot be started, there is no answer; a thread that hangs ends with the process.
         drop(std::thread::Builder::new().spawn(move || to.send((number, resolve(&folder)))));
     }
     drop(to);
@@ -33,17 +33,17 @@ fn resolved_by(folders: &[&Path], resolve: fn(&Path) -> Option<PathBuf>, within:
     places
 }
 
-/// Whether a regular file, or anything else that is no folder, stands there. No where that is not known in time.
+/// Whether something that is no folder exists at the path. False if that is not known in time.
 pub fn is_file(path: &Path) -> bool {
     metadata(path).is_some_and(|meta| !meta.is_dir())
 }
 
-/// Whether a folder stands there. No where that is not known in time.
+/// Whether a folder exists at the path. False if that is not known in time.
 pub fn is_folder(path: &Path) -> bool {
     metadata(path).is_some_and(|meta| meta.is_dir())
 }
 
-/// Whether anything stands there. No where that is not known in time.
+/// Whether anything exists at the path. False if that is not known in time.
 pub fn exists(path: &Path) -> bool {
     metadata(path).is_some()
 }
@@ -56,16 +56,16 @@ fn metadata(path: &Path) -> Option<std::fs::Metadata> {
     answer.recv_timeout(ANSWERS_WITHIN).ok().flatten()
 }
 
-/// Resolves the same folders again and again. One that hangs is not asked again before it has answered: each question
-/// holds a thread.
+/// Resolves the same folders repeatedly. A folder that hangs is not asked again before it has answered, since each
+/// request occupies a thread.
 #[derive(Debug, Default)]
 pub struct Resolver {
     hang: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl Resolver {
-    /// Where these folders and files lie now; by their paths without `.` and `..`. One that does not
-    /// answer in time is as it was known `before`. Blocks.
+    /// Returns where these folders and files are now, by their paths without `.` and `..`. One that does not answer in
+    /// time keeps its place in `before`. Blocks.
     pub fn places(
         &self,
         paths: &[PathBuf],
@@ -80,11 +80,11 @@ impl Resolver {
             let begun = std::thread::Builder::new().spawn(move || {
                 let place = place(&asked);
                 hang.lock().unwrap_or_else(PoisonError::into_inner).remove(&asked);
-                // Whoever asked may have given up.
+                // The caller may have given up.
                 to.send((asked, place)).ok();
             });
             if begun.is_err() {
-                // It is asked again the next time.
+                // The next call asks again.
                 self.hang.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
             }
         }
@@ -103,10 +103,10 @@ impl Resolver {
     }
 }
 
-/// Where a folder or file lies. What is not there is known as far as it is there. Blocks.
+/// Returns where a folder or file is; for a missing one, as far as its parents exist. Blocks.
 fn place(path: &Path) -> ConfiguredPlace {
     let written = normalize_lexically(path);
-    // As it is written: behind a link, `..` is above the folder that the link leads to.
+    // The path is resolved as written: after a link, `..` is the parent of the link's target.
     let real = real(path);
     let id = |path: &Path| {
         let meta = path.symlink_metadata().ok()?;
@@ -116,8 +116,8 @@ fn place(path: &Path) -> ConfiguredPlace {
     ConfiguredPlace { id: id(&real), written, real_path: real, chain, earlier: BTreeSet::new() }
 }
 
-/// A path from which `..` can be left out: it leads to the same place then. Only a path with `..` behind a link is
-/// changed; where the folder does not answer in time, it is taken as it is written.
+/// Returns a path from which `..` can be removed without a change of its meaning. Only a path with `..` after a link is
+/// changed; if the folder does not answer in time, the path is returned as written.
 pub fn normalize_parents(path: PathBuf) -> PathBuf {
     let parents = |part: &Component<'_>| matches!(part, Component::ParentDir);
     let all: Vec<Component<'_>> = path.components().collect();

@@ -1,4 +1,4 @@
-//! Configured folders: where they really lie, which of them overlap, and which paths a manifest may name.
+//! Configured folders: where they are with links resolved, which of them overlap, and which paths a manifest may name.
 
 pub(crate) mod checks;
 pub(crate) mod folders;

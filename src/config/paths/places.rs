@@ -1,5 +1,5 @@
-//! Where the folders of all sources lie, and what is scribed's own: what is decided by when a row of a manifest or a
-//! command names a path.
+//! The locations of all sources' folders and of scribed's own files, by which it is decided whether a row of a manifest
+//! or a command may name a path.
 
 use super::folders::Resolver;
 use super::rules::{ConfiguredPlace, FileId, innermost_root, normalize_lexically};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where folders really lie is asked again after so long.
+/// How long resolved locations are reused.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The folder of a source.
@@ -22,40 +22,40 @@ pub struct SourceFolder {
     pub source: SourceName,
     /// Absolute.
     pub folder: PathBuf,
-    /// Where its outputs go, where that is another folder.
+    /// The folder for outputs, if it is another one.
     pub place: Option<PathBuf>,
-    /// Nothing of it leaves this machine.
+    /// Whether its recordings must not leave this machine.
     pub local_only: bool,
-    /// What of it are recordings.
+    /// The patterns of its recordings.
     pub include: GlobSet,
 }
 
-/// What the configuration says of places, for all sources.
+/// The configured folders of all sources.
 #[derive(Debug, Default)]
 pub struct ConfiguredPlaces {
     own: Vec<PathBuf>,
     folders: Vec<SourceFolder>,
-    /// The services that are elsewhere.
+    /// The hosted services.
     hosted: BTreeSet<ServiceName>,
     all: Vec<PathBuf>,
     resolver: Resolver,
     known: Mutex<Option<(Uptime, Arc<KnownPlaces>)>>,
-    /// The same, for who does not wait.
+    /// The last locations, for callers that must not wait.
     last: Mutex<Arc<KnownPlaces>>,
 }
 
-/// Where all of them lie now.
+/// The current locations of the configured folders.
 #[derive(Debug, Default)]
 pub struct KnownPlaces {
     by_path: BTreeMap<PathBuf, ConfiguredPlace>,
-    /// What is scribed's own.
+    /// Folders and files of scribed itself.
     pub own: Vec<ConfiguredPlace>,
     /// The folders of sources that are `local_only`.
     pub local: Vec<(SourceName, ConfiguredPlace)>,
 }
 
 impl KnownPlaces {
-    /// Each of these as it lies now.
+    /// Returns the current location of each path.
     pub fn places_of(&self, paths: &[PathBuf]) -> Vec<ConfiguredPlace> {
         paths.iter().map(|path| self.one(path).into_owned()).collect()
     }
@@ -67,7 +67,7 @@ impl KnownPlaces {
 }
 
 impl ConfiguredPlaces {
-    /// `own`: folders and files of scribed itself. `roots`: those that sources name.
+    /// `own`: folders and files of scribed itself. `roots`: the roots that sources name.
     pub fn new(
         own: Vec<PathBuf>,
         folders: Vec<SourceFolder>,
@@ -80,8 +80,8 @@ impl ConfiguredPlaces {
         Self { own, folders, hosted, all, ..Self::default() }
     }
 
-    /// Where rows may name files and outputs may go where the source does not say it: the folder of its lists, those of
-    /// all sources, and those that they put outputs into. What lies in another one is left out.
+    /// Returns the roots of a source that names none: the folder of its manifests, the folders of all sources, and
+    /// their output folders, without those inside another one.
     pub fn default_roots(&self, folder: &Path) -> Vec<PathBuf> {
         let others = self.folders.iter().flat_map(|other| [Some(&other.folder), other.place.as_ref()]).flatten();
         let all: Vec<PathBuf> =
@@ -96,12 +96,12 @@ impl ConfiguredPlaces {
         roots
     }
 
-    /// Whether what goes to this service leaves this machine.
+    /// Whether what is sent to this service leaves this machine.
     pub fn is_hosted(&self, service: &ServiceName) -> bool {
         self.hosted.contains(service)
     }
 
-    /// Whether a path has the ending of a recording, or the source in whose folder it lies says that it is one.
+    /// Whether a path has a media extension, or matches `include` of the source in whose folder it is.
     pub fn is_media(&self, path: &Path) -> bool {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let included =
@@ -109,10 +109,10 @@ impl ConfiguredPlaces {
         ending.is_some_and(|ending| MEDIA_EXTENSIONS.contains(&ending.as_str())) || self.folders.iter().any(included)
     }
 
-    /// Where they lie now. Blocks, and hardly two seconds where a folder hangs.
+    /// Returns the current locations. Blocks, about two seconds if a folder hangs.
     pub fn current(&self) -> Arc<KnownPlaces> {
         let now = SystemClock.uptime();
-        // Held while it is asked: the others wait for the same.
+        // The lock is held meanwhile: other callers wait for the same result.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, known)) = known.as_ref().filter(|(at, _)| now.since(*at) < FRESH) {
             let _ = at;
@@ -131,8 +131,8 @@ impl ConfiguredPlaces {
         new
     }
 
-    /// The innermost of these roots that a path lies below, by a name of the root, and the rest of the path. Asks
-    /// nobody.
+    /// Returns the innermost root that contains a path, as written in the path, and the rest of the path. Does not
+    /// access the disk.
     pub fn root_of(&self, roots: &[PathBuf], path: &Path) -> Option<(PathBuf, PathBuf)> {
         let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let (_, below) = innermost_root(roots.iter().map(|root| last.one(root)), path)?;
@@ -141,8 +141,8 @@ impl ConfiguredPlaces {
     }
 }
 
-/// The place of a `local_only` folder, with all that it was ever known by in this process, also before a reload: what is
-/// mounted elsewhere too is known while the folder itself is away.
+/// Adds all file ids that a `local_only` folder had in this process, also before a reload: a share that is also mounted
+/// elsewhere is then recognised while the folder itself is away.
 fn remembered(place: ConfiguredPlace) -> ConfiguredPlace {
     static SEEN: Mutex<BTreeMap<PathBuf, BTreeSet<FileId>>> = Mutex::new(BTreeMap::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,43 +1,42 @@
-//! Which paths a row of a manifest may name: those below its roots, and never what is scribed's own. Pure: what stands
-//! at a path is asked of the caller, and only below a root, so that the answer tells nothing of files elsewhere.
+//! Decides which paths a row of a manifest may name: those below its roots, but never scribed's own. Pure: the caller
+//! looks at paths, and only below a root, so that the answer reveals nothing about files elsewhere.
 
 use crate::domain::names::SourceName;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// What a folder or file is known by, whatever name leads to it.
+/// Identifies a folder or file, whatever its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
-    /// Of the file system.
+    /// The device number of the file system.
     pub device: u64,
     pub inode: u64,
 }
 
-/// A folder, or a single file, that the configuration names.
+/// A folder or file that the configuration names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfiguredPlace {
-    /// Absolute, without `.` and `..`.
+    /// The path as written: absolute, without `.` and `..`.
     pub written: PathBuf,
-    /// With its links resolved, as far as that could be told.
+    /// The path with links resolved, as far as that was possible.
     pub real_path: PathBuf,
-    /// What it is known by; the last answer counts where it is not there now.
+    /// The id; the last known one if the path does not exist now.
     pub id: Option<FileId>,
-    /// What else it was known by: a share that is away leaves its mount point in its place, and may be mounted a second
-    /// time elsewhere.
+    /// Earlier ids: an unmounted share leaves its mount point in its place, and may also be mounted elsewhere.
     pub earlier: BTreeSet<FileId>,
-    /// It and all folders above it, as far as they could be looked at.
+    /// The ids of the path and all folders above it, as far as they could be read.
     pub chain: Vec<FileId>,
 }
 
 impl ConfiguredPlace {
-    /// What is only known as it is written.
+    /// Makes a place of which only the path is known.
     pub fn as_written(path: &Path) -> Self {
         let written = normalize_lexically(path);
         Self { real_path: written.clone(), written, ..Self::default() }
     }
 
-    /// What is left of a path below it, by either of its names.
+    /// Returns the rest of a path below this place, by its written or its real path.
     pub fn strip_prefix<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.written).or_else(|_| path.strip_prefix(&self.real_path)).ok()
     }
@@ -51,10 +50,10 @@ impl ConfiguredPlace {
     }
 }
 
-/// What is decided by.
+/// The folders by which paths are judged.
 #[derive(Debug, Clone, Copy)]
 pub struct PathRules<'r> {
-    /// Where files may be named, and outputs go.
+    /// The folders in which files may be named and outputs may go.
     pub roots: &'r [ConfiguredPlace],
     /// Folders and files of scribed itself.
     pub own: &'r [ConfiguredPlace],
@@ -62,48 +61,48 @@ pub struct PathRules<'r> {
     pub local: &'r [(SourceName, ConfiguredPlace)],
 }
 
-/// What stands at a path, links not followed.
+/// What is found at a path. Links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathEntry {
     Folder(FileId),
-    /// A symbolic link, wherever it leads.
+    /// A symbolic link, whatever its target is.
     Link,
-    /// A file or whatever else.
+    /// A file or another kind of entry.
     Other,
     Nothing,
-    /// It cannot be told, for this reason.
+    /// Not known, for this reason.
     Unknown(String),
 }
 
-/// What is decided of a folder.
+/// The result for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// It lies below a root, and no link leads to it from there.
+    /// The folder is below a root, with no link between.
     Below(Below),
-    /// It lies below none; nothing there was looked at.
+    /// The folder is below no root; nothing there was looked at.
     Outside { folder: PathBuf },
-    /// It lies below a root, and behind this link: that is not followed.
+    /// The folder is below a root and behind this link, which is not followed.
     Linked { link: PathBuf },
-    /// It lies below a root, and what stands on the way there cannot be told now.
+    /// The folder is below a root, and a component of its path cannot be checked now.
     Unknown {
-        /// What cannot be looked at.
+        /// The path that cannot be accessed.
         at: PathBuf,
         why: String,
     },
-    /// It is scribed's own, or lies in what is.
+    /// The folder is scribed's own, or inside such a folder.
     Own,
 }
 
 /// A folder below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Below {
-    /// The folder: the root with its links resolved, and behind it no link.
+    /// The folder's path: the root with links resolved, and after it no link.
     pub folder: PathBuf,
-    /// The source that keeps its files on this machine, where it lies in the folder of one.
+    /// The `local_only` source in whose folder it is, if any.
     pub local: Option<SourceName>,
 }
 
-/// Without `.` and `..`, as it is written: links are not resolved.
+/// Removes `.` and `..` from a path, without resolving links.
 pub fn normalize_lexically(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut flat, part| {
         match part {
@@ -117,7 +116,7 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
     })
 }
 
-/// The innermost of some roots that a path lies below, and the rest of the path.
+/// Returns the innermost root that contains a path, and the rest of the path.
 pub fn innermost_root<P: Borrow<ConfiguredPlace>>(
     roots: impl IntoIterator<Item = P>,
     path: &Path,
@@ -127,7 +126,7 @@ pub fn innermost_root<P: Borrow<ConfiguredPlace>>(
 }
 
 impl PathRules<'_> {
-    /// Decides of a folder, by an absolute path. `look` is asked below the roots only.
+    /// Judges a folder by its absolute path. `look` is called for paths below the roots only.
     pub fn locate(&self, folder: &Path, look: &mut dyn FnMut(&Path) -> PathEntry) -> Located {
         let folder = normalize_lexically(folder);
         if self.is_own(&folder) {
@@ -144,7 +143,7 @@ impl PathRules<'_> {
         self.own.iter().any(|own| own.holds(path))
     }
 
-    /// Whether a file or folder is scribed's own under another name.
+    /// Whether a file or folder is scribed's own by its id, whatever its path.
     pub fn is_own_id(&self, id: FileId) -> bool {
         self.own.iter().any(|own| own.is(id))
     }
@@ -162,7 +161,7 @@ impl PathRules<'_> {
                 PathEntry::Folder(id) => local = local.or_else(|| self.local_id(id)),
                 PathEntry::Link => return Located::Linked { link: root.written.join(walked) },
                 PathEntry::Unknown(why) => return Located::Unknown { at: root.written.join(walked), why },
-                // What is made there later is made without links.
+                // What is created there later is created without links.
                 PathEntry::Other | PathEntry::Nothing => break,
             }
         }

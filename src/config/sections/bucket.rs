@@ -1,4 +1,4 @@
-//! `bucket` and `s3` of a `[[source]]`.
+//! Reads `bucket` and `s3` of a `[[source]]`.
 
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// The region where none is given.
+/// The default region.
 const REGION: &str = "us-east-1";
 
 impl Reader<'_> {
-    /// The bucket of a source, where it names one.
+    /// Reads the bucket of a source; `None` if it names none.
     pub(crate) fn bucket(&self, section: &Section<'_>) -> Option<Spot<BucketConfig>> {
         let settings = section.section("s3");
         let Some(written) = section.get("bucket", address) else {
@@ -75,12 +75,12 @@ impl Reader<'_> {
             (Some(id), Some(secret)) => {
                 BucketAccess::Key { id: id.value, secret: secret.value, token: token.map(|token| token.value) }
             }
-            // Told above: this value is not used.
+            // Reported above: this value is not used.
             _ => BucketAccess::Nobody,
         }
     }
 
-    /// Who asks no service may still look into a bucket, where the key is at hand.
+    /// Reads a secret of the bucket. A command that reads no secrets still uses the bucket's key if it is available.
     fn bucket_secret(&self, value: &DeValue<'_>) -> Result<Secret, ValueError> {
         let at_hand = || Secret::fetch(value.as_str()?, &self.base, &|name| std::env::var_os(name)).ok();
         match self.options.env.is_none().then(at_hand).flatten() {
@@ -91,14 +91,14 @@ impl Reader<'_> {
 }
 
 impl BucketConfig {
-    /// `s3://name/prefix`, as a source's `folder`.
+    /// Returns `s3://name/prefix`, the `folder` of the source.
     pub(crate) fn folder(&self) -> PathBuf {
         let (name, prefix) = (&self.name, &self.prefix);
         if prefix.is_empty() { format!("s3://{name}").into() } else { format!("s3://{name}/{prefix}").into() }
     }
 }
 
-/// The bucket's name and the prefix, without slashes around it.
+/// Reads the bucket's name and the prefix, without slashes around it.
 fn address(value: &DeValue<'_>) -> Result<(String, String), ValueError> {
     let fix = "write it like \"s3://media\" or \"s3://media/interviews\"";
     let written = text(value)?;
@@ -127,8 +127,8 @@ fn reach(value: &DeValue<'_>) -> Result<BucketReach, ValueError> {
     }
 }
 
-/// What must be heard of before it is bought goes through here: the service at home fetches nothing, under a budget
-/// the upload's answer says how long a recording is, and a track or a channel is taken out here.
+/// Makes scribed read the objects itself where it must: the embedded service fetches nothing, under a budget the answer
+/// to the upload gives the recording's length, and a selected track or channel is extracted here.
 pub(crate) fn force_streaming(
     sources: &mut [Source],
     services: &BTreeMap<ServiceName, ServiceConfig>,

@@ -1,4 +1,4 @@
-//! Budgets, and the time zone of their days and months.
+//! Reads budgets and the time zone of their days and months.
 
 use crate::config::load::quantities::quoted;
 use crate::config::load::toml_reader::{Section, ValueError, refusal, some_time_in, text};
@@ -23,7 +23,7 @@ pub(crate) fn allowance(section: &Section<'_>) -> Allowance {
     Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
 }
 
-/// `unnamed`: where the section says nothing.
+/// Reads `timezone`; `unnamed` is the default.
 pub(crate) fn zone(section: &Section<'_>, unnamed: Zone) -> Zone {
     or(section.get("timezone", named_zone), unnamed)
 }

@@ -1,4 +1,4 @@
-//! `[callback]`: how services tell us of an end.
+//! Reads `[callback]`: the receiver of callbacks.
 
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
@@ -37,7 +37,7 @@ fn public_url(value: &DeValue<'_>) -> Result<Url, ValueError> {
     base_url(value, "https://hook.example.org", "scribed adds a secret path of its own for each callback")
 }
 
-/// An address whose port a service can be told: not 0.
+/// Reads an address with a fixed port: not 0, since services have to know it.
 fn listen(value: &DeValue<'_>) -> Result<SocketAddr, ValueError> {
     let fix = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
     let written = text(value)?;

@@ -1,4 +1,4 @@
-//! `tls = { cert = …, key = … }` of a listener, and `ca` of who calls one.
+//! Reads `tls = { cert = …, key = … }` of a listener, and `ca` of a client.
 
 use crate::config::load::read::Reader;
 use crate::config::load::toml_reader::{Section, ValueError, refusal};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 impl Reader<'_> {
-    /// The certificate of a listener, where it has one. Its files are read only where secrets are.
+    /// Reads the certificate of a listener; `None` if it has none. The files are read only if secrets are.
     pub(crate) fn tls(&self, listener: &Section<'_>) -> Option<PairFiles> {
         let section = listener.section("tls");
         let table = section.table()?;
@@ -33,8 +33,8 @@ impl Reader<'_> {
         Some(files)
     }
 
-    /// The authorities that are trusted beside those of the machine. Not read where secrets are not either: who asks
-    /// nobody need not be able to.
+    /// Reads the authorities that are trusted in addition to those of the machine. The file is read only if secrets
+    /// are: a command that connects to nothing need not be able to read it.
     pub(crate) fn authorities(&self, section: &Section<'_>) -> Authorities {
         let read = section.get("ca", |value| {
             let path = self.credential(value)?;
@@ -47,7 +47,7 @@ impl Reader<'_> {
         read.map_or_else(Authorities::default, |read| read.value)
     }
 
-    /// The path of a file that systemd may hand over.
+    /// Reads the path of a file that may be a systemd credential.
     fn credential(&self, value: &DeValue<'_>) -> Result<PathBuf, ValueError> {
         let written = self.path_text(value)?;
         let Some(env) = self.options.env else { return Ok(self.path(&written)) };

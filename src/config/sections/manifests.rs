@@ -1,4 +1,4 @@
-//! `manifest`: which lists a source is made of.
+//! Reads `manifest` and `roots`: the manifests of a source, and the folders that their rows may use.
 
 use super::patterns::glob;
 use crate::config::load::diagnostics::Problem;
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use toml::de::DeValue;
 
 impl Reader<'_> {
-    /// The folder of a source's lists, as it is written, and which of its files they are.
+    /// Reads the folder of a source's manifests, as written, and the pattern for their names.
     pub(crate) fn lists(&self, section: &Section<'_>, has_folder: bool) -> Option<Spot<(String, Manifests)>> {
         let lists = section.get("manifest", |value| self.manifest(value))?;
         if has_folder {
@@ -40,7 +40,7 @@ impl Reader<'_> {
         file_for_lists(&self.path(&read.0)).map_or(Ok(read), Err)
     }
 
-    /// Whether a list, or the folder that lists are in, exists under the very name that is written.
+    /// Whether a manifest, or the folder of the manifests, exists under exactly the written name.
     fn is_literal(&self, written: &str) -> bool {
         let before: Vec<&str> = written.split('/').take_while(|part| !has_pattern(part)).collect();
         let before = before.join("/");
@@ -49,7 +49,7 @@ impl Reader<'_> {
         above.is_some_and(is_folder) || folders::exists(&self.base.join(written))
     }
 
-    /// `roots`: where rows may name files, and outputs may go; `None` where the source does not say it.
+    /// Reads `roots`, the folders in which rows may name files and outputs may go; `None` if it is absent.
     pub(crate) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
         let list = section.list("roots", |value| self.path_text(value))?;
         if !section.table().is_some_and(|table| table.contains_key("manifest")) {
@@ -72,7 +72,7 @@ impl Reader<'_> {
     }
 }
 
-/// `lists/*.csv`: everything before the first folder with a pattern in it is the folder.
+/// Reads a value such as `lists/*.csv`: the part before the first component with a pattern is the folder.
 fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
     let fix = "write it like \"lists/*.csv\" or \"/srv/lists/2024.jsonl\"";
     let written = text(value)?;
@@ -102,7 +102,7 @@ fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), ValueError> {
     Ok((folder, Manifests { pattern, depth, place: PathBuf::new(), earlier: Vec::new() }))
 }
 
-/// Whether a file of this name may be a list of recordings.
+/// Whether a file of this name may be a manifest.
 pub(crate) fn is_list(name: &str) -> bool {
     kind(Path::new(name)).is_some()
 }
@@ -111,8 +111,8 @@ fn has_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }
 
-/// Whether two sources are made of the same lists, as far as that is seen without a look at them: each would write
-/// the receipts of both. `places`: where their folders really lie.
+/// Whether two sources read the same manifests, as far as the patterns show it: each would write the receipts of both.
+/// The paths are the sources' folders with links resolved.
 pub(crate) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
     let (Some(first), Some(second)) = (one.0.manifests(), other.0.manifests()) else { return false };
     let pattern = |lists: &Manifests| lists.pattern.glob().glob().to_owned();
@@ -120,7 +120,7 @@ pub(crate) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool
     is_same || names_one(first, one.1, earlier(other.0, other.1)) || names_one(second, other.1, earlier(one.0, one.1))
 }
 
-/// Whether it names a single list, which is one of these.
+/// Whether the pattern names a single manifest that is one of `others`.
 fn names_one(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> bool {
     let name = lists.pattern.glob().glob();
     !has_pattern(name) && others.is_some_and(|others| others.takes(&place.join(name)))
@@ -132,8 +132,8 @@ fn earlier(source: &Source, place: &Path) -> Option<EarlierLists> {
     Some(EarlierLists { source, place, pattern: pattern.clone(), depth: *depth })
 }
 
-/// Tells each source which lists are those of sources before it. In their order; `places`: where their folders really
-/// lie.
+/// Sets for each source the manifests of the sources before it. `places`: the sources' folders with links resolved, in
+/// the same order.
 pub(crate) fn set_earlier_lists<'s>(sources: impl Iterator<Item = &'s mut Source>, places: &[PathBuf]) {
     let mut before: Vec<EarlierLists> = Vec::new();
     for (source, place) in sources.zip(places) {

@@ -1,4 +1,4 @@
-//! Patterns of files: `include`, `exclude`, and what is media where nothing is said.
+//! Reads patterns of files: `include` and `exclude`, and the default for media files.
 
 use crate::config::load::quantities::quoted;
 use crate::config::load::toml_reader::{Section, ValueError, refusal, text};
@@ -10,7 +10,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::Path;
 use toml::de::DeValue;
 
-/// Extensions of what the service takes (service-notes 8), as `include` where none is given.
+/// Extensions of files that the service accepts (service-notes 8): the default of `include`.
 pub const MEDIA_EXTENSIONS: [&str; 20] = [
     "aac", "ac3", "eac3", "flac", "m4a", "mp2", "mp3", "ogg", "opus", "wav", "3g2", "3gp", "avi", "flv", "m4v", "mkv",
     "mov", "mp4", "wmv", "webm",
@@ -20,7 +20,8 @@ pub(crate) fn media_glob() -> String {
     format!("**/*.{{{}}}", MEDIA_EXTENSIONS.join(","))
 }
 
-/// `folder`: that of the source, where it has one. What looks like a mistake and is the name of something in it is none.
+/// Reads a list of patterns. `folder` is the source's folder, if it has one: a pattern that looks like a mistake is
+/// accepted if it names something there.
 pub(crate) fn globs(section: &Section<'_>, key: &str, default: &[String], folder: Option<&Path>) -> Vec<Glob> {
     let is_there = |pattern: &str| folder.is_some_and(|folder| names_something(folder, pattern));
     let read = |value: &DeValue<'_>| {
@@ -45,7 +46,7 @@ pub(crate) fn globs(section: &Section<'_>, key: &str, default: &[String], folder
     }
 }
 
-/// Whether a pattern is the name of a file in this folder, or begins with that of a folder in it.
+/// Whether a pattern is the name of a file in the folder, or begins with that of a folder in it.
 fn names_something(folder: &Path, pattern: &str) -> bool {
     let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{']);
     if pattern.contains('\\') {
@@ -58,7 +59,7 @@ fn names_something(folder: &Path, pattern: &str) -> bool {
     }
 }
 
-/// What matches nothing that anybody can mean, and what to write instead.
+/// Returns the error for a pattern that must be a mistake, with the pattern to write instead.
 fn mistake(key: &str, pattern: &str) -> Option<ValueError> {
     let found = quoted(pattern);
     let write = |right: &str| format!("write \"{right}\"");
@@ -94,7 +95,7 @@ fn mistake(key: &str, pattern: &str) -> Option<ValueError> {
     Some(refusal(why, write(&format!("**/*.{end}"))))
 }
 
-/// The ending of names that `.mp4`, `mp4` or `*.mp4` says.
+/// Returns the extension that `.mp4`, `mp4` or `*.mp4` means.
 fn ending(word: &str) -> Option<&str> {
     let is_ending = |end: &&str| !end.is_empty() && end.chars().all(|c| c.is_ascii_alphanumeric());
     let is_media = |end: &&str| MEDIA_EXTENSIONS.contains(&end.to_ascii_lowercase().as_str());
@@ -102,7 +103,7 @@ fn ending(word: &str) -> Option<&str> {
     marked.filter(is_ending).or_else(|| Some(word).filter(is_media))
 }
 
-/// A pattern against relative paths: `*` stays in a folder, `**` goes through them, case is the same.
+/// Compiles a pattern for relative paths: `*` does not match `/`, `**` does, and case is ignored.
 pub(crate) fn glob(pattern: &str) -> Result<Glob, ValueError> {
     if pattern.starts_with('/') || pattern.starts_with("./") || pattern.starts_with("../") {
         let fix = match pattern.strip_prefix("./") {
@@ -123,11 +124,11 @@ pub(crate) fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {
     for glob in globs {
         builder.add(glob);
     }
-    // Each of them was built already, so the set can be.
+    // Each pattern compiled, so the set does too.
     builder.build().unwrap_or_default()
 }
 
-/// Stands for these as they are written.
+/// Returns a hash of the patterns as written.
 pub(crate) fn digest(include: &[Glob], exclude: &[Glob]) -> Hash {
     let mut text = String::new();
     for (mark, globs) in [('+', include), ('-', exclude)] {
@@ -136,8 +137,8 @@ pub(crate) fn digest(include: &[Glob], exclude: &[Glob]) -> Hash {
     Hash::of(text.as_bytes())
 }
 
-/// A pattern for one of our own folders that lies inside a source: its uploads are no media of the
-/// user's, and to transcribe them would never end.
+/// Returns a pattern that excludes a folder of scribed inside a source: its uploads are no recordings, and to
+/// transcribe them would never end.
 pub(crate) fn inside(folder: &Path, own: &Path) -> Option<Glob> {
     let relative = own.strip_prefix(folder).ok()?.to_str()?;
     let pattern = format!("{}/**", globset::escape(relative));

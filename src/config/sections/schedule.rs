@@ -1,4 +1,4 @@
-//! When something is to be done again and again: a length of time, or a cron line.
+//! A schedule: an interval or a cron line.
 
 use crate::config::load::quantities::parse_duration;
 use crate::config::load::toml_reader::refusal;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub enum Schedule {
-    /// So long after the last time was over.
+    /// This long after the last run has ended.
     Every(Duration),
     At(CronLine),
 }
 
-/// No shorter: a scan of a large folder takes longer than that.
+/// The shortest interval: a scan of a large folder takes longer.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 const MEND: &str = "write a length of time like \"15m\", or a cron line like \"0 22 * * Mon-Fri\"";
 
 impl Schedule {
-    /// Reads a length of time, or a cron line in this zone.
+    /// Parses an interval, or a cron line in this time zone.
     ///
     /// # Errors
-    /// Why it is neither, and the mend.
+    /// Why it is neither, and the fix.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, CronError> {
         match humantime::parse_duration(text) {
             Ok(every) if every >= SHORTEST => Ok(Self::Every(every)),
@@ -35,7 +35,7 @@ impl Schedule {
         }
     }
 
-    /// The cron line, where it is one.
+    /// The cron line; `None` for an interval.
     pub fn line(&self) -> Option<&CronLine> {
         match self {
             Self::Every(_) => None,
@@ -44,7 +44,7 @@ impl Schedule {
     }
 }
 
-/// What is no length of time and no cron line, with what was meant.
+/// Returns the error for a text that is neither an interval nor a cron line, with what was probably meant.
 fn neither(text: &str) -> CronError {
     let is_daily = TimeOfDay::parse(text).is_some() || ["daily", "hourly", "weekly", "monthly"].contains(&text.trim());
     if is_daily && let Err(wrong) = CronLine::parse(text, Zone::default()) {
@@ -64,7 +64,7 @@ fn neither(text: &str) -> CronError {
     (or_cron_line(&wrong.why), format!("{}; a cron line is written like \"0 22 * * Mon-Fri\"", wrong.fix))
 }
 
-/// Words of a wrong duration, where a cron line would be right too.
+/// Rewrites the error of a duration for a setting that also allows a cron line.
 pub(crate) fn or_cron_line(why: &str) -> String {
     [
         "must be a duration with a unit",

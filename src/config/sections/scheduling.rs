@@ -1,11 +1,11 @@
-//! How a source stands among the others: `lane`, `order`, `priority`.
+//! Reads the place of a source among the others: `lane`, `order`, `priority`.
 
 use crate::config::load::toml_reader::{Section, ValueError, refusal, text, wrong_type};
 use crate::config::load::values::or;
 use crate::domain::scheduling::{JobOrder, Lane, SchedulingPolicy};
 use toml::de::DeValue;
 
-/// A priority as high, or as low, as one may be.
+/// The limit of priorities, positive and negative.
 const HIGHEST: i16 = 1000;
 
 pub(crate) fn scheduling_policy(section: &Section<'_>) -> SchedulingPolicy {
@@ -37,7 +37,7 @@ fn order(value: &DeValue<'_>) -> Result<JobOrder, ValueError> {
     }
 }
 
-/// Higher ones come first.
+/// Reads a priority: higher ones go first.
 pub(crate) fn priority(value: &DeValue<'_>) -> Result<i16, ValueError> {
     let Some(digits) = value.as_integer() else {
         return Err(wrong_type("a whole number", value, "write it without quotes and without a decimal point"));

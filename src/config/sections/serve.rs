@@ -1,4 +1,4 @@
-//! `[serve]`: the transcription service itself.
+//! Reads `[serve]`: the embedded transcription service.
 
 use crate::config::load::diagnostics::Problem;
 use crate::config::load::read::Reader;
@@ -71,7 +71,8 @@ impl Reader<'_> {
     }
 }
 
-/// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
+/// Reports a remote webhook if a source is `local_only`: the embedded service sends every transcription with its text
+/// to the webhook.
 pub(crate) fn warn_webhook_for_local_sources(file: &Section<'_>, sources: &[Source], serve: &ServeConfig) {
     let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
     if !is_loopback(webhook.url.host_str().unwrap_or_default()) {
@@ -98,7 +99,7 @@ fn network(value: &DeValue<'_>) -> Result<Network, ValueError> {
     text(value)?.parse().map_err(|error: NetworkError| refusal(error.to_string(), fix))
 }
 
-/// An origin as browsers write it: the default port is left out, the host is in lower case.
+/// Reads an origin and writes it as browsers do: without the default port, the host in lower case.
 fn origin(value: &DeValue<'_>) -> Result<String, ValueError> {
     let fix = "write it like \"https://app.example.org\"";
     let written = text(value)?;

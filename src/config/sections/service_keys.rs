@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The configured keys: where they are, and what was found there.
+/// The configured keys: their locations, and the keys that were found there.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceKeys {
     pub places: KeyLocations,
-    /// What was found when the configuration was read; empty where secrets were left where they are.
+    /// The keys that were found when the configuration was read; empty if secrets were not read.
     pub found: Vec<FoundKey>,
-    /// What is to be told about it, such as which key is no longer accepted.
+    /// Messages about the keys, such as which key is no longer accepted.
     pub remarks: Vec<String>,
-    /// Every name that is configured, also one without a key that is accepted.
+    /// All configured names, also those without an accepted key.
     pub names: BTreeSet<String>,
 }
 
-/// A key, and the name of whoever has it.
+/// A key and the name of its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundKey {
     /// `None` in a list of keys.
@@ -37,7 +37,7 @@ pub struct FoundKey {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyLocations {
-    /// The folder that relative paths are taken from.
+    /// The folder from which relative paths are resolved.
     base: PathBuf,
     form: Form,
 }
@@ -55,40 +55,40 @@ impl Default for Form {
     }
 }
 
-/// One place of keys, as it is now.
+/// A location of keys with its current content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocatedKeys {
-    /// Whose key it is.
+    /// The name of the owner.
     pub name: Option<String>,
-    /// Where it is, for people.
+    /// The location, for messages.
     pub place: String,
     pub state: KeyState,
 }
 
-/// What is at a place.
+/// The content of a location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
     Keys(Vec<Secret>),
-    /// None: whoever had one from here is refused.
+    /// No key, for this reason: keys that were here are refused.
     Refused(String),
-    /// It cannot be told now, such as where a disk does not answer: what was known holds.
+    /// Not known now, for this reason, such as a disk that does not answer: the known keys remain valid.
     Unknown(String),
 }
 
 impl ServiceKeys {
-    /// Whether none is configured.
+    /// Whether no key is configured.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 }
 
 impl KeyLocations {
-    /// Whether nothing is configured.
+    /// Whether no location is configured.
     pub fn is_empty(&self) -> bool {
         matches!(&self.form, Form::List(list) if list.is_empty())
     }
 
-    /// The folder whose files are keys, where it is one.
+    /// The folder whose files are keys; `None` for another form.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.form {
             Form::Folder(folder) => Some(folder),
@@ -96,7 +96,7 @@ impl KeyLocations {
         }
     }
 
-    /// Whether there is a file that may be replaced.
+    /// Whether keys are read from files, which may be replaced.
     pub fn has_files(&self) -> bool {
         let is_file = |written: &String| written.starts_with("file:");
         match &self.form {
@@ -106,7 +106,7 @@ impl KeyLocations {
         }
     }
 
-    /// Looks at every place. Blocks on the disk.
+    /// Reads all locations. Blocks.
     pub fn load(&self, env: Env<'_>) -> Vec<LocatedKeys> {
         let slot = |name: Option<&str>, written: &String| {
             let (place, state) = self.at(written, env);
@@ -115,7 +115,8 @@ impl KeyLocations {
         match &self.form {
             Form::List(list) => list.iter().map(|written| slot(None, written)).collect(),
             Form::Named(names) => {
-                // A name without a place is configured all the same: its records are not to be given away.
+                // A name without a location still counts as configured, so that its records are not given to another
+                // owner.
                 let none = |name: &String| {
                     let state = KeyState::Refused("it names no source of a key".to_owned());
                     LocatedKeys { name: Some(name.clone()), place: "[serve] keys".to_owned(), state }
@@ -147,7 +148,7 @@ impl KeyLocations {
     }
 }
 
-/// The keys in a file, one a line.
+/// Reads the keys in a file, one a line.
 fn in_file(path: &Path) -> KeyState {
     match std::fs::read(path) {
         Ok(bytes) => match lines(&bytes) {
@@ -155,7 +156,7 @@ fn in_file(path: &Path) -> KeyState {
             Ok(keys) => KeyState::Keys(keys),
             Err(why) => KeyState::Refused(why),
         },
-        // Whoever takes the file away, or closes it, means it; a disk that does not answer means nothing.
+        // A file that was removed or made unreadable revokes its keys; a disk that does not answer does not.
         Err(error) => match error.kind() {
             std::io::ErrorKind::NotFound
             | std::io::ErrorKind::PermissionDenied
@@ -180,7 +181,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<Secret>, String> {
     .collect()
 }
 
-/// Every file of a folder, by its name.
+/// Reads every file of a folder; the name is the owner's.
 fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
     let failed = |error: std::io::Error| {
         let state = match error.kind() {
@@ -200,7 +201,7 @@ fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
         Err(error) => return failed(error),
     };
     names.sort();
-    // Hidden files, what editors leave, and folders are nobody's.
+    // Hidden files, backup files of editors, and folders are no keys.
     let is_wanted = |name: &String| !name.starts_with('.') && !name.ends_with('~') && !folder.join(name).is_dir();
     let names = names.iter().map(|name| name.to_string_lossy().into_owned()).filter(is_wanted);
     names
@@ -215,14 +216,14 @@ fn in_folder(folder: &Path) -> Vec<LocatedKeys> {
         .collect()
 }
 
-/// Shorter keys are guessed.
+/// Shorter keys, in bytes, can be guessed.
 const SHORT: usize = 16;
 
-/// What was known of every place, by which what cannot be told now is decided.
+/// The keys known last at each location, which remain valid while the location cannot be read.
 #[derive(Debug, Clone, Default)]
 pub struct LastKnown {
     places: BTreeMap<(Option<String>, String), Vec<Secret>>,
-    /// Under which name each key was accepted last.
+    /// The name under which each key was accepted last.
     held: Vec<FoundKey>,
 }
 
@@ -230,22 +231,22 @@ pub struct LastKnown {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
     pub keys: Vec<FoundKey>,
-    /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
+    /// Messages: which key is no longer accepted, and what is wrong. They contain no key.
     pub remarks: Vec<String>,
-    /// Keys that stand under two names: the name that they are not accepted under, and both in words.
+    /// Keys that two names have: the name under which the key is not accepted, and a message.
     pub duplicates: Vec<(String, String)>,
-    /// Every name that is configured, also one without a key that is accepted.
+    /// All configured names, also those without an accepted key.
     pub names: BTreeSet<String>,
 }
 
 impl LastKnown {
-    /// Knows which keys are accepted, and under which names.
+    /// Starts from the accepted keys and their names.
     pub fn from_accepted(held: &[FoundKey]) -> Self {
         Self { held: held.to_vec(), ..Self::default() }
     }
 
-    /// The keys that are accepted by what is at these places now. A key under several names stays with the one that
-    /// it was accepted under last; a new one is the first one's.
+    /// Updates the accepted keys from the current content of the locations. A key of several names remains with the
+    /// name under which it was accepted last; a new key belongs to the first name.
     pub fn update(&mut self, slots: Vec<LocatedKeys>) -> Accepted {
         let mut accepted = Accepted::default();
         let places = self.secrets(slots, &mut accepted);
@@ -272,7 +273,7 @@ impl LastKnown {
                 }
             }
         }
-        // A key that is away for a while comes back as whose it was.
+        // A key that returns after a while belongs to its former owner.
         self.held.retain(|held| !accepted.keys.iter().any(|key| key.secret == held.secret));
         self.held.extend(accepted.keys.iter().cloned());
         self.places = places
@@ -283,7 +284,7 @@ impl LastKnown {
         accepted
     }
 
-    /// What is at every place, or was there when it could be told last.
+    /// Returns the keys of each location, or those known last if it cannot be read.
     fn secrets(&self, slots: Vec<LocatedKeys>, accepted: &mut Accepted) -> Vec<AtPlace> {
         let mut all = Vec::new();
         for LocatedKeys { name, place, state } in slots {
@@ -298,7 +299,7 @@ impl LastKnown {
                     accepted
                         .remarks
                         .push(format!("cannot read the key{who} in {place}; the previous one stays valid: {why}"));
-                    // The place itself, or all files of a folder.
+                    // The location itself, or all files of a folder.
                     let is_known = |(of, at): &(Option<String>, String)| {
                         *at == place
                             || (name.is_none() && of.is_some() && Path::new(at).parent() == Some(Path::new(&place)))
@@ -316,7 +317,7 @@ impl LastKnown {
         all
     }
 
-    /// The name that a key is accepted under.
+    /// Returns the name under which a key is accepted.
     fn holder<'p>(&self, secret: &Secret, places: &'p [AtPlace]) -> Option<&'p String> {
         let having =
             || places.iter().filter(|(_, _, secrets)| secrets.contains(secret)).map(|(name, ..)| name.as_ref());
@@ -325,7 +326,7 @@ impl LastKnown {
     }
 }
 
-/// A name, where its key is, and what is there.
+/// A name, the location and the keys there.
 type AtPlace = (Option<String>, String, Vec<Secret>);
 
 fn of_whom(name: Option<&str>) -> String {
@@ -364,7 +365,7 @@ impl Reader<'_> {
         ServiceKeys { places, found: keys, remarks, names }
     }
 
-    /// As it always was: each is an error where it cannot be used.
+    /// A list without names: a key that cannot be used is an error.
     fn list_form(&self, section: &Section<'_>) -> Form {
         let list = section.list("keys", |value| {
             self.secret(value)?;
@@ -414,12 +415,12 @@ impl Reader<'_> {
             }
             found.push((name.span().start, name.get_ref().to_string(), written));
         }
-        // In the order of the file: what is older than keys is the first one's.
+        // In the order of the file: records without an owner's name belong to the first one.
         found.sort();
         Form::Named(found.into_iter().map(|(_, name, written)| (name, written)).collect())
     }
 
-    /// Where a named key is. A file need not be there: that is how a key is revoked.
+    /// Reads the location of a named key. A file need not exist: removing it revokes the key.
     fn place(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
         let written =
             value.as_str().ok_or_else(|| wrong_type("a string", value, "use \"file:PATH\" or \"env:NAME\""))?;
@@ -433,13 +434,13 @@ impl Reader<'_> {
     }
 }
 
-/// Where a name stands in the file.
+/// Returns the place of a name in the file.
 fn name_span(written: Option<&Spanned<DeValue<'_>>>, name: &str) -> Option<Range<usize>> {
     let names = written?.get_ref().as_table()?;
     names.keys().find(|key| key.get_ref() == name).map(Spanned::span)
 }
 
-/// A name that may stand in logs and as a file's name.
+/// Checks a name, which is used in logs and as a file name.
 fn key_name(name: &str) -> Result<(), ValueError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     match name.len() {

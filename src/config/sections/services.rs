@@ -1,4 +1,4 @@
-//! `[service]` and `[services.NAME]`.
+//! Reads `[service]` and `[services.NAME]`.
 
 use crate::backpressure::poll_schedule::Poll;
 use crate::config::load::diagnostics::Problem;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use toml::de::DeValue;
 
 impl Reader<'_> {
-    /// `[service]` is `[services.default]`.
+    /// `[service]` stands for `[services.default]`.
     pub(crate) fn services(&self, file: &Section<'_>) -> BTreeMap<ServiceName, ServiceConfig> {
         let mut services = BTreeMap::new();
         let alone = file.section("service");
@@ -66,13 +66,13 @@ impl Reader<'_> {
                     terms,
                 })
             }
-            // Told above: this value is not used.
+            // Reported above: this value is not used.
             _ => ServiceConfig::Embedded(terms),
         }
     }
 }
 
-/// A name that may stand in a file's name.
+/// Checks a name, which is used in file names.
 fn service_name(name: &str) -> Result<(), ValueError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match name.len() {
@@ -81,7 +81,7 @@ fn service_name(name: &str) -> Result<(), ValueError> {
     }
 }
 
-/// Two names for one account would share no limits, and buy the same content twice.
+/// Reports two names for one account: they would have separate limits, and the same content would be bought twice.
 fn duplicates(
     file: &Section<'_>,
     earlier: &BTreeMap<ServiceName, ServiceConfig>,
@@ -90,7 +90,7 @@ fn duplicates(
 ) {
     let ServiceConfig::Hosted(hosted) = service else { return };
     let same = |other: &ServiceConfig| match other {
-        // Secrets that were not fetched say nothing.
+        // Secrets that were not read cannot be compared.
         ServiceConfig::Hosted(other) => {
             other.url == hosted.url && !hosted.key.expose().is_empty() && other.key.expose() == hosted.key.expose()
         }
@@ -103,8 +103,8 @@ fn duplicates(
     }
 }
 
-/// What is bound to a service that nobody names any more waits until it is named again: it is not asked of the
-/// embedded one, which would not know it.
+/// Removes the default service if it is not configured and no source uses it. Jobs of a service that is no longer
+/// configured wait until it is again: the embedded service would not know them.
 pub(crate) fn drop_unwanted(
     file: &Section<'_>,
     sources: &[Source],
@@ -153,7 +153,7 @@ fn poll(section: &Section<'_>, default: Poll) -> Poll {
     Poll { min, max, give_up: or(section.get("give_up", some_time_in("h")), default.give_up) }
 }
 
-/// `[service]` is `[services.default]`.
+/// `[service]` stands for `[services.default]`.
 pub(crate) fn prices(file: &Section<'_>) -> BTreeMap<ServiceName, f64> {
     let alone = (ServiceName::new(ServiceName::DEFAULT), file.section("service"));
     let named = file.named("services").into_iter().map(|(name, section)| (ServiceName::new(name.value), section));

@@ -1,4 +1,4 @@
-//! `[[source]]`.
+//! Reads `[[source]]`.
 
 use super::budget::allowance;
 use super::manifests::{same_lists, set_earlier_lists};
@@ -31,17 +31,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// What a source may name, and whose folders it may not take.
+/// What the settings of a source refer to.
 pub(crate) struct SourceContext<'k> {
     pub(crate) shared: &'k Arc<SourceDefaults>,
     pub(crate) scope: &'k TemplateScope,
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
     pub(crate) own_folders: &'k [&'k Path],
-    /// All that is scribed's own: these, the configuration and the files of keys.
+    /// All of scribed's own: these folders, the configuration and the key files.
     pub(crate) private: &'k [PathBuf],
 }
 
-/// A source while its neighbours are not known yet.
+/// A source before it is compared with the others.
 struct Draft {
     source: Source,
     name_span: Range<usize>,
@@ -53,14 +53,14 @@ impl Reader<'_> {
     pub(crate) fn sources(&self, file: &Section<'_>, known: &SourceContext<'_>) -> Vec<Source> {
         let sections = file.sections("source");
         let written = file.table().and_then(|table| table.get("source")).map(toml::Spanned::get_ref);
-        // Of another form than [[source]] is told by `keys`.
+        // `keys` reports a value of another form than [[source]].
         let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
         if is_none && self.options.sources {
             file.report(Problem::of_file("there is no source").fix("add [[source]] and below it folder = \"inbox\""));
         }
         let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
         let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
-        // One alone is in nobody's way.
+        // A single source overlaps no other.
         let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
         let placed: Vec<(&Draft, &Path)> = drafts.iter().zip(places.iter().map(PathBuf::as_path)).collect();
         for (number, later) in placed.iter().enumerate() {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
     }
 
-    /// `folder`, where no file and no pattern stands for one.
+    /// Reads `folder`; refuses a file and a pattern.
     fn folder(&self, section: &Section<'_>) -> Option<Spot<String>> {
         section.get("folder", |value| {
             let written = self.path_text(value)?;
@@ -82,7 +82,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The text of a folder in which files are written.
+    /// Reads the path of a folder in which scribed writes.
     pub(crate) fn own_folder(&self, value: &DeValue<'_>) -> Result<String, ValueError> {
         let written = self.path_text(value)?;
         check_own_folder(&self.path(&written)).map_or_else(|| Ok(written), Err)
@@ -152,7 +152,7 @@ impl Reader<'_> {
             exclude,
             selection_hash,
             own_folders: own,
-            // Told below, when all sources are known.
+            // Set by `set_configured_places`, when all sources are known.
             roots: roots.unwrap_or_default(),
             places: Arc::default(),
             existing,
@@ -178,7 +178,7 @@ impl Reader<'_> {
     }
 }
 
-/// Who transcribes what comes from a source, and whether all of it stays here.
+/// Reads the service of a source, and whether the source is `local_only`.
 fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, ServiceConfig>) -> (ServiceName, bool) {
     let named = section.get("service", |value| {
         let name = ServiceName::new(text(value)?);
@@ -224,7 +224,7 @@ fn source_name(value: &DeValue<'_>) -> Result<String, ValueError> {
     Ok(name)
 }
 
-/// The folder's last component, as a source's name.
+/// Returns the folder's last component as the source's name.
 fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Option<Spot<String>> {
     let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
@@ -275,7 +275,7 @@ fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate>
     given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
 }
 
-/// The code of a language that can be asked for.
+/// Reads the code of a language that the service supports.
 pub(crate) fn language(value: &DeValue<'_>) -> Result<String, ValueError> {
     let code = text(value)?;
     if LANGUAGES.contains(&code.as_str()) {
@@ -289,7 +289,7 @@ pub(crate) fn language(value: &DeValue<'_>) -> Result<String, ValueError> {
     Err(refusal(format!("must be a language code such as \"en\", found {}", quoted(&code)), fix))
 }
 
-/// Tells where two sources are in each other's way.
+/// Reports two sources that conflict.
 fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second): (&Draft, &Path)) {
     if earlier.source.name == later.source.name {
         let what = format!("two sources are named `{}`", later.source.name);
@@ -297,7 +297,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
         file.report(problem.fix("give one of them another name = \"…\""));
     }
     if earlier.source.reads_manifests() || later.source.reads_manifests() {
-        // A row may name any file, also one that a folder's source takes.
+        // A row may name any file, also one that a folder source takes.
         if same_lists((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources use the same manifests");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
@@ -315,7 +315,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     }
 }
 
-/// Tells each source where all of them lie, and where its rows may name files.
+/// Sets for each source the locations of all sources, and its roots.
 pub(crate) fn set_configured_places(
     sources: &mut [Source],
     private: Vec<PathBuf>,
@@ -346,17 +346,17 @@ pub(crate) fn set_configured_places(
     }
 }
 
-/// As `place` says that outputs go beside the recordings.
+/// The value of `place` for outputs beside the recordings.
 const BESIDE: &str = "beside";
 
-/// Outputs that lie in a source's folder are no media of it.
+/// Excludes output folders inside a source's folder from its recordings.
 fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
     let inside = places.iter().filter_map(|place| place.strip_prefix(&source.folder).ok());
     source.own_folders.extend(inside.map(Path::to_owned));
     source
 }
 
-/// Tells where outputs would be in somebody's way.
+/// Reports output folders that conflict with other folders.
 fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
     let placed: Vec<(&Path, &Range<usize>)> = drafts
         .iter()

@@ -1,21 +1,21 @@
-//! `timezone`: the clock by which moments are shown to people.
+//! Reads `timezone`: the time zone in which moments are shown to people.
 
 use super::budget::named_zone;
 use crate::config::load::toml_reader::Section;
 use crate::domain::zone::Zone;
 use std::path::Path;
 
-/// The time zones that a file gives for all of it.
+/// The time zones of the whole configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Zones {
-    /// By which moments are shown: what `timezone` says, else the machine's.
+    /// The time zone in which moments are shown: `timezone`, or the machine's.
     pub(crate) display_zone: Zone,
-    /// That of budgets, windows and cron lines which name none: what `timezone` says, else UTC. The machine's own has
-    /// no say in what is done and when.
+    /// The time zone of budgets, windows and cron lines that name none: `timezone`, or UTC. The machine's time zone
+    /// does not affect what is done and when.
     pub(crate) default_zone: Zone,
 }
 
-/// Of the whole file.
+/// Reads the time zones of the file.
 pub(crate) fn zones(file: &Section<'_>) -> Zones {
     match file.get("timezone", named_zone) {
         Some(zone) => Zones { display_zone: zone.value, default_zone: zone.value },

@@ -1,4 +1,4 @@
-//! When a source is looked through, and when its jobs may be sent.
+//! Reads when a source is scanned, and when its jobs may be sent.
 
 use super::budget::zone;
 use super::schedule::{Schedule, or_cron_line};
@@ -13,14 +13,14 @@ use crate::domain::zone::Zone;
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// How often a folder is looked through where nothing is said.
+/// The default of `scan`.
 const SCANNED: Schedule = Schedule::Every(Duration::from_secs(15 * 60));
 
-/// A window that is shorter would be shut before anything could be sent in it.
+/// The shortest window: in a shorter one hardly anything could be sent.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-/// `scan = "15m"`, `scan = "0 22 * * *"`, or a cron line and its time zone as a table. `unnamed`: the zone of a line
-/// that names none.
+/// Reads `scan = "15m"`, `scan = "0 22 * * *"`, or a table with a cron line and its time zone. `unnamed` is the zone of
+/// a line that names none.
 pub(crate) fn scan(section: &Section<'_>, unnamed: Zone) -> Schedule {
     let written = section.table().and_then(|table| table.get("scan"));
     if written.is_none_or(|written| !matches!(written.get_ref(), DeValue::Table(_))) {
@@ -31,7 +31,7 @@ pub(crate) fn scan(section: &Section<'_>, unnamed: Zone) -> Schedule {
     line.map_or(SCANNED, Schedule::At)
 }
 
-/// `missed = "once"`: every start makes up for what was missed; of a cron line it need not.
+/// Reads `missed`. With an interval or manifests each start scans, so that `skip` is for a cron line only.
 pub(crate) fn missed(section: &Section<'_>, scan: &Schedule, is_lists: bool) -> MissedSlots {
     let Some(missed) = section.get("missed", missed_slots) else { return MissedSlots::Once };
     let why = match (missed.value, scan.line()) {
@@ -62,7 +62,7 @@ fn plain_scan(value: &DeValue<'_>, unnamed: Zone) -> Result<Schedule, ValueError
     Schedule::parse(written, unnamed).map_err(|(why, fix)| refusal(why, fix))
 }
 
-/// `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
+/// Reads `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
 pub(crate) fn submit(section: &Section<'_>, unnamed: Zone) -> Option<Windows> {
     Windows::new(section.tables("submit").iter().filter_map(|one| window(one, unnamed)).collect())
 }

@@ -1,4 +1,4 @@
-//! Which sound of a recording is sent: `track`, `channels`. Of a source, or said beside the recording.
+//! Reads which sound of a recording is sent, `track` and `channels`, of a source or a sidecar.
 
 use crate::config::load::toml_reader::{Section, ValueError, integer_from, refusal, wrong_type};
 use crate::config::load::values::values;

@@ -1,24 +1,24 @@
-//! `capture`: what a source's templates may know of a file from its path.
+//! `capture`: variables of templates that are taken from a file's path.
 
 use crate::config::load::toml_reader::{ValueError, refusal};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A regular expression with named groups, looked for anywhere in a file's path below its source's folder.
+/// A regular expression with named groups. It may match anywhere in a file's path below the source's folder.
 #[derive(Debug, Clone)]
 pub struct Capture(Regex);
 
 const MEND: &str = "write it in single quotes like '(?P<tape>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
 
 impl Capture {
-    /// Compiles it.
+    /// Compiles the expression.
     ///
     /// # Errors
-    /// It is no regular expression, or has no group with a name.
+    /// The text is no regular expression, or has no named group.
     pub fn build(text: &str) -> Result<Self, ValueError> {
         let regex = Regex::new(text).map_err(|error| {
             let words = error.to_string();
-            // Its first lines draw the expression; the last one says what is wrong.
+            // Its first lines show the expression; the last one says what is wrong.
             let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
             refusal(format!("is not a valid regular expression: {last}"), MEND)
         })?;
@@ -28,12 +28,12 @@ impl Capture {
         }
     }
 
-    /// The names of its groups.
+    /// Returns the names of the groups.
     pub fn groups(&self) -> BTreeSet<String> {
         self.0.capture_names().flatten().map(str::to_owned).collect()
     }
 
-    /// What its groups hold in this path, without those that take no part; empty where it does not match.
+    /// Returns the text of each group that matched in this path; empty if the expression does not match.
     pub fn captures(&self, path: &str) -> BTreeMap<String, String> {
         let Some(found) = self.0.captures(path) else { return BTreeMap::new() };
         let names = self.0.capture_names().flatten();

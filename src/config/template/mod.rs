@@ -1,4 +1,4 @@
-//! Request templates: their text, the variables in it, and the settings that lie over them.
+//! Request templates: their text, their variables, and the settings that override them.
 
 pub(crate) mod capture;
 pub(crate) mod name_as;

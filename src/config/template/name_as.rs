@@ -1,4 +1,4 @@
-//! `name_as`: what the files written for a job are called.
+//! `name_as`: the names of a job's outputs.
 
 use super::text::{PARSE_FIX, always_fails, environment, explain, names_of};
 use super::variables::{NAME_ROOTS, TemplateScope, TemplateUser, Vars, or_undefined, to_value};
@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// How the files written for a job are named.
+/// The template for the names of a job's outputs.
 #[derive(Clone)]
 pub struct NameTemplate(Arc<Environment<'static>>);
 
-/// What an output's name is made of.
+/// The variables of an output's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NameVars<'a> {
-    /// The language of the output; `None` or empty where unknown.
+    /// The language of the output; `None` or empty if unknown.
     pub lang: Option<&'a str>,
-    /// The kind of output; its extension is `ext`.
+    /// The output format; its extension is the variable `ext`.
     pub format: Format,
-    /// What else there is to say of its job.
+    /// The other variables of the job.
     pub job: &'a Vars,
 }
 
@@ -30,21 +30,21 @@ pub enum NameProblem {
     /// The template does not render.
     #[error("cannot render name_as: {0}")]
     Render(String),
-    /// It is empty, `.` or `..`, or has a `/` or a NUL.
+    /// The result is empty, `.` or `..`, or contains a `/` or a NUL.
     #[error("name_as results in {0:?}, which is not a valid file name")]
     NoName(String),
 }
 
-/// The name that `name_as` makes where it is not given.
+/// The default of `name_as`.
 pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}";
 
 const NAME: &str = "name_as";
 
 impl NameTemplate {
-    /// Compiles a template and tries it on each format, for a job of this source.
+    /// Compiles a template and renders it for each format with a sample job of this source.
     ///
     /// # Errors
-    /// It does not parse, cannot render, needs a language, or gives two formats one name.
+    /// The template does not parse, cannot render, needs a language, or gives two formats the same name.
     pub(crate) fn build(text: &str, scope: &TemplateScope, user: &TemplateUser) -> Result<Self, ValueError> {
         let mut env = environment();
         env.add_template_owned(NAME, text.to_owned())
@@ -71,12 +71,12 @@ impl NameTemplate {
         Ok(template)
     }
 
-    /// What is left to say of a template that no sample fits.
+    /// Checks a template that no sample renders: it must at least use `ext`.
     fn holds_ext(&self) -> Result<(), ValueError> {
         if names_of(&self.0, NAME).contains("ext") { Ok(()) } else { Err(one_name()) }
     }
 
-    /// The names of one file's outputs of every kind.
+    /// Returns the names of a sample's outputs in all formats.
     fn samples(&self, lang: Option<&str>, job: &Vars) -> Result<Vec<String>, Error> {
         Format::ALL.into_iter().map(|format| self.print(&NameVars { lang, format, job })).collect()
     }
@@ -90,7 +90,7 @@ impl NameTemplate {
         self.0.get_template(NAME)?.render(context)
     }
 
-    /// The file name for an output.
+    /// Returns the file name for an output.
     ///
     /// # Errors
     /// See [`NameProblem`].
@@ -101,7 +101,7 @@ impl NameTemplate {
     }
 }
 
-/// However long it is: what a file system does not take is shortened where it is placed.
+/// Checks a file name. Its length is not limited here: too long names are shortened when they are published.
 fn file_name(name: &str) -> Result<(), NameProblem> {
     match name {
         "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
@@ -110,7 +110,7 @@ fn file_name(name: &str) -> Result<(), NameProblem> {
     }
 }
 
-/// Whether these are file names, each another.
+/// Checks that the names are valid and different.
 fn distinct(names: &[String]) -> Result<(), ValueError> {
     for name in names {
         let fix = format!("the default is \"{DEFAULT_NAME}\"");

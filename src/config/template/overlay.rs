@@ -1,4 +1,4 @@
-//! What is said of single recordings, over what their source says: by a sidecar, or by a row of a manifest.
+//! Settings for single recordings that override those of the source: from a sidecar or a row of a manifest.
 
 use super::parameters::join;
 use crate::domain::format::Format;
@@ -10,50 +10,50 @@ use std::collections::BTreeMap;
 /// Settings for one recording, or for those of one folder.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overlay {
-    /// Where they stand, as in messages: `2024/talk.toml`, `lists/may.csv, row 7`.
+    /// The origin for messages: `2024/talk.toml`, `lists/may.csv, row 7`.
     pub from: String,
     /// The name of another template.
     pub template: Option<String>,
-    /// The language that is spoken.
+    /// The spoken language.
     pub language: Option<String>,
     /// The sound track that is sent.
     pub track: Option<TrackChoice>,
-    /// The channels of it that are sent.
+    /// The channels that are sent.
     pub channels: Option<ChannelSelection>,
     pub outputs: Option<Vec<Format>>,
-    /// Higher ones come first.
+    /// The priority: higher ones go first.
     pub priority: Option<i16>,
-    /// Request parameters over those of the template: the leaves here are the stronger ones.
+    /// Request parameters that override those of the template.
     pub parameters: Map<String, Value>,
-    /// The line of each, from 1, by its dotted path.
+    /// The line of each parameter, from 1, by its dotted path.
     pub lines: BTreeMap<String, usize>,
 }
 
 impl Overlay {
-    /// Nothing is said yet.
+    /// Makes an empty overlay.
     pub fn new(from: impl Into<String>) -> Self {
         Self { from: from.into(), ..Self::default() }
     }
 
-    /// The language that is spoken: a parameter, and what templates may name.
+    /// Sets the spoken language, both as a parameter and as a variable of templates.
     pub fn set_language(&mut self, code: &str, line: usize) {
         self.language = Some(code.to_owned());
         self.merge_parameters(shorthand::language(code), line);
     }
 
-    /// The languages that are spoken, where it has no lines: that of a row. One that is named is not looked for
-    /// among others.
+    /// Sets the spoken languages of a row, which has no lines. If there is one, the service does not detect the
+    /// language.
     pub fn set_languages(&mut self, codes: &[String]) {
         self.language = codes.first().cloned();
         merge_map(&mut self.parameters, &shorthand::languages(codes));
     }
 
-    /// Words to be heard.
+    /// Adds words to the vocabulary.
     pub fn set_vocabulary(&mut self, words: Vec<Value>, line: usize) {
         self.merge_parameters(shorthand::vocabulary(words), line);
     }
 
-    /// Request parameters, each with its line.
+    /// Merges request parameters, each with its line.
     pub(crate) fn merge_with_lines(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
         self.lines.extend(lines);
         merge_map(&mut self.parameters, &parameters);
@@ -78,7 +78,7 @@ fn note(path: &str, value: &Value, line: usize, lines: &mut BTreeMap<String, usi
     }
 }
 
-/// Lays parameters over others: tables are merged, anything else is replaced whole.
+/// Merges parameters over others: tables are merged, other values are replaced.
 pub(crate) fn merge(into: &mut Value, over: &Value) {
     match (into, over) {
         (Value::Object(into), Value::Object(over)) => merge_map(into, over),
@@ -92,7 +92,7 @@ fn merge_map(into: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// The last word: the nearest of those that say something.
+/// Returns the value of the nearest overlay that has one.
 pub fn nearest<'o, T>(overlays: &'o [Overlay], what: impl Fn(&'o Overlay) -> Option<T>) -> Option<T> {
     overlays.iter().rev().find_map(what)
 }

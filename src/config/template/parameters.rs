@@ -1,4 +1,4 @@
-//! `[template.NAME]` read: request parameters whose text may hold `{{ … }}`.
+//! Reads `[template.NAME]`: request parameters whose text may contain `{{ … }}`.
 
 use super::text::{PARSE_FIX, TOKEN_ROOM, always_fails, environment, explain, is_dynamic, names_of, take_metadata};
 use super::variables::{ROOTS, TemplateScope, TemplateUser};
@@ -14,28 +14,28 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// Where a parameter stands in the file.
+/// The place of a parameter in the file.
 #[derive(Clone)]
 struct Place {
     key: Range<usize>,
     value: Range<usize>,
 }
 
-/// A template while it is read.
+/// A template that is being read.
 pub(crate) struct PartialTemplate<'s, 'a> {
     places: BTreeMap<String, Place>,
     pub(crate) env: Environment<'static>,
     section: &'s Section<'a>,
     scope: &'s TemplateScope,
     users: Vec<&'s TemplateUser>,
-    /// Nothing is filled in: marks of a template are a mistake, and what is missing may stand elsewhere.
+    /// Whether nothing is filled in: template syntax is an error, and required fields may be elsewhere.
     is_plain: bool,
-    /// What its texts name of a job, by their dotted paths.
+    /// The variables that its texts use, by the dotted paths of the texts.
     pub(crate) names: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'s, 'a> PartialTemplate<'s, 'a> {
-    /// Nothing is read yet of the template of this name.
+    /// Starts to read the template of this name.
     pub(crate) fn new(section: &'s Section<'a>, scope: &'s TemplateScope, name: &str) -> Self {
         let users = scope.users.iter().filter(|user| user.template.as_deref() == Some(name)).collect();
         Self {
@@ -49,7 +49,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         }
     }
 
-    /// The line of each parameter in the file of this text, by its dotted path.
+    /// Returns the line of each parameter in the file, by its dotted path.
     pub(crate) fn lines(&mut self, file_text: &str) -> BTreeMap<String, usize> {
         let places = std::mem::take(&mut self.places).into_iter();
         places.map(|(path, place)| (path, line_number(file_text, place.value.start))).collect()
@@ -112,8 +112,8 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         Value::String(text.to_owned())
     }
 
-    /// Tells what can render for no job at all. What depends on the job (a part of its name that a sample
-    /// has not) is left to the real ones.
+    /// Reports a text that can render for no job. A text that depends on the job, such as a part of its name that the
+    /// sample lacks, is left to real jobs.
     fn try_samples(&mut self, path: &str) {
         let names = names_of(&self.env, path);
         if let Some(refusal) = self.unfillable(path, &names) {
@@ -134,7 +134,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         })
     }
 
-    /// What may not be set in a template.
+    /// Reports parameters that a template may not set.
     pub(crate) fn check_reserved(&self, value: &Value) {
         for key in PER_REQUEST_FIELDS.iter().filter(|key| value.get(key).is_some()) {
             self.report_key(key, refusal("must not be set here", "remove it; scribed sets it for each job"));
@@ -148,7 +148,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         }
     }
 
-    /// What the interface does not take, as far as it does not hang on a job.
+    /// Reports parameters that the interface refuses, as far as they do not depend on a job.
     pub(crate) fn check_fields(&self, value: &Value) {
         let mut params = value.clone();
         if params.get(METADATA).is_some_and(Value::is_object) {
@@ -206,7 +206,7 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         }
     }
 
-    /// The text that stands at this path.
+    /// Returns the text at this path.
     fn written_text(&self, path: &str) -> Option<String> {
         let mut steps = path.split('.');
         let first = self.section.table()?.get(steps.next()?)?.get_ref();
@@ -217,24 +217,24 @@ impl<'s, 'a> PartialTemplate<'s, 'a> {
         found?.as_str().map(str::to_owned)
     }
 
-    /// Tells a problem of the value at this path.
+    /// Reports a problem of the value at this path.
     fn report_value(&self, path: &str, refusal: ValueError) {
         let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.value.clone());
         self.section.report_value(path, span, refusal);
     }
 
-    /// Tells a problem of the key at this path.
+    /// Reports a problem of the key at this path.
     fn report_key(&self, path: &str, refusal: ValueError) {
         let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.key.clone());
         self.section.report_value(path, span, refusal);
     }
 }
 
-/// Request parameters in which nothing is filled in: those of a sidecar.
+/// Request parameters without variables: those of a sidecar.
 pub(crate) struct PlainParameters;
 
 impl PlainParameters {
-    /// Reads a table, with the line of each, and tells all that is wrong with it.
+    /// Reads a table, with the line of each parameter, and reports all problems.
     pub(crate) fn read(section: &Section<'_>, file_text: &str) -> (Map<String, Value>, BTreeMap<String, usize>) {
         let scope = TemplateScope::default();
         let mut written = PartialTemplate { is_plain: true, ..PartialTemplate::new(section, &scope, "") };
@@ -245,7 +245,7 @@ impl PlainParameters {
         (value.as_object().cloned().unwrap_or_default(), lines)
     }
 
-    /// A value as it stands.
+    /// Converts a value without checks.
     pub(crate) fn value(value: &DeValue<'_>) -> Value {
         let (found, scope) = (ProblemList::default(), TemplateScope::default());
         let empty = DeTable::new();
@@ -254,7 +254,7 @@ impl PlainParameters {
     }
 }
 
-/// A complaint in one short line: a list of values too long to read is not repeated in it.
+/// Describes a complaint in one line, without a list of more than ten values.
 pub(crate) fn shorten_complaint(complaint: &Complaint) -> String {
     match complaint.known.len() {
         0..=10 => complaint.requirement.clone(),
@@ -262,7 +262,7 @@ pub(crate) fn shorten_complaint(complaint: &Complaint) -> String {
     }
 }
 
-/// The line that this byte of a text stands in, from 1.
+/// Returns the line of a byte offset, from 1.
 pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }

@@ -1,4 +1,5 @@
-//! What templates may name in one file: read before they are, so that what is wrong is told at their texts.
+//! Reads which variables templates may use. This is read before the templates, so that problems are reported at their
+//! texts.
 
 use super::capture::Capture;
 use super::variables::{TemplateScope, TemplateUser};
@@ -9,8 +10,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 impl Reader<'_> {
-    /// `[env]` and, of every source, what templates hang on. What is wrong with a source is told where that is
-    /// read.
+    /// Reads `[env]` and the settings of each source that templates depend on. Problems of a source are reported when
+    /// it is read.
     pub(crate) fn scope(&self, file: &Section<'_>) -> TemplateScope {
         let users = file.sections("source").iter().map(user_of).collect();
         TemplateScope { env: self.env_allowed(&file.section("env")), needs_env: self.options.env.is_some(), users }
@@ -18,13 +19,13 @@ impl Reader<'_> {
 
     fn env_allowed(&self, section: &Section<'_>) -> BTreeMap<String, Option<String>> {
         section.list("allow", |value| self.env_name(&text(value)?));
-        // What is wrong with one is told once, not at each text that names another.
+        // A wrong name is reported once, and not at each text that uses another one.
         let written = section.table().and_then(|table| table.get("allow")).and_then(|list| list.get_ref().as_array());
         let names = written.into_iter().flat_map(|list| list.iter()).filter_map(|name| name.get_ref().as_str());
         names.map(|name| (name.to_owned(), self.env_value(name))).collect()
     }
 
-    /// What is not UTF-8 is given lossily, as a path is.
+    /// A value that is not UTF-8 is converted lossily, as a path is.
     fn env_value(&self, name: &str) -> Option<String> {
         let value = match self.options.env {
             Some(env) => env(name),
@@ -48,7 +49,7 @@ impl Reader<'_> {
     }
 }
 
-/// A source, as far as templates hang on it.
+/// Reads the settings of a source that templates depend on.
 pub(crate) fn user_of(section: &Section<'_>) -> TemplateUser {
     let value = |key: &str| section.table()?.get(key).map(Spanned::get_ref);
     let said = |key: &str| value(key).and_then(DeValue::as_str).map(str::to_owned);

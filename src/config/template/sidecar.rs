@@ -1,6 +1,6 @@
-//! A sidecar as meant: what `talk.toml` says of `talk.mp4` beside it, and `.scribed.toml` of its folder. Whoever
-//! may write beside recordings may say what is heard in them, what is written, and how urgent they are: that moves
-//! nothing but a turn. Where they go, what may be spent and what is run is said in `jobs.toml` alone.
+//! Reads sidecars: `talk.toml` for `talk.mp4` beside it, and `.scribed.toml` for its folder. A person who may write
+//! beside recordings may set how they are transcribed, which outputs are written, and their priority, which changes
+//! only the order. Where outputs go, what may be spent and what is run is set in `jobs.toml` only.
 
 use super::overlay::Overlay;
 use super::parameters::{PlainParameters, line_number};
@@ -18,7 +18,7 @@ use crate::domain::format::Format;
 use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
-/// Everything that a sidecar may say.
+/// The keys of a sidecar.
 const SIDECAR: &[ConfigKey] = &[
     ConfigKey { name: "template", holds: Holds::Value },
     ConfigKey { name: "language", holds: Holds::Value },
@@ -33,7 +33,7 @@ const SIDECAR: &[ConfigKey] = &[
 /// Reads a sidecar. `from` is its path below the source's folder, for messages.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its line and mend.
+/// All problems of the sidecar, each with its line and fix.
 pub fn parse(from: &str, text: &str, templates: &Templates) -> Result<Overlay, String> {
     let (top, errors) = DeTable::parse_recoverable(text);
     let wrong: Vec<Problem> = match errors.is_empty() {
@@ -56,7 +56,7 @@ fn syntax(error: &toml::de::Error) -> Problem {
     Problem { span: error.span(), ..Problem::of_file(what) }.fix("see https://toml.io")
 }
 
-/// In one line: it stands in a job's row and in its log line.
+/// Joins the problems in one line, for the job and the log.
 fn told(from: &str, text: &str, mut problems: Vec<Problem>) -> String {
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
     let one = |problem: Problem| {
@@ -107,7 +107,7 @@ fn outputs(file: &Section<'_>) -> Option<Vec<Format>> {
     Some(Format::ALL.into_iter().filter(|format| asked.contains(format)).collect())
 }
 
-/// A word to be heard, or with how it sounds as the interface has it: `{ value = "Ada", intensity = 0.6 }`.
+/// Reads a word of the vocabulary, or a table in the interface's form: `{ value = "Ada", intensity = 0.6 }`.
 fn word(value: &DeValue<'_>) -> Result<Value, ValueError> {
     match value {
         DeValue::String(_) => text(value).map(|word| json!(word)),

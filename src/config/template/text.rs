@@ -1,4 +1,4 @@
-//! Templates: request parameters whose text may hold `{{ … }}`, filled in for each job.
+//! Templates: request parameters whose text may contain `{{ … }}`, filled in for each job.
 
 use super::overlay::{Overlay, merge};
 use super::parameters::{PartialTemplate, join, shorten_complaint};
@@ -22,16 +22,16 @@ pub struct Template(Arc<Inner>);
 /// A template filled in for one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedTemplate {
-    /// Within all bounds; without `custom_metadata`.
+    /// The checked parameters, without `custom_metadata`.
     pub params: Params,
-    /// What becomes `custom_metadata` together with our token, for which there is room.
+    /// The content of `custom_metadata`, with room for scribed's token, which is added.
     pub metadata: Map<String, Value>,
-    /// Which sound of the recording is sent, where that is not left to it. No template says that.
+    /// The selected sound of the recording, if any. It does not come from the template.
     pub track_selection: Option<TrackSelection>,
 }
 
 impl RenderedTemplate {
-    /// What is kept of it, and what its hash is taken of: everything that makes another order.
+    /// Returns the bytes that are stored and hashed: all that makes two purchases differ.
     pub fn canonical(&self) -> Vec<u8> {
         self.params.canonical(|params| {
             if let Some(pick) = &self.track_selection {
@@ -41,7 +41,7 @@ impl RenderedTemplate {
     }
 }
 
-/// Why a template cannot be filled in for one job: everything at once.
+/// Why a template cannot be filled in for a job: all problems at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("template `{template}`: {}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct RenderProblem {
@@ -53,17 +53,17 @@ pub struct RenderProblem {
 /// One parameter that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderWrong {
-    /// What of single recordings said it; `None` for the template itself.
+    /// The overlay that set it; `None` for the template itself.
     pub from: Option<String>,
-    /// Its line there, from 1; 0 where it is not in the file.
+    /// The line there, from 1; 0 if the key is not in the file.
     pub line: usize,
     pub key: String,
-    /// What is wrong, with what was rendered.
+    /// The problem, with the rendered value.
     pub what: String,
 }
 
 impl RenderProblem {
-    /// Whether something beside the recording, or in a manifest, is what has to be mended.
+    /// Whether a sidecar or a manifest has to be corrected.
     pub fn is_of_overlays(&self) -> bool {
         self.errors.iter().any(|wrong| wrong.from.is_some())
     }
@@ -80,33 +80,32 @@ impl fmt::Display for RenderWrong {
 
 struct Inner {
     name: String,
-    /// As written, but for the types.
+    /// The parameters as written, converted to JSON types.
     value: Value,
-    /// Line of each parameter by its dotted path.
+    /// The line of each parameter, by its dotted path.
     lines: BTreeMap<String, usize>,
-    /// Every text that holds `{{ … }}`, by its dotted path.
+    /// Each text with variables, by its dotted path.
     env: Environment<'static>,
-    /// What these texts name of a job, by their dotted paths.
+    /// The variables that these texts use, by their dotted paths.
     names: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Room that is kept in `custom_metadata` for our token's key and value, in UTF-16 units.
+/// The room that is reserved in `custom_metadata` for the key and value of scribed's token, in UTF-16 units.
 pub const TOKEN_ROOM: usize = 220;
 
 impl Template {
-    /// No parameters at all: the service's defaults.
+    /// Makes a template without parameters: the service's defaults apply.
     pub fn empty() -> Self {
         let (value, env) = (Value::Object(Map::new()), environment());
         Self(Arc::new(Inner { name: String::new(), value, lines: BTreeMap::new(), env, names: BTreeMap::new() }))
     }
 
-    /// Its name in the file; empty for the one without parameters.
+    /// Returns the name in the file; empty for the template without parameters.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Reads `[template.NAME]` and tells all that is wrong with it to the section. The text of the
-    /// file is for line numbers.
+    /// Reads `[template.NAME]` and reports all problems to the section. The file's text is used for line numbers.
     pub(crate) fn build(name: &str, section: &Section<'_>, file_text: &str, scope: &TemplateScope) -> Self {
         let mut written = PartialTemplate::new(section, scope, name);
         let value = section.table().map_or(Value::Null, |table| written.table("", table));
@@ -116,21 +115,21 @@ impl Template {
         Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env, names: written.names }))
     }
 
-    /// Whether it names something of a job, as `media` or `media.duration`.
+    /// Whether it uses a variable, such as `media` or `media.duration`.
     pub fn uses(&self, name: &str) -> bool {
         let below = |used: &String| used == name || used.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         self.0.names.values().flatten().any(below)
     }
 
-    /// The line of a parameter in the configuration file, and what its text names of a job; `None` for one that
-    /// it does not set.
+    /// Returns the line of a parameter in the configuration file and the variables that its text uses; `None` if the
+    /// template does not set it.
     pub fn origin(&self, key: &str) -> Option<(usize, Vec<&str>)> {
         let line = *self.0.lines.get(key)?;
         let names = self.0.names.get(key).into_iter().flatten().map(String::as_str);
         Some((line, names.collect()))
     }
 
-    /// What it requests of every file, where its source says this language: what hangs on the file is left out.
+    /// Returns the parameters that do not depend on the recording, for a source with this language.
     pub fn static_params(&self, language: Option<&str>) -> Params {
         let mut value = without_dynamic(&self.0.value);
         let vars = Vars { language: language.map(str::to_owned), ..Vars::default() };
@@ -139,15 +138,15 @@ impl Template {
         Params::parse_lenient(&value)
     }
 
-    /// Fills the template in for one job. What is said of the job itself comes over it, the nearest last.
+    /// Fills the template in for a job. The overlays override it, the nearest last.
     ///
     /// # Errors
-    /// A text that does not render, or parameters that the interface does not take.
+    /// A text that does not render, or parameters that the interface refuses.
     pub fn render(&self, vars: &Vars, overlays: &[Overlay]) -> Result<RenderedTemplate, RenderProblem> {
         let mut wrongs = Vec::new();
         let mut value = self.0.fill("", &self.0.value, vars, &mut wrongs);
         lay_over(&mut value, vars, overlays);
-        // What something nearer says need not render.
+        // A text that an overlay replaces need not render.
         wrongs.retain(|wrong| value.pointer(&pointer(&wrong.key)).is_none_or(Value::is_null));
         let metadata = take_metadata(&mut value);
         if text_length(&Value::Object(metadata.clone())) > METADATA_LIMIT - TOKEN_ROOM {
@@ -161,7 +160,7 @@ impl Template {
             }
             Ok(_) => {}
             Err(complaints) => {
-                // What did not render is null by now; it is told once.
+                // A text that did not render is null now and was reported already.
                 let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
                 let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
                 wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
@@ -171,7 +170,7 @@ impl Template {
     }
 }
 
-/// The same without every text that holds a template's marks.
+/// Replaces each text with template syntax by null.
 fn without_dynamic(value: &Value) -> Value {
     match value {
         Value::String(text) if is_dynamic(text) => Value::Null,
@@ -181,7 +180,7 @@ fn without_dynamic(value: &Value) -> Value {
     }
 }
 
-/// What a source says where its template says nothing, and what is said of the recording itself.
+/// Adds the source's language if the template sets none, and then the overlays.
 fn lay_over(value: &mut Value, vars: &Vars, overlays: &[Overlay]) {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -226,7 +225,7 @@ impl Inner {
     }
 
     fn wrong(&self, key: &str, what: String, overlays: &[Overlay]) -> RenderWrong {
-        // A value that is missing was left out by whoever said the table.
+        // A missing value is reported at the overlay that set its table.
         let whole = |lines: &BTreeMap<String, usize>| {
             let tables = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
             tables.into_iter().find_map(|key| lines.get(key).copied())
@@ -246,19 +245,20 @@ impl Inner {
     }
 }
 
-/// A dotted path as JSON pointers are written.
+/// Converts a dotted path to a JSON pointer.
 fn pointer(key: &str) -> String {
     format!("/{}", key.replace('.', "/"))
 }
 
-/// Whether text holds a template's marks.
+/// Whether a text contains template syntax.
 pub fn is_dynamic(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
 pub(crate) const PARSE_FIX: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
 
-/// Semi-strict: a test or a default for what is absent is allowed, printing it is an error.
+/// Makes a template engine in semi-strict mode: an undefined variable may be tested or have a default, but not be
+/// printed.
 pub(crate) fn environment() -> Environment<'static> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
@@ -274,14 +274,14 @@ pub(crate) fn take_metadata(value: &mut Value) -> Map<String, Value> {
     }
 }
 
-/// An error of the template engine in one line.
+/// Describes an error of the template engine in one line.
 pub(crate) fn explain(error: &Error) -> String {
     let kind = error.kind();
     error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
 }
 
-/// Why a text that fails for a sample fails for every job: it asks for what the engine has not. `None` where it
-/// may render with other values.
+/// Returns the error of a text that cannot render for any job, such as an unknown filter; `None` if it may render with
+/// other values.
 pub(crate) fn always_fails(error: &Error) -> Option<ValueError> {
     let always = matches!(
         error.kind(),
@@ -296,18 +296,18 @@ pub(crate) fn always_fails(error: &Error) -> Option<ValueError> {
     always.then(|| refusal(format!("cannot be rendered: {}", explain(error)), PARSE_FIX))
 }
 
-/// What a text names: `stem`, `capture.lang`.
+/// Returns the variables that a text uses: `stem`, `capture.lang`.
 pub(crate) fn names_of(env: &Environment<'_>, path: &str) -> HashSet<String> {
     env.get_template(path).map(|template| template.undeclared_variables(true)).unwrap_or_default()
 }
 
-/// All templates of a file by their names.
+/// The templates of a file by their names.
 pub type Templates = BTreeMap<String, Template>;
 
-/// The template that a source names.
+/// Finds a template by its name.
 ///
 /// # Errors
-/// There is none of that name.
+/// No template has that name.
 pub fn find(templates: &Templates, name: &str) -> Result<Template, ValueError> {
     templates.get(name).cloned().ok_or_else(|| {
         let fix = match nearest(name, templates.keys().map(String::as_str)) {

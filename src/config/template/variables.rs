@@ -1,4 +1,4 @@
-//! What templates may name of a job, and what is wrong with a name before there is any job.
+//! The variables of templates, and checks of their names before there is any job.
 
 use crate::config::load::diagnostics::nearest;
 use crate::config::load::toml_reader::{ValueError, refusal};
@@ -7,7 +7,7 @@ use minijinja::{Environment, context};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What a template may print of a job. A path that is not UTF-8 is given lossily.
+/// The values of the variables for a job. A path that is not UTF-8 is converted lossily.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vars {
     /// The file's path, relative to its source's folder.
@@ -16,31 +16,31 @@ pub struct Vars {
     pub name: String,
     /// The file's name without its extension.
     pub stem: String,
-    /// The file's extension as it is written, without a dot; may be empty.
+    /// The file's extension as written, without a dot; may be empty.
     pub ext: String,
     /// The name of its source.
     pub source: String,
-    /// The folder it lies in, relative to its source's; empty at the top. Also called `dir`.
+    /// The file's folder, relative to the source's folder; empty at the top. Also called `dir`.
     pub folder: String,
-    /// The language that was said for it: by its source, or by something nearer; `None` where nothing was.
+    /// The language that its source or an overlay sets; `None` if none does.
     pub language: Option<String>,
-    /// What the source's `capture` found in its path, by group; empty where it does not match.
+    /// The groups of the source's `capture` in the path; empty if it does not match.
     pub capture: BTreeMap<String, String>,
-    /// Its row of a manifest, by column; empty where it came by no manifest.
+    /// The row of the manifest, by column; empty without one.
     pub row: Map<String, Value>,
-    /// What the file says of itself; only where a template names it.
+    /// The file's own tags; read only if a template uses them.
     pub media: MediaTags,
-    /// The day of its last change, as `2026-11-21`.
+    /// The date of its last change, as `2026-11-21`.
     pub date: String,
-    /// What of the environment the configuration allows.
+    /// The environment variables that the configuration allows.
     pub env: BTreeMap<String, String>,
 }
 
-/// What may stand in a parameter.
+/// The variables of a parameter.
 pub(crate) const ROOTS: [&str; 13] =
     ["path", "name", "stem", "ext", "source", "folder", "dir", "language", "capture", "row", "media", "date", "env"];
 
-/// What may stand in an output's name; `lang` and `ext` are the output's there.
+/// The variables of an output's name; `lang` and `ext` are those of the output.
 pub(crate) const NAME_ROOTS: [&str; 12] =
     ["stem", "name", "source", "lang", "ext", "path", "folder", "dir", "capture", "row", "date", "env"];
 
@@ -54,7 +54,7 @@ impl Vars {
         context! { path, name, stem, ext, source, folder, dir => folder, language, capture, row, media, date, env }
     }
 
-    /// A job as any other, to try templates on: with every group, and whatever else there may be.
+    /// Makes a sample job to test templates, with all groups.
     fn sample(groups: &BTreeSet<String>, env: BTreeMap<String, String>) -> Self {
         let text = str::to_owned;
         Self {
@@ -80,7 +80,7 @@ fn described(media: &MediaTags) -> minijinja::Value {
     context! { duration, channels => or_undefined(*channels), language => or_undefined(language.as_deref()) }
 }
 
-/// `None` would print itself; what is unknown is undefined.
+/// Converts `None` to undefined: it would be printed as `none`.
 pub(crate) fn or_undefined<T: Into<minijinja::Value>>(value: Option<T>) -> minijinja::Value {
     value.map_or(minijinja::Value::UNDEFINED, Into::into)
 }
@@ -89,30 +89,30 @@ pub(crate) fn to_value(map: &impl serde::Serialize) -> minijinja::Value {
     minijinja::Value::from(minijinja::value::Serde(map))
 }
 
-/// What there is to be named in one file.
+/// The variables that the templates of a file may use.
 #[derive(Default)]
 pub(crate) struct TemplateScope {
-    /// What of the environment is allowed; `None` where it is not set.
+    /// The allowed environment variables; `None` if one is not set.
     pub env: BTreeMap<String, Option<String>>,
-    /// Whether what is not set may be missed: else who reads the file need not have it.
+    /// Whether an unset variable is an error; not for commands that use no service.
     pub needs_env: bool,
-    /// The sources, as far as templates hang on them.
+    /// The settings of the sources that templates depend on.
     pub users: Vec<TemplateUser>,
 }
 
-/// A source, as far as templates hang on it.
+/// The settings of a source that templates depend on.
 pub(crate) struct TemplateUser {
     pub source: String,
-    /// The template that it names.
+    /// The template of the source.
     pub template: Option<String>,
-    /// The groups of its `capture`.
+    /// The groups of the source's `capture`.
     pub groups: BTreeSet<String>,
-    /// Whether its files come with rows.
+    /// Whether its recordings have rows of a manifest.
     pub has_rows: bool,
 }
 
 impl TemplateScope {
-    /// Why these names can be filled in for no job; the first of what is wrong.
+    /// Returns the first name that has a value for no job.
     pub(crate) fn unknown(&self, names: &HashSet<String>, roots: &[&str], env: &Environment<'_>) -> Option<ValueError> {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort();
@@ -152,7 +152,7 @@ impl TemplateScope {
         Some(refusal(why, fix))
     }
 
-    /// A job as any other of this source, to try templates on; without one, of any that there may be.
+    /// Makes a sample job of a source to test templates; without one, a job with the groups of all sources.
     pub(crate) fn sample(&self, user: Option<&TemplateUser>) -> Vars {
         let all = || self.users.iter().flat_map(|user| user.groups.iter().cloned()).collect();
         let groups = user.map_or_else(all, |user| user.groups.clone());
@@ -161,7 +161,7 @@ impl TemplateScope {
         Vars::sample(&groups, env.collect())
     }
 
-    /// What a text that does not render for a source's jobs prints, and none of them has.
+    /// Returns the first name for which no job of this source has a value.
     pub(crate) fn lacking(&self, names: &HashSet<String>, user: &TemplateUser) -> Option<ValueError> {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort();

@@ -1,5 +1,5 @@
-//! A bucket, as its source sees it: what lies below the prefix, looked at, read and written object by object.
-//! Keys are told by their path below the prefix.
+//! A bucket as its source uses it: the objects below the prefix are listed, read and written one by one. Their keys are
+//! given as paths relative to the prefix.
 
 use crate::config::model;
 use crate::domain::job::Stamp;
@@ -28,44 +28,44 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A bucket below a prefix. Clones are cheap.
+/// The part of a bucket below a prefix. Clones are cheap.
 #[derive(Clone)]
 pub struct Bucket {
     clients: Result<Clients, String>,
     prefix: String,
-    /// What tells it from every other bucket.
+    /// The bucket's name and endpoint: distinguishes it from every other bucket.
     name: String,
     by_url: bool,
 }
 
 #[derive(Clone)]
 struct Clients {
-    /// For a question that somebody waits for.
+    /// Retries little: a caller waits for the answer.
     quick: Arc<AmazonS3>,
     steady: Arc<AmazonS3>,
 }
 
-/// An object as it was last seen.
+/// An object as it was listed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Below the prefix.
+    /// The path below the prefix.
     pub path: RelPath,
     pub stamp: Stamp,
-    /// Its state in the server's own words.
+    /// The ETag as the server gives it.
     pub etag: Option<String>,
 }
 
-/// What became of a put.
+/// The outcome of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It is there, whole.
+    /// The object is stored completely.
     Done,
-    /// Another one is there now; nothing was changed.
+    /// Another object is there now; nothing was changed.
     Taken,
 }
 
 impl Bucket {
-    /// Asks nobody yet. What makes it impossible is said by every call.
+    /// Makes the clients, without a request. If the settings do not allow a client, every call returns the reason.
     pub fn new(settings: &model::BucketConfig) -> Self {
         let client = |patience| s3::client(settings, patience).map(Arc::new);
         let both = client(S3Retries::Little).and_then(|quick| Ok(Clients { quick, steady: client(S3Retries::Much)? }));
@@ -75,37 +75,38 @@ impl Bucket {
         Self { clients: both, prefix: settings.prefix.clone(), name, by_url }
     }
 
-    /// Whether the service fetches its objects.
+    /// Whether the service fetches the objects itself, by signed URLs.
     pub fn is_fetched_by_service(&self) -> bool {
         self.by_url
     }
 
-    /// What stands for the content of an object that nobody here reads.
+    /// Returns a hash that takes the place of the content's hash, for an object that scribed itself does not read. It
+    /// is made of the object's address, ETag (or date) and size.
     pub fn surrogate_hash(&self, path: &RelPath, state: &Stamp) -> Hash {
         let key = self.below(&path.lossy());
         let etag = format!("{:016x}-{}", state.inode, if state.inode == 0 { state.mtime_ns } else { 0 });
         surrogate_hash(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
     }
 
-    /// Where a service fetches an object, for a day. A secret.
+    /// Returns a signed URL by which a service can fetch the object for a day. The URL is a secret.
     ///
     /// # Errors
-    /// In words, why nothing can be signed.
+    /// Why no URL can be signed.
     pub async fn signed(&self, path: &RelPath) -> io::Result<RemoteUrl> {
         let url = self.steady()?.signed_url(Method::GET, &self.key(path)?, s3::SIGNED_FOR).await;
         RemoteUrl::parse(url.map_err(|error| s3::io_error(&error))?.as_str()).map_err(io::Error::other)
     }
 
-    /// Whether it is there, and may be listed.
+    /// Checks that the bucket exists and can be listed.
     ///
     /// # Errors
-    /// Why not, behind "the bucket …".
+    /// Why not, in words that stand after "the bucket …".
     pub async fn check_reachable(&self) -> Result<(), String> {
         let clients = self.clients.as_ref().map_err(Clone::clone)?;
         let mut first = ObjectPages::new(Arc::clone(&clients.quick), self.below("")).with_page_size(1);
         let Err(error) = first.next().await else { return Ok(()) };
         match s3::status(&error) {
-            // It asks to be slower, and is there.
+            // The server asks for fewer requests: the bucket exists.
             Some(429) => Ok(()),
             Some(503) if s3::words(&error).contains("SlowDown") => Ok(()),
             Some(404) => Err("does not exist: create it, or correct its name".to_owned()),
@@ -117,16 +118,17 @@ impl Bucket {
         }
     }
 
-    /// Everything whose path begins like this, page by page.
+    /// Lists all objects whose path begins with `start`, page by page.
     ///
     /// # Errors
-    /// Why nothing can be asked, in words.
+    /// Why there is no client, in words.
     pub fn pages(&self, start: &str) -> Result<ObjectPages, String> {
         let clients = self.clients.as_ref().map_err(Clone::clone)?;
         Ok(ObjectPages::new(Arc::clone(&clients.steady), self.below(start)))
     }
 
-    /// The object of this listing, unless it is the prefix itself.
+    /// Converts an entry of a listing. Returns `None` for an entry that is not below the prefix, or is the prefix
+    /// itself.
     pub fn object(&self, meta: &ObjectMeta) -> Option<Object> {
         let key = meta.location.as_ref();
         let path = if self.prefix.is_empty() { key } else { key.strip_prefix(&self.prefix)?.strip_prefix('/')? };
@@ -134,18 +136,18 @@ impl Bucket {
         (!path.is_empty()).then(|| Object { path: RelPath::new(path.as_bytes()), stamp, etag: meta.e_tag.clone() })
     }
 
-    /// Looks at an object.
+    /// Looks up an object's state.
     ///
     /// # Errors
-    /// What the server says, except that nothing is there.
+    /// The error of the server. A missing object is no error.
     pub async fn stat(&self, path: &RelPath) -> io::Result<FileLook> {
         Ok(self.head(path).await?.map_or(FileLook::Nothing, |object| FileLook::File(object.stamp)))
     }
 
-    /// An object; `None`: nothing is there.
+    /// Looks up an object. Returns `None` if there is none with this path.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub async fn head(&self, path: &RelPath) -> io::Result<Option<Object>> {
         let Ok(key) = self.key(path) else { return Ok(None) };
         match self.steady()?.head(&key).await {
@@ -155,7 +157,8 @@ impl Bucket {
         }
     }
 
-    /// The bytes of an object in this state, from its beginning; they end with an error where it is in another.
+    /// Streams the bytes of an object from its beginning. The stream ends with an error if the object is not in the
+    /// state `expected`.
     pub fn read(&self, path: &RelPath, expected: Stamp) -> BoxStream<'static, io::Result<Bytes>> {
         let (bucket, path) = (self.clone(), path.clone());
         stream::once(async move {
@@ -170,10 +173,10 @@ impl Bucket {
         .boxed()
     }
 
-    /// A piece of an object: its first bytes, or its last where `from_end`. Fewer where it is shorter.
+    /// Reads the first `bytes` bytes of an object, or the last ones if `from_end`; fewer if the object is shorter.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub async fn read_range(&self, path: &RelPath, bytes: u64, from_end: bool) -> io::Result<Vec<u8>> {
         let range = if from_end { GetRange::Suffix(bytes) } else { GetRange::Bounded(0..bytes) };
         let options = GetOptions { range: Some(range), ..GetOptions::default() };
@@ -182,10 +185,10 @@ impl Bucket {
         Ok(read.await.map_err(|error| s3::io_error(&error))?.into())
     }
 
-    /// The hash of a whole object in this state, read in pieces.
+    /// Computes the hash of the whole object, reading it in chunks.
     ///
     /// # Errors
-    /// What the server says, and that it is in another state.
+    /// The error of the server, or that the object is not in the state `expected`.
     pub async fn hash(&self, path: &RelPath, expected: Stamp) -> io::Result<Hash> {
         let mut hasher = blake3::Hasher::new();
         let mut pieces = self.read(path, expected);
@@ -195,10 +198,10 @@ impl Bucket {
         Ok(Hash(*hasher.finalize().as_bytes()))
     }
 
-    /// The other objects of a recording's stem beside it.
+    /// Lists the other objects in the recording's folder whose names begin with its stem and a dot.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub async fn list_same_stem(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let whole = as_path(path);
         let stem = whole.with_file_name(whole.file_stem().unwrap_or_default());
@@ -213,46 +216,46 @@ impl Bucket {
         Ok(found)
     }
 
-    /// The subtitles for a recording, beside it.
+    /// Lists the subtitles of a recording in its folder.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub async fn subtitles(&self, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let recording = name(path);
         let is_its = |other: &RelPath| is_subtitle_of(name(other).as_bytes(), recording);
         Ok(self.list_same_stem(path).await?.into_iter().filter(is_its).collect())
     }
 
-    /// Whether objects may be put: by a put on a condition that is never met.
+    /// Checks that objects may be written, by a put with a condition that is never met.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub async fn may_write(&self) -> io::Result<()> {
         let path = RelPath::new(".scribed-check");
         let never = UpdateVersion { e_tag: Some(format!("\"{}\"", "0".repeat(32))), version: None };
         match done(self.put(&path, Bytes::new(), PutMode::Update(never)).await)? {
             Put::Taken => Ok(()),
-            // A server that knows no conditions has put it.
+            // A server that ignores conditions has stored the object.
             Put::Done => self.steady()?.delete(&self.key(&path)?).await.map_err(|error| s3::io_error(&error)),
         }
     }
 
-    /// Puts an object where none is.
+    /// Writes an object unless one exists at this path.
     ///
     /// # Errors
-    /// What the server says; then it may be there or not.
+    /// The error of the server; the object may have been written nevertheless.
     pub async fn put_new(&self, path: &RelPath, bytes: Bytes) -> io::Result<Put> {
         match self.put(path, bytes.clone(), PutMode::Create).await {
-            // Some servers know no conditions. Nothing was there a moment ago.
+            // Some servers do not support conditions. Shortly before, nothing was there.
             Err(error) if is_unknown_there(&error) => done(self.put(path, bytes, PutMode::Overwrite).await),
             done_or_not => done(done_or_not),
         }
     }
 
-    /// Puts an object in the place of this one.
+    /// Replaces `object`, unless it was changed since it was listed.
     ///
     /// # Errors
-    /// What the server says; then it may be there or not.
+    /// The error of the server; the object may have been written nevertheless.
     pub async fn replace(&self, object: &Object, bytes: Bytes) -> io::Result<Put> {
         let version = UpdateVersion { e_tag: object.etag.clone(), version: None };
         let mode = if object.etag.is_some() { PutMode::Update(version) } else { PutMode::Overwrite };
@@ -270,7 +273,7 @@ impl Bucket {
         client.put_opts(&key, bytes.into(), options).await.map(drop)
     }
 
-    /// The start of a key, from the start of a path.
+    /// Prepends the prefix to (the beginning of) a path.
     fn below(&self, start: &str) -> String {
         if self.prefix.is_empty() { start.to_owned() } else { format!("{}/{start}", self.prefix) }
     }
@@ -293,17 +296,18 @@ fn name(path: &RelPath) -> &OsStr {
     as_path(path).file_name().unwrap_or_default()
 }
 
-/// The ETag changes with the content; where there is none that says anything, the date does.
+/// Makes a stamp of an object's ETag, date and size. The ETag changes with the content; if it says nothing, only the
+/// date does.
 fn stamp(meta: &ObjectMeta) -> Stamp {
     let etag = meta.e_tag.as_deref().map(|etag| etag.trim_start_matches("W/").trim_matches('"'));
-    // Some servers give one and the same to all.
+    // Some servers give all objects the same ETag (empty or zeros).
     let telling = etag.filter(|etag| etag.chars().any(|c| c.is_ascii_alphanumeric() && c != '0'));
     let number = telling.map_or(0, |etag| {
         let mut bits = [0; 8];
         bits.copy_from_slice(&Hash::of(etag.as_bytes()).0[..8]);
         u64::from_le_bytes(bits)
     });
-    // A listing has milliseconds, a look at one object has not.
+    // Whole seconds: a listing has milliseconds, a HEAD request does not.
     Stamp {
         size: meta.size,
         mtime_ns: meta.last_modified.timestamp().saturating_mul(1_000_000_000),

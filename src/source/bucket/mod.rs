@@ -1,4 +1,4 @@
-//! Buckets that speak S3.
+//! S3 buckets as sources.
 
 pub(crate) mod bucket_view;
 pub(crate) mod objects;

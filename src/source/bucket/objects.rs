@@ -1,4 +1,4 @@
-//! What lies in a bucket, with what the source makes of it: as `tree` and `survey` say it of folders.
+//! Lists the objects of a bucket and applies the source's filter to them, as `traverse` and `inventory` do for folders.
 
 use crate::config::model::Source;
 use crate::domain::path::RelPath;
@@ -12,32 +12,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tokio::sync::mpsc::Sender;
 
-/// Lists the whole bucket. Ends early when nobody listens.
+/// Sends the objects that the source takes. Returns early when the receiver is closed.
 pub async fn list_taken(bucket: &Bucket, source: &Source, to: &Sender<Vec<TraversedItem>>) {
-    let told = |listed| match listed {
-        Listed::Object(object) => match chosen(source, &object.path) {
+    let convert = |listed| match listed {
+        Listed::Object(object) => match filter_object(source, &object.path) {
             FilterResult::Taken => Some(vec![TraversedItem::File(object.path, object.stamp)]),
             FilterResult::PassedOver(_) => None,
         },
         Listed::Trouble(words) => Some(vec![TraversedItem::Trouble(words)]),
     };
-    each(bucket, told, to).await;
+    send_listing(bucket, convert, to).await;
 }
 
-/// Lists the whole bucket, and what is passed over too. Ends early when nobody listens.
+/// Sends all objects, with those that the filter passes over. Returns early when the receiver is closed.
 pub async fn list_all(bucket: &Bucket, source: &Source, to: &Sender<Sighting>) {
-    let told = |listed| match listed {
-        Listed::Object(object) => Some(match chosen(source, &object.path) {
+    let convert = |listed| match listed {
+        Listed::Object(object) => Some(match filter_object(source, &object.path) {
             FilterResult::Taken => Sighting::Taken(object.path, object.stamp),
             FilterResult::PassedOver(rule) => Sighting::PassedOver(object.path, rule),
         }),
         Listed::Trouble(words) => Some(Sighting::Trouble(words)),
     };
-    each(bucket, told, to).await;
+    send_listing(bucket, convert, to).await;
 }
 
-/// Whether the source takes an object.
-fn chosen(source: &Source, path: &RelPath) -> FilterResult {
+fn filter_object(source: &Source, path: &RelPath) -> FilterResult {
     filter_path(source, Path::new(OsStr::from_bytes(path.as_bytes())), EntryKind::File)
 }
 
@@ -46,11 +45,11 @@ enum Listed {
     Trouble(String),
 }
 
-/// Hands over what `told` makes of each, until nobody listens.
-async fn each<T>(bucket: &Bucket, told: impl Fn(Listed) -> Option<T>, to: &Sender<T>) {
+/// Lists the bucket and sends what `convert` makes of each entry, until the receiver is closed.
+async fn send_listing<T>(bucket: &Bucket, convert: impl Fn(Listed) -> Option<T>, to: &Sender<T>) {
     let mut pages = match bucket.pages("") {
         Ok(pages) => pages,
-        Err(why) => return say(to, told(Listed::Trouble(format!("the bucket {why}")))).await,
+        Err(why) => return send_last(to, convert(Listed::Trouble(format!("the bucket {why}")))).await,
     };
     loop {
         let page = match pages.next().await {
@@ -59,26 +58,26 @@ async fn each<T>(bucket: &Bucket, told: impl Fn(Listed) -> Option<T>, to: &Sende
             Err(error) => {
                 let why = words(&error);
                 let words = format!("the listing of the bucket was interrupted: {why}; the next scan continues");
-                return say(to, told(Listed::Trouble(words))).await;
+                return send_last(to, convert(Listed::Trouble(words))).await;
             }
         };
-        let odd = page.undecodable_key.map(|key| Listed::Trouble(unspeakable(&key)));
+        let undecodable = page.undecodable_key.map(|key| Listed::Trouble(undecodable_key_problem(&key)));
         let objects = page.objects.iter().filter_map(|meta| bucket.object(meta)).map(Listed::Object);
-        for one in odd.into_iter().chain(objects).filter_map(&told) {
-            if to.send(one).await.is_err() {
+        for item in undecodable.into_iter().chain(objects).filter_map(&convert) {
+            if to.send(item).await.is_err() {
                 return;
             }
         }
     }
 }
 
-async fn say<T>(to: &Sender<T>, last: Option<T>) {
+async fn send_last<T>(to: &Sender<T>, last: Option<T>) {
     if let Some(last) = last {
         to.send(last).await.ok();
     }
 }
 
-fn unspeakable(key: &str) -> String {
+fn undecodable_key_problem(key: &str) -> String {
     let key = RelPath::new(key.as_bytes()).escaped();
     format!(
         "{key}: ignored: scribed cannot request a key with an empty part, a single dot or a control character; \

@@ -1,24 +1,24 @@
-//! The objects of a bucket, page by page: no more than a page is ever in memory. An object whose key cannot be
-//! asked for is named and passed by, and hides no other.
+//! Pages through the objects of a bucket: at most one page is in memory. An object whose key cannot be requested is
+//! reported and skipped, and does not hide others.
 
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::{Error, ObjectMeta, path};
 use std::sync::Arc;
 
-/// Objects of a page at most: as many as S3 gives.
+/// The largest number of objects in a page: the limit of S3.
 const PAGE: usize = 1_000;
 
 /// A page of a listing.
 #[derive(Debug, Default)]
 pub struct ObjectPage {
-    /// In the order of their keys.
+    /// Sorted by key.
     pub objects: Vec<ObjectMeta>,
-    /// A key that cannot be asked for: with an empty part, a dot alone or a control character in it.
+    /// A key that cannot be requested: with an empty part, a single dot or a control character.
     pub undecodable_key: Option<String>,
 }
 
-/// A listing under way.
+/// A listing in progress.
 pub struct ObjectPages {
     client: Arc<AmazonS3>,
     start: String,
@@ -29,28 +29,28 @@ pub struct ObjectPages {
 /// Where the next page begins.
 enum Next {
     First,
-    /// Where the server says.
+    /// At the continuation token that the server gave.
     Token(String),
     Behind(String),
     None,
 }
 
 impl ObjectPages {
-    /// Of all keys that begin like this.
+    /// Lists all keys that begin with `start`.
     pub fn new(client: Arc<AmazonS3>, start: String) -> Self {
         Self { client, start, size: PAGE, next: Next::First }
     }
 
-    /// With so many objects a page, 1 or more.
+    /// Sets the size of the first page, 1 or more objects. Later pages grow.
     #[must_use]
     pub fn with_page_size(self, size: usize) -> Self {
         Self { size, ..self }
     }
 
-    /// The next page; `None` behind the last one.
+    /// Fetches the next page. Returns `None` after the last one.
     ///
     /// # Errors
-    /// What the server says; then the same page may be asked for again.
+    /// The error of the server; the next call requests the same page again.
     pub async fn next(&mut self) -> Result<Option<ObjectPage>, Error> {
         loop {
             let (token, behind) = match &self.next {
@@ -75,10 +75,10 @@ impl ObjectPages {
                     self.size = (self.size * 2).min(PAGE);
                     return Ok(Some(ObjectPage { objects: page.result.objects, undecodable_key: None }));
                 }
-                // The whole page is refused for one key: it is come nearer to, until it is alone.
+                // One key makes the whole page fail: the page is halved until it holds that key alone.
                 Err(Error::InvalidPath { .. }) if self.size > 1 => self.size /= 2,
                 Err(Error::InvalidPath { source }) => {
-                    let key = odd_key(&source).filter(|key| behind.as_ref() != Some(key));
+                    let key = undecodable_key(&source).filter(|key| behind.as_ref() != Some(key));
                     let Some(key) = key else { return Err(Error::InvalidPath { source }) };
                     self.next = Next::Behind(key.clone());
                     return Ok(Some(ObjectPage { objects: Vec::new(), undecodable_key: Some(key) }));
@@ -89,7 +89,7 @@ impl ObjectPages {
     }
 }
 
-fn odd_key(error: &path::Error) -> Option<String> {
+fn undecodable_key(error: &path::Error) -> Option<String> {
     match error {
         path::Error::EmptySegment { path } | path::Error::BadSegment { path, .. } => Some(path.clone()),
         _ => None,

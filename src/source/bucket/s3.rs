@@ -1,5 +1,4 @@
-//! The S3 interface, as the crate `object_store` speaks it: how its client is made here, and what its errors
-//! mean in words.
+//! The client for S3 by the crate `object_store`: how it is built, and what its errors mean in words.
 
 use crate::config::model::{BucketAccess, BucketConfig};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
@@ -11,32 +10,32 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// For a connection, TLS and name look-up included.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The time-out for connecting, with name look-up and TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// While the server gives no byte.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The time-out while the server sends nothing.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that is out, or asks to be slower, is asked again for so long.
-const AGAIN_FOR: Duration = Duration::from_secs(60);
+/// How long a request is repeated while the server fails or asks for fewer requests.
+const RETRY_FOR: Duration = Duration::from_secs(60);
 
-/// How often a request is repeated.
+/// How often a failed request is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum S3Retries {
-    /// Once more: somebody waits for the answer.
+    /// Once: a caller waits for the answer.
     Little,
-    /// With growing waits, for a minute.
+    /// Up to ten times with growing waits, for a minute at most.
     Much,
 }
 
-/// How long an address that a service is given stays right: as long as a transcription may wait there.
+/// How long a signed URL is valid: as long as a transcription may wait at the service.
 pub const SIGNED_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// A client of a bucket.
+/// Builds a client for a bucket.
 ///
 /// # Errors
-/// Why there can be none, in words.
-pub fn client(bucket: &BucketConfig, patience: S3Retries) -> Result<AmazonS3, String> {
+/// Why there can be no client, in words.
+pub fn client(bucket: &BucketConfig, retries: S3Retries) -> Result<AmazonS3, String> {
     let plain = bucket.endpoint.as_ref().is_some_and(|url| url.scheme() == "http");
     let builder = AmazonS3Builder::new()
         .with_bucket_name(&bucket.name)
@@ -44,7 +43,7 @@ pub fn client(bucket: &BucketConfig, patience: S3Retries) -> Result<AmazonS3, St
         .with_allow_http(plain)
         .with_virtual_hosted_style_request(!bucket.path_style)
         .with_http_connector(Connector { may_use_proxy: may_use_proxy(bucket), plain })
-        .with_retry(retry(patience));
+        .with_retry(retry(retries));
     let builder = match endpoint(bucket) {
         Some(endpoint) => builder.with_endpoint(endpoint),
         None => builder,
@@ -65,7 +64,7 @@ pub fn client(bucket: &BucketConfig, patience: S3Retries) -> Result<AmazonS3, St
     builder.build().map_err(|error| format!("cannot be used: {}", words(&error)))
 }
 
-/// As the crate wants it: with the bucket's name where that belongs to the host's.
+/// Returns the endpoint as the crate expects it: with virtual-hosted style, the bucket's name is part of the host name.
 fn endpoint(bucket: &BucketConfig) -> Option<String> {
     let mut url = bucket.endpoint.clone()?;
     if !bucket.path_style {
@@ -75,22 +74,23 @@ fn endpoint(bucket: &BucketConfig) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-fn retry(patience: S3Retries) -> RetryConfig {
+fn retry(retries: S3Retries) -> RetryConfig {
     let backoff =
         BackoffConfig { init_backoff: Duration::from_millis(200), max_backoff: Duration::from_secs(15), base: 2.0 };
-    match patience {
+    match retries {
         S3Retries::Little => RetryConfig { backoff, max_retries: 1, retry_timeout: Duration::from_secs(5) },
-        S3Retries::Much => RetryConfig { backoff, max_retries: 10, retry_timeout: AGAIN_FOR },
+        S3Retries::Much => RetryConfig { backoff, max_retries: 10, retry_timeout: RETRY_FOR },
     }
 }
 
-/// Without an endpoint it is AWS, over https.
+/// Whether requests may go by a proxy. Without an endpoint the bucket is at AWS, over https.
 fn may_use_proxy(bucket: &BucketConfig) -> bool {
     let may = |url: &reqwest::Url| bucket.plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
     bucket.endpoint.as_ref().is_none_or(may)
 }
 
-/// Connections as the service's client has them: no redirects, HTTP/1.1, no proxy on this machine.
+/// Makes HTTP clients with the same rules as those for the service: no redirects, HTTP/1.1, and no proxy for addresses
+/// of this machine.
 #[derive(Debug)]
 struct Connector {
     may_use_proxy: bool,
@@ -102,8 +102,8 @@ impl Connector {
         let builder = reqwest::Client::builder()
             .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
             .http1_only();
         if self.may_use_proxy { builder } else { builder.no_proxy() }
     }
@@ -112,21 +112,22 @@ impl Connector {
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
         let built = match self.builder().build() {
-            // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
+            // The system may have no certificates. Plain http needs none.
             Err(_) if self.plain => self.builder().tls_certs_only(std::iter::empty()).build(),
             built => built,
         };
         let failed = |error| object_store::Error::Generic { store: "S3", source: Box::new(error) };
-        built.map(|client| HttpClient::new(Plainly(client))).map_err(failed)
+        built.map(|client| HttpClient::new(PercentEncodedSpaces(client))).map_err(failed)
     }
 }
 
-/// Sends a space in a query as it was signed: as `%20`. The crate writes `+`, which not every server takes for one.
+/// Sends a space in a query as `%20`, as it was signed. The crate writes `+`, which not every server decodes to a
+/// space.
 #[derive(Debug)]
-struct Plainly(reqwest::Client);
+struct PercentEncodedSpaces(reqwest::Client);
 
 #[async_trait::async_trait]
-impl HttpService for Plainly {
+impl HttpService for PercentEncodedSpaces {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         if query.contains('+') {
@@ -140,21 +141,21 @@ impl HttpService for Plainly {
     }
 }
 
-/// What an error says, without addresses, keys and XML: the server's own words and code where it has some.
+/// Describes an error without addresses, keys and XML: by the server's message and code if it sent them.
 pub fn words(error: &object_store::Error) -> String {
     let text = error.to_string();
     let code = between(&text, "<Code>", "</Code>").filter(|code| !code.is_empty());
     let message = between(&text, "<Message>", "</Message>").filter(|message| !message.is_empty());
-    let plain =
+    let shorten =
         |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect::<String>();
     match (code, message) {
-        (Some(code), Some(message)) => format!("{} ({})", plain(message).trim_end_matches('.'), plain(code)),
-        (Some(code), None) => plain(code),
-        (None, _) => plain(&without_answer(error)),
+        (Some(code), Some(message)) => format!("{} ({})", shorten(message).trim_end_matches('.'), shorten(code)),
+        (Some(code), None) => shorten(code),
+        (None, _) => shorten(&describe_without_body(error)),
     }
 }
 
-fn without_answer(error: &object_store::Error) -> String {
+fn describe_without_body(error: &object_store::Error) -> String {
     use object_store::Error as E;
     match error {
         E::NotFound { .. } => "not found (404)".to_owned(),
@@ -169,7 +170,7 @@ fn without_answer(error: &object_store::Error) -> String {
     }
 }
 
-/// The status of the answer that the error is. The crate tells some of them in its text only.
+/// Returns the HTTP status that an error stands for. The crate gives some statuses in its text only.
 pub fn status(error: &object_store::Error) -> Option<u16> {
     use object_store::Error as E;
     match error {
@@ -184,29 +185,29 @@ pub fn status(error: &object_store::Error) -> Option<u16> {
     }
 }
 
-/// Whether a connection that stood ended before its answer.
+/// Whether an established connection ended before the answer.
 fn is_cut_off(error: &object_store::Error) -> bool {
     let failure = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());
     failure.is_some_and(|failure| failure.kind() != HttpErrorKind::Connect)
 }
 
-/// The innermost cause: what lies around it names addresses.
+/// Returns the text of the innermost cause: the outer ones contain addresses.
 fn deepest(error: &object_store::Error) -> String {
     causes(error).last().map_or_else(String::new, ToString::to_string)
 }
 
-/// The error itself, what caused it, and so on.
+/// Iterates over an error and its causes.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |cause| (**cause).source())
 }
 
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
-    rest.split_once(after).map(|(found, _)| found)
+    rest.split_once(after).map(|(inner, _)| inner)
 }
 
-/// As those who read files know errors; `ConnectionAborted` is one after which nobody knows whether what was
-/// asked for was done.
+/// Converts an error to an I/O error. `ConnectionAborted` means that it is not known whether the request was carried
+/// out.
 pub fn io_error(error: &object_store::Error) -> io::Error {
     let kind = match status(error) {
         Some(404) => io::ErrorKind::NotFound,

@@ -1,70 +1,70 @@
-//! Names that are never media, and whose they are: producers' temporary files, the junk of systems
-//! and network disks, our own.
+//! The built-in ignore list: names that are never media, and what they stand for: temporary files of other programs,
+//! files of operating systems and network disks, and scribed's own files.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-/// The ending of our own outputs until they are whole.
-const LEFTOVER: &str = ".scribed-tmp";
+/// The ending of scribed's outputs while they are written.
+const TEMPORARY_SUFFIX: &str = ".scribed-tmp";
 
-/// The file that tells a source's folder from a bare mount point.
+/// The marker: the file by which scribed tells a source's folder from an empty mount point.
 pub const MARKER: &str = ".scribed";
 
 /// One line of the default ignore list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// As people write it: `*.part`.
+    /// The pattern as a person writes it: `*.part`.
     pub shown: &'static str,
-    /// Whose names these are, and what they stand for.
+    /// What such a file is, for messages: "a temporary file of rsync".
     pub whose: &'static str,
     shape: Shape,
-    on: On,
+    applies_to: AppliesTo,
 }
 
-/// How a name is told. Letters count without their case.
+/// How a name is matched. Case is ignored.
 #[derive(Debug, PartialEq, Eq)]
 enum Shape {
     Whole(&'static str),
     Starts(&'static str),
     Ends(&'static str),
-    /// `.<name>.` and six letters or digits.
+    /// A dot, a name, a dot and six letters or digits.
     Rsync,
-    /// `<name>.`, eight letters or digits, `.partial`.
+    /// A name, a dot, eight letters or digits, and `.partial`.
     Rclone,
 }
 
-/// What may have such a name.
+/// What a pattern applies to.
 #[derive(Debug, PartialEq, Eq)]
-enum On {
+enum AppliesTo {
     Files,
     Anything,
 }
 
 const fn files(shown: &'static str, shape: Shape, whose: &'static str) -> Pattern {
-    Pattern { shown, whose, shape, on: On::Files }
+    Pattern { shown, whose, shape, applies_to: AppliesTo::Files }
 }
 
 const fn anything(shown: &'static str, shape: Shape, whose: &'static str) -> Pattern {
-    Pattern { shown, whose, shape, on: On::Anything }
+    Pattern { shown, whose, shape, applies_to: AppliesTo::Anything }
 }
 
 const fn named(name: &'static str, whose: &'static str) -> Pattern {
     anything(name, Shape::Whole(name), whose)
 }
 
-/// The list; the first line that fits gives the words. What is only unfinished under a name is so as a
-/// file: a person's folder `concert.part` is a folder.
+/// The built-in ignore list; the first pattern that matches gives the message. Patterns for unfinished files apply to
+/// files only: a folder `concert.part` may be a person's.
 const PATTERNS: &[Pattern] = &[
-    // Our own.
+    // Files of scribed.
     files(MARKER, Shape::Whole(MARKER), "scribed's marker of this folder"),
     files(".scribed.toml", Shape::Whole(".scribed.toml"), "settings for the recordings of this folder"),
     files(".scribedignore", Shape::Whole(".scribedignore"), "rules for ignored files"),
     files("*.toml", Shape::Ends(".toml"), "settings for the recording beside it"),
-    files("*.scribed-tmp", Shape::Ends(LEFTOVER), "an incomplete output of scribed"),
+    files("*.scribed-tmp", Shape::Ends(TEMPORARY_SUFFIX), "an incomplete output of scribed"),
     // Before rsync's: `icloud` has six letters.
     files(".*.icloud", Shape::Ends(".icloud"), "an iCloud placeholder of a file that is not on this disk"),
-    // Copies under way: each is renamed when it is whole.
+    // Copies in progress: each is renamed when it is complete.
     files(".NAME.XXXXXX", Shape::Rsync, "a temporary file of rsync"),
     files("*.XXXXXXXX.partial", Shape::Rclone, "a temporary file of rclone"),
     files(".syncthing.*", Shape::Starts(".syncthing."), "a temporary file of Syncthing"),
@@ -74,7 +74,7 @@ const PATTERNS: &[Pattern] = &[
     files("*.!sync", Shape::Ends(".!sync"), "a temporary file of Resilio Sync"),
     files("*.filepart", Shape::Ends(".filepart"), "a temporary file of WinSCP"),
     files("*.unmanic.part", Shape::Ends(".unmanic.part"), "a temporary file of Unmanic"),
-    // Downloads under way.
+    // Downloads in progress.
     files("*.crdownload", Shape::Ends(".crdownload"), "an unfinished download of a browser"),
     anything("*.download", Shape::Ends(".download"), "an unfinished download of a browser"),
     files("*.opdownload", Shape::Ends(".opdownload"), "an unfinished download of a browser"),
@@ -85,7 +85,7 @@ const PATTERNS: &[Pattern] = &[
     files("*.part", Shape::Ends(".part"), "an unfinished download or copy"),
     files("*.partial", Shape::Ends(".partial"), "an unfinished download or copy"),
     anything("*.tmp", Shape::Ends(".tmp"), "a temporary file"),
-    // Other tools that look after the same folder.
+    // Other tools that work in the same folder.
     files("*.processing", Shape::Ends(".processing"), "the lock file of a program that is processing a file"),
     files("*.aai.json", Shape::Ends(".aai.json"), "a transcript cached by AssemblyAI's tool"),
     // Editors.
@@ -117,16 +117,18 @@ const PATTERNS: &[Pattern] = &[
     anything(".*", Shape::Starts("."), "hidden: its name begins with a dot"),
 ];
 
-/// The line of the list that passes over a file or folder of this name, whatever the source's patterns
-/// say; `None` for a name that may be media.
+/// Returns the pattern that excludes a file or folder of this name, whatever the source's own patterns say; `None` if
+/// the name may be that of media.
 pub fn ignored(name: &OsStr, is_folder: bool) -> Option<&'static Pattern> {
     let name = name.as_bytes();
-    PATTERNS.iter().find(|pattern| (!is_folder || pattern.on == On::Anything) && pattern.shape.fits(name))
+    PATTERNS
+        .iter()
+        .find(|pattern| (!is_folder || pattern.applies_to == AppliesTo::Anything) && pattern.shape.fits(name))
 }
 
-/// Whether this may be an output of ours that is not whole.
+/// Whether this is the name of an output of scribed that is not complete.
 pub fn is_leftover(name: &OsStr) -> bool {
-    name.as_bytes().ends_with(LEFTOVER.as_bytes())
+    name.as_bytes().ends_with(TEMPORARY_SUFFIX.as_bytes())
 }
 
 impl Shape {
@@ -136,7 +138,7 @@ impl Shape {
             Self::Starts(start) => {
                 name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
             }
-            // There has to be a name before the ending.
+            // At least one byte must stand before the ending.
             Self::Ends(end) => strip_end(name, end).is_some_and(|stem| !stem.is_empty()),
             Self::Rsync => name.strip_prefix(b".").and_then(|rest| random_end(rest, 6)).is_some(),
             Self::Rclone => strip_end(name, ".partial").and_then(|rest| random_end(rest, 8)).is_some(),
@@ -149,7 +151,7 @@ fn strip_end<'n>(name: &'n [u8], end: &str) -> Option<&'n [u8]> {
     tail.eq_ignore_ascii_case(end.as_bytes()).then_some(stem)
 }
 
-/// What stands before a point and so many letters or digits at the end.
+/// Returns what stands before a final dot with exactly `length` letters or digits after it.
 fn random_end(name: &[u8], length: usize) -> Option<&[u8]> {
     let (stem, tail) = name.split_at_checked(name.len().checked_sub(length + 1)?)?;
     let is_random = tail[0] == b'.' && tail[1..].iter().all(u8::is_ascii_alphanumeric);

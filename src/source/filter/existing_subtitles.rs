@@ -1,4 +1,4 @@
-//! Subtitles that lie beside a recording, whoever wrote them.
+//! Finds the subtitles beside a recording, whoever wrote them.
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
@@ -10,13 +10,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The endings of subtitles.
 const ENDINGS: [&str; 2] = [".srt", ".vtt"];
 
-/// What may stand between a recording's stem and the ending beside a language's code.
+/// Words that may stand in a subtitle's name besides a language code, between the recording's stem and the ending.
 const FLAGS: [&str; 8] = ["forced", "sdh", "cc", "hi", "default", "foreign", "full", "auto"];
 
-/// Languages as people write them out.
+/// Names of languages that stand in for a language code.
 const LANGUAGES: [&str; 24] = [
     "english",
     "german",
@@ -44,19 +43,20 @@ const LANGUAGES: [&str; 24] = [
     "japanese",
 ];
 
-/// So many folders are remembered: those that are being worked in. Each may hold a million names.
-const FOLDERS: usize = 4;
+/// The number of folders whose listings are cached: those in which jobs are handled now. A folder may hold a million
+/// names.
+const CACHED_FOLDERS: usize = 4;
 
-/// A listing holds for so many times as long as it took: a folder of a million files is not listed anew
-/// for each of them, and a small one always is.
-const WORTH: u32 = 20;
+/// A listing stays valid for this many times as long as it took: a folder of a million files is not listed again for
+/// each of them, and a small folder nearly always is.
+const VALID_FACTOR: u32 = 20;
 
-/// The subtitles of the folders that were asked for last.
+/// A cache of the subtitles of the folders that were listed last.
 pub struct ExistingSubtitles {
     clock: Arc<dyn Clock>,
     listings: Mutex<VecDeque<Listing>>,
-    /// One lists at a time: who waited finds what the one before has listed.
-    turn: Mutex<()>,
+    /// Serialises listings: a caller that waited finds the listing of the one before it.
+    listing_turn: Mutex<()>,
 }
 
 struct Listing {
@@ -67,22 +67,22 @@ struct Listing {
 }
 
 impl ExistingSubtitles {
-    /// Nothing is listed yet.
+    /// Makes an empty cache.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, listings: Mutex::default(), turn: Mutex::default() }
+        Self { clock, listings: Mutex::default(), listing_turn: Mutex::default() }
     }
 
-    /// The subtitles for the recording at `path` below the folder `root`, as paths below it. Blocks.
+    /// Returns the subtitles for the recording at `path` below the folder `root`, as paths below `root`. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn subtitles(&self, root: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        let all = self.listed(&root.join(parent))?;
+        let listed = self.listed(&root.join(parent))?;
         let stem = Path::new(name).file_stem().unwrap_or_default().as_bytes();
-        let from = all.partition_point(|subtitle| subtitle.as_bytes() < stem);
-        let near = all[from..].iter().take_while(|subtitle| subtitle.as_bytes().starts_with(stem));
+        let first = listed.partition_point(|subtitle| subtitle.as_bytes() < stem);
+        let near = listed[first..].iter().take_while(|subtitle| subtitle.as_bytes().starts_with(stem));
         let fitting = near.filter(|subtitle| is_subtitle_of(subtitle.as_bytes(), name));
         Ok(fitting.map(|subtitle| RelPath::new(parent.join(subtitle).into_os_string().into_vec())).collect())
     }
@@ -96,28 +96,28 @@ impl ExistingSubtitles {
         folder: &RootedPath,
         list: impl FnOnce(&RootedPath) -> io::Result<Vec<OsString>>,
     ) -> io::Result<Arc<Vec<OsString>>> {
-        if let Some(subtitles) = self.remembered(folder) {
+        if let Some(subtitles) = self.cached(folder) {
             return Ok(subtitles);
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(subtitles) = self.remembered(folder) {
+        let _guard = self.listing_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subtitles) = self.cached(folder) {
             return Ok(subtitles);
         }
-        let now = self.clock.uptime();
+        let begun = self.clock.uptime();
         let subtitles = Arc::new(list(folder)?);
-        let then = self.clock.uptime();
+        let ended = self.clock.uptime();
         let listing = Listing {
             folder: folder.clone(),
-            until: then.after(then.since(now) * WORTH),
+            until: ended.after(ended.since(begun) * VALID_FACTOR),
             subtitles: Arc::clone(&subtitles),
         };
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         listings.push_front(listing);
-        listings.truncate(FOLDERS);
+        listings.truncate(CACHED_FOLDERS);
         Ok(subtitles)
     }
 
-    fn remembered(&self, folder: &RootedPath) -> Option<Arc<Vec<OsString>>> {
+    fn cached(&self, folder: &RootedPath) -> Option<Arc<Vec<OsString>>> {
         let now = self.clock.uptime();
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         listings.retain(|listing| listing.until > now);
@@ -141,17 +141,17 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Whether a name is that of a recording's subtitle: `talk.srt`, `talk.en.srt`, `talk.pt-BR.forced.vtt`,
-/// `talk.mp4.en.srt` for `talk.mp4`; not `talk.part2.srt`, which is another recording's.
+/// Whether a file name is that of a subtitle of `recording`: for `talk.mp4` these are `talk.srt`, `talk.en.srt`,
+/// `talk.pt-BR.forced.vtt` and `talk.mp4.en.srt`, but not `talk.part2.srt`, which belongs to another recording.
 pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
     let Some(stem) = ending(subtitle) else { return false };
     let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
-    let between = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {
+    let suffix = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {
         let rest = stem.strip_prefix(start)?;
         (rest.is_empty() || rest[0] == b'.').then_some(rest)
     });
-    let Some(between) = between.and_then(|between| std::str::from_utf8(between).ok()) else { return false };
-    between.split('.').skip(1).all(is_language_or_flag)
+    let Some(suffix) = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok()) else { return false };
+    suffix.split('.').skip(1).all(is_language_or_flag)
 }
 
 fn is_language_or_flag(part: &str) -> bool {

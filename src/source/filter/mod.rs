@@ -1,4 +1,4 @@
-//! Which files of a source are taken.
+//! The filter: which files of a source become jobs.
 
 pub(crate) mod builtin;
 pub(crate) mod existing_subtitles;

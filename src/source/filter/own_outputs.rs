@@ -1,4 +1,4 @@
-//! Outputs of ours that say so themselves: a queue that was lost does not know them.
+//! Recognises scribed's outputs by the provenance that they contain: a queue that was lost does not know them.
 
 use crate::domain::path::RelPath;
 use crate::rooted_path::RootedPath;
@@ -7,14 +7,14 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 
-/// The note is near the start of a `.vtt`, within so many bytes …
+/// How many bytes at the start of a `.vtt` are searched for its provenance note.
 pub const HEAD: u64 = 4 * 1024;
 
-/// … and the provenance at the end of a `.json`, with a path in it.
+/// How many bytes at the end of a `.json` are searched for its provenance, which contains a path.
 pub const TAIL: u64 = 16 * 1024;
 
-/// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
-/// made it. What cannot be read says nothing. Blocks.
+/// Whether scribed made a subtitle, by the provenance in the `.vtt` or `.json` of the same name. A file that cannot be
+/// read counts as having none. Blocks.
 pub fn is_own_subtitle(folder: &RootedPath, subtitle: &RelPath) -> bool {
     let path = folder.join(OsStr::from_bytes(subtitle.as_bytes()));
     let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| vtt_has_provenance(&text));
@@ -22,22 +22,22 @@ pub fn is_own_subtitle(folder: &RootedPath, subtitle: &RelPath) -> bool {
     vtt() || json()
 }
 
-/// Whether a `.json` says that scribed made it. What cannot be read says nothing. Blocks.
+/// Whether a `.json` contains scribed's provenance. A file that cannot be read counts as having none. Blocks.
 pub fn is_own_json(path: &RootedPath) -> bool {
     end_of(path).is_ok_and(|text| json_has_provenance(&text))
 }
 
-/// Whether the start of a `.vtt` says it.
+/// Whether the start of a `.vtt` contains scribed's provenance note.
 pub fn vtt_has_provenance(start: &[u8]) -> bool {
-    holds(start, b"\nmade by: scribed ")
+    contains(start, b"\nmade by: scribed ")
 }
 
-/// Whether the end of a `.json` says it.
+/// Whether the end of a `.json` contains scribed's provenance.
 pub fn json_has_provenance(end: &[u8]) -> bool {
-    holds(end, b"\"program\":\"scribed ")
+    contains(end, b"\"program\":\"scribed ")
 }
 
-fn holds(text: &[u8], words: &[u8]) -> bool {
+fn contains(text: &[u8], words: &[u8]) -> bool {
     memchr::memmem::find(text, words).is_some()
 }
 

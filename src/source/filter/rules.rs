@@ -1,5 +1,5 @@
-//! What a source takes, and by which rule it passes over the rest. The scan, the watch and whoever
-//! explains ask here, so that there is one truth.
+//! Decides which files a source takes, and by which rule it passes over the others. The scan, the watch and the
+//! commands that explain all ask here, so that they agree.
 
 use crate::config::model::Source;
 use crate::manifests::format::find::is_manifest;
@@ -12,15 +12,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// The longest path that the system opens, in bytes.
+/// The longest path that the system can open, in bytes.
 pub const LONGEST_PATH: usize = 4095;
 
-/// What stands at a path, links not followed.
+/// The kind of a directory entry. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     File,
     Folder,
-    /// A symbolic link, wherever it leads.
+    /// A symbolic link, whatever its target is.
     Link,
     Pipe,
     Socket,
@@ -29,71 +29,72 @@ pub enum EntryKind {
 }
 
 impl From<std::fs::FileType> for EntryKind {
-    fn from(found: std::fs::FileType) -> Self {
-        match found {
-            found if found.is_file() => Self::File,
-            found if found.is_dir() => Self::Folder,
-            found if found.is_symlink() => Self::Link,
-            found if found.is_fifo() => Self::Pipe,
-            found if found.is_socket() => Self::Socket,
+    fn from(file_type: std::fs::FileType) -> Self {
+        match file_type {
+            file_type if file_type.is_file() => Self::File,
+            file_type if file_type.is_dir() => Self::Folder,
+            file_type if file_type.is_symlink() => Self::Link,
+            file_type if file_type.is_fifo() => Self::Pipe,
+            file_type if file_type.is_socket() => Self::Socket,
             _ => Self::Device,
         }
     }
 }
 
-/// Whether a source takes a file.
+/// The result of the filter for a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterResult {
-    /// It becomes a job.
+    /// A file becomes a job; a folder is scanned.
     Taken,
-    /// It does not.
+    /// The source does not take it.
     PassedOver(Rule),
 }
 
-/// By which rule a file is passed over. Its words stand after the path: "talk.mp4: …".
+/// The rule by which a file is passed over. Its text stands after the path: "talk.mp4: …".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
-    /// Its name is on the default ignore list.
+    /// The name is on the built-in ignore list.
     Ignored(&'static Pattern),
     /// A folder above it is passed over.
     Below {
-        /// That folder, relative to the source's.
+        /// The folder, relative to the source's folder.
         folder: PathBuf,
         rule: Box<Rule>,
     },
-    /// Our marker in the source's folder.
+    /// The marker in the source's folder.
     Marker,
-    /// It lies in scribed's own state, in the service's data, or where a source's outputs go; or it is the configuration
-    /// or a key.
+    /// The file is in scribed's state directory, in the embedded service's data or in a source's output folder, or it
+    /// is the configuration or a key.
     OwnFolder,
-    /// An output of ours. [`filter_path`] does not know it: who asks the store does.
+    /// An output of scribed. [`filter_path`] does not return it: only the store knows the outputs.
     OurOutput,
     NotAFile(EntryKind),
-    /// A line of a `.scribedignore` takes it out. [`filter_path`] does not know it: see [`crate::source::filter::scribedignore`].
+    /// A line of a `.scribedignore` excludes it. [`filter_path`] does not return it: see
+    /// [`crate::source::filter::scribedignore`].
     Line {
-        /// The file, relative to the source's folder.
+        /// The `.scribedignore`, relative to the source's folder.
         file: PathBuf,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
-        /// As it is written there.
+        /// The pattern as it is written there.
         pattern: String,
     },
-    /// There is a `.scribedignore` above it that cannot be read: nobody knows whether it is to be taken.
+    /// A `.scribedignore` in a folder above cannot be read, so that it is not known whether it excludes the file.
     Unread {
-        /// The file, relative to the source's folder.
+        /// The `.scribedignore`, relative to the source's folder.
         file: PathBuf,
-        /// In words that stand after its path.
+        /// The reason, in words that stand after the file's path.
         why: String,
     },
-    /// None of the source's `include` patterns takes it.
+    /// No `include` pattern of the source matches.
     NotIncluded,
-    /// The source's `exclude` takes it out.
+    /// An `exclude` pattern of the source matches.
     Excluded,
-    /// It cannot be opened by its path.
+    /// The path is too long to be opened.
     TooLong,
-    /// A list of recordings: its rows are jobs, it is none.
+    /// A manifest: its rows become jobs, the file itself does not.
     Manifest,
-    /// The source takes what its lists name, wherever that lies; nothing is found by looking.
+    /// The source has manifests and takes only the recordings that they name.
     NotListed,
 }
 
@@ -123,7 +124,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What to do about paths that are too long.
+/// Advice for paths that are too long.
 pub const LONG_PATH_FIX: &str = "move it to a higher folder, or make a lower folder a source";
 
 impl EntryKind {
@@ -139,8 +140,8 @@ impl EntryKind {
     }
 }
 
-/// Whether the source's own settings take what stands at `path`, relative to its folder. Of a folder it says whether
-/// what lies below is looked at: `Taken`, or the rule that passes over all of it.
+/// Applies the source's settings to the entry at `path`, relative to the source's folder. For a folder, `Taken` means
+/// that the entries below it are looked at; a rule excludes all of them.
 pub fn filter_path(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let above: Vec<&Path> = above.collect();
@@ -152,7 +153,7 @@ pub fn filter_path(source: &Source, path: &Path, kind: EntryKind) -> FilterResul
     filter_entry(source, path, kind)
 }
 
-/// As [`filter_path`] for an entry of a folder that is known to be looked at.
+/// Like [`filter_path`], for an entry of a folder that was itself taken: the folders above are not checked.
 pub fn filter_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     match rule(source, path, kind) {
         Some(rule) => FilterResult::PassedOver(rule),
@@ -160,7 +161,7 @@ pub fn filter_entry(source: &Source, path: &Path, kind: EntryKind) -> FilterResu
     }
 }
 
-/// As [`filter_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
+/// Like [`filter_entry`], and applies the `.scribedignore` files. Blocks if one has to be read.
 pub fn filter_entry_with_ignore_files(
     source: &Source,
     ignoring: &mut IgnoreFiles,
@@ -175,7 +176,7 @@ pub fn filter_entry_with_ignore_files(
     }
 }
 
-/// As [`filter_path`], with what the `.scribedignore`s say. Blocks.
+/// Like [`filter_path`], and applies the `.scribedignore` files. Blocks.
 pub fn filter_path_with_ignore_files(source: &Source, path: &Path, kind: EntryKind) -> FilterResult {
     match filter_path(source, path, kind) {
         FilterResult::Taken => {
@@ -204,12 +205,12 @@ fn rule(source: &Source, path: &Path, kind: EntryKind) -> Option<Rule> {
     match kind {
         _ if length > LONGEST_PATH => Some(Rule::TooLong),
         EntryKind::Folder => None,
-        EntryKind::File => patterns(source, path),
-        other => Some(Rule::NotAFile(other)),
+        EntryKind::File => rule_by_patterns(source, path),
+        kind => Some(Rule::NotAFile(kind)),
     }
 }
 
-fn patterns(source: &Source, path: &Path) -> Option<Rule> {
+fn rule_by_patterns(source: &Source, path: &Path) -> Option<Rule> {
     let candidate = Candidate::new(path);
     if source.exclude.is_match_candidate(&candidate) {
         return Some(Rule::Excluded);
@@ -227,7 +228,7 @@ mod tests {
         read::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
     }
 
-    fn chosen(source: &Source, path: &str, kind: EntryKind) -> String {
+    fn filtered(source: &Source, path: &str, kind: EntryKind) -> String {
         match filter_path(source, Path::new(path), kind) {
             FilterResult::Taken => "taken".to_owned(),
             FilterResult::PassedOver(rule) => rule.to_string(),
@@ -250,8 +251,8 @@ mod tests {
             ".state/uploads/x.wav",
         ];
         let kinds = [EntryKind::Folder, EntryKind::Link, EntryKind::Pipe, EntryKind::Socket, EntryKind::Device];
-        let of_files = files.iter().map(|path| format!("{path}: {}", chosen(&source, path, EntryKind::File)));
-        let of_kinds = kinds.iter().map(|kind| format!("{kind:?}: {}", chosen(&source, "x.wav", *kind)));
+        let of_files = files.iter().map(|path| format!("{path}: {}", filtered(&source, path, EntryKind::File)));
+        let of_kinds = kinds.iter().map(|kind| format!("{kind:?}: {}", filtered(&source, "x.wav", *kind)));
         insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @"
         talk.wav: taken
         a/b/talk.WAV: taken
@@ -275,13 +276,13 @@ mod tests {
     fn a_path_that_cannot_be_opened_is_named() {
         let source = source("");
         let deep = ["x".repeat(200).as_str(); 21].join("/");
-        assert!(chosen(&source, &format!("{deep}/a.wav"), EntryKind::File).contains("longer than 4095 bytes"));
-        assert_eq!(chosen(&source, &deep[..3000], EntryKind::Folder), "taken");
+        assert!(filtered(&source, &format!("{deep}/a.wav"), EntryKind::File).contains("longer than 4095 bytes"));
+        assert_eq!(filtered(&source, &deep[..3000], EntryKind::Folder), "taken");
     }
 
     #[test]
     fn the_roots_own_name_is_not_asked() {
         let source = source("");
-        assert_eq!(chosen(&source, "", EntryKind::Folder), "taken");
+        assert_eq!(filtered(&source, "", EntryKind::Folder), "taken");
     }
 }

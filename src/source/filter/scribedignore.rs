@@ -1,5 +1,5 @@
-//! `.scribedignore`: what people want passed over, in the syntax of `.gitignore`. One may lie in every folder; it
-//! speaks for all that lies below, and the nearest has the last word.
+//! Reads `.scribedignore` files, which exclude files in the syntax of `.gitignore`. Each folder may have one; it
+//! applies to everything below the folder, and the file in the nearest folder takes precedence.
 
 use crate::domain::path::RelPath;
 use crate::domain::pattern::limit_violation;
@@ -13,41 +13,43 @@ use std::path::{Path, PathBuf};
 
 pub const IGNORE_FILE: &str = ".scribedignore";
 
-/// More patterns of one file are not read: each is compiled.
-const MOST_PATTERNS: usize = 5_000;
+/// The largest number of patterns in one file: each is compiled.
+const MAX_PATTERNS: usize = 5_000;
 
-/// The files of one way down a tree, read when they are first asked for and forgotten when the way leads
-/// elsewhere: whoever walks a tree in order reads each once, and holds as many as the tree is deep.
+/// The `.scribedignore` files of the folders on one path down a tree. A file is read when it is first needed and
+/// dropped when the path leads elsewhere: a traversal in order reads each file once, and holds as many as the tree is
+/// deep.
 #[derive(Debug)]
 pub struct IgnoreFiles {
     root: PathBuf,
-    /// From the top down: each folder of the way last asked for, relative to the root.
-    way: Vec<(PathBuf, Lines)>,
-    /// Which files cannot be used, since it was last asked for.
-    troubles: Vec<String>,
+    /// The folders of the path that was asked for last, from the top down, relative to the root.
+    path_files: Vec<(PathBuf, Lines)>,
+    /// The files that cannot be used, found since [`IgnoreFiles::take_problems`] was called last.
+    problems: Vec<String>,
 }
 
-/// What one folder's file says.
+/// The patterns of one folder's file.
 #[derive(Debug)]
 enum Lines {
-    /// Nothing: there is none.
+    /// The folder has no such file.
     None,
     Some(Gitignore),
-    /// Nobody knows: it is there and cannot be read.
+    /// The file exists and cannot be used, for this reason.
     Unread(String),
 }
 
 impl IgnoreFiles {
-    /// Nothing is read yet.
+    /// Makes an empty set for a source's folder; reads nothing.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), way: Vec::new(), troubles: Vec::new() }
+        Self { root: root.to_owned(), path_files: Vec::new(), problems: Vec::new() }
     }
 
-    /// By which line an entry of a folder that is looked at is passed over. Blocks where a file is to be read.
+    /// Returns the rule by which an entry is excluded, if its folder is itself not excluded. Blocks if a file has to be
+    /// read.
     pub fn rule(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
         let parent = path.parent()?;
-        self.go_to(parent);
-        for (folder, lines) in self.way.iter().rev() {
+        self.enter(parent);
+        for (folder, lines) in self.path_files.iter().rev() {
             match lines {
                 Lines::None => {}
                 Lines::Unread(why) => return Some(Rule::Unread { file: folder.join(IGNORE_FILE), why: why.clone() }),
@@ -65,7 +67,7 @@ impl IgnoreFiles {
         None
     }
 
-    /// As [`IgnoreFiles::rule`], of an entry of which nobody has looked at the folders above.
+    /// Like [`IgnoreFiles::rule`], and also checks the folders above the entry.
     pub fn rule_anywhere(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
         let above: Vec<&Path> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
         for folder in above.into_iter().rev() {
@@ -76,55 +78,55 @@ impl IgnoreFiles {
         self.rule(path, is_folder)
     }
 
-    /// Files that cannot be read or have a line that cannot be understood; told once.
+    /// Returns the files that cannot be read or have a line that is no pattern, each once.
     pub fn take_problems(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.troubles)
+        std::mem::take(&mut self.problems)
     }
 
-    fn go_to(&mut self, folder: &Path) {
-        while self.way.last().is_some_and(|(last, _)| !folder.starts_with(last)) {
-            self.way.pop();
+    fn enter(&mut self, folder: &Path) {
+        while self.path_files.last().is_some_and(|(last, _)| !folder.starts_with(last)) {
+            self.path_files.pop();
         }
-        if self.way.last().is_some_and(|(last, _)| last == folder) {
+        if self.path_files.last().is_some_and(|(last, _)| last == folder) {
             return;
         }
-        let known = self.way.last().map(|(last, _)| last.clone());
+        let known = self.path_files.last().map(|(last, _)| last.clone());
         let unknown = folder.ancestors().take_while(|above| known.as_deref() != Some(*above));
         let unknown: Vec<PathBuf> = unknown.map(Path::to_owned).collect();
         for folder in unknown.into_iter().rev() {
             let lines = self.lines(&folder);
-            self.way.push((folder, lines));
+            self.path_files.push((folder, lines));
         }
     }
 
     fn lines(&mut self, folder: &Path) -> Lines {
         let read = match read(&RootedPath::new(&self.root, folder.join(IGNORE_FILE))) {
             Ok(None) => return Lines::None,
-            Ok(Some(file)) => compiled(folder, &file.text),
+            Ok(Some(file)) => compile(folder, &file.text),
             Err(why) => Err(why),
         };
-        read.map_or_else(|why| self.unread(folder, why), Lines::Some)
+        read.map_or_else(|why| self.unusable(folder, why), Lines::Some)
     }
 
-    /// A file that is not understood whole may be meant to keep out anything: nothing below it is taken.
-    fn unread(&mut self, folder: &Path, why: String) -> Lines {
+    /// Records a file that cannot be used completely. It might exclude anything, so nothing below its folder is taken.
+    fn unusable(&mut self, folder: &Path, why: String) -> Lines {
         let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).escaped();
-        self.troubles
+        self.problems
             .push(format!("{shown} {why}; scribed takes no recording below its folder until that is corrected"));
         Lines::Unread(why)
     }
 }
 
-/// The patterns of a file; or why they cannot be used, in words that stand after its path.
-fn compiled(folder: &Path, text: &str) -> Result<Gitignore, String> {
+/// Compiles the patterns of a file. The error says why they cannot be used, in words that stand after the file's path.
+fn compile(folder: &Path, text: &str) -> Result<Gitignore, String> {
     let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
     let patterns = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    // Paths are asked for as they lie below the source's folder.
+    // Paths are matched relative to the source's folder.
     let mut builder = GitignoreBuilder::new(folder);
     for (count, (number, line)) in patterns.enumerate() {
         let number = number + 1;
-        if count == MOST_PATTERNS {
-            return Err(format!("has more than {MOST_PATTERNS} patterns (line {number})"));
+        if count == MAX_PATTERNS {
+            return Err(format!("has more than {MAX_PATTERNS} patterns (line {number})"));
         }
         if let Some(why) = limit_violation(line) {
             return Err(format!("cannot be used: its line {number} {why}"));
@@ -215,6 +217,6 @@ mod tests {
         fs::remove_file(root.path().join("a/b/c/.scribedignore")).unwrap();
         assert!(ignoring.rule(Path::new("a/b/c/y.mov"), false).is_some(), "it is not read again");
         assert!(ignoring.rule(Path::new("d/x.mov"), false).is_some());
-        assert_eq!(ignoring.way.len(), 2, "the top and d");
+        assert_eq!(ignoring.path_files.len(), 2, "the top and d");
     }
 }

@@ -1,4 +1,5 @@
-//! Bags (BagIt, RFC 8493): what a bag says of a file in its payload, and where outputs go so that it stays valid.
+//! Bags (BagIt, RFC 8493): looks up the checksum of a payload file, and chooses where outputs go so that the bag stays
+//! valid.
 
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::rooted_path::RootedPath;
@@ -12,33 +13,33 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The folder of outputs, beside a bag's payload: files that no manifest of the bag lists may stand there.
+/// The folder for outputs beside a bag's payload: a bag may contain files there that no manifest lists.
 const OUTPUTS: &str = "transcripts";
 
 const PAYLOAD: &str = "data";
 
-/// A line of a bag's manifest is at most so long, in bytes.
-const LONGEST_LINE: u64 = 16 << 10;
+/// The longest line of a bag's manifest that is read, in bytes.
+const MAX_LINE_BYTES: u64 = 16 << 10;
 
-/// So many manifests are remembered: 16 bytes for each file that they list.
-const REMEMBERED: usize = 4;
+/// The number of manifests that are cached: each takes 16 bytes for each file that it lists.
+const CACHED_MANIFESTS: usize = 4;
 
-/// What a bag says of a file.
+/// What a bag's manifest says about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BagEntry {
     /// The file is in no bag's payload.
     NoBag,
-    /// It must be this, by this manifest of its bag.
+    /// The file must have this checksum, by the manifest at this path.
     Sum(Checksum, PathBuf),
-    /// The bag's manifest does not list it.
+    /// The manifest at this path does not list the file.
     Unlisted(PathBuf),
-    /// The bag has no manifest that can be used: it may still be copied.
+    /// The bag at this path has no usable manifest: it may still be being copied.
     NoManifest(PathBuf),
-    /// This manifest of its bag is a link: it is not read.
+    /// The manifest at this path is a symbolic link and is not read.
     LinkedManifest(PathBuf),
 }
 
-/// The bag in whose payload a file lies; the innermost. Blocks.
+/// Returns the innermost bag whose payload contains a file. Blocks.
 pub fn bag_of(file: &RootedPath) -> Option<RootedPath> {
     let full = file.full();
     let payloads = full.ancestors().skip(1).filter(|folder| folder.file_name() == Some(OsStr::new(PAYLOAD)));
@@ -48,19 +49,19 @@ pub fn bag_of(file: &RootedPath) -> Option<RootedPath> {
         Ok(below) => RootedPath::new(file.root(), below),
         Err(_) => RootedPath::new(bag, ""),
     };
-    bags.map(rooted).find(|bag| matches!(kind(&bag.join("bagit.txt")), Ok(Kind::File | Kind::Link)))
+    bags.map(rooted).find(|bag| matches!(entry_kind(&bag.join("bagit.txt")), Ok(Kind::File | Kind::Link)))
 }
 
-/// What stands where a bag has a file of its own.
+/// The kind of entry at the path of a bag's own file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,
     Link,
-    /// A folder or whatever else, or nothing.
+    /// Another kind of entry, or none.
     None,
 }
 
-fn kind(path: &RootedPath) -> io::Result<Kind> {
+fn entry_kind(path: &RootedPath) -> io::Result<Kind> {
     match path.stat().map(|stat| FileType::from_raw_mode(stat.st_mode)) {
         Ok(FileType::RegularFile) => Ok(Kind::File),
         Ok(FileType::Symlink) => Ok(Kind::Link),
@@ -70,8 +71,8 @@ fn kind(path: &RootedPath) -> io::Result<Kind> {
     }
 }
 
-/// Beside what outputs go for a recording: itself, or for one in a bag's payload the same place below the bag's
-/// folder of transcripts. Blocks.
+/// Returns the path beside which a recording's outputs go: the recording itself, or for one in a bag's payload the same
+/// path below the bag's folder for transcripts. Blocks.
 pub fn output_base(recording: &RootedPath) -> RootedPath {
     let Some(bag) = bag_of(recording) else { return recording.clone() };
     match recording.full().strip_prefix(bag.full().join(PAYLOAD)) {
@@ -80,33 +81,33 @@ pub fn output_base(recording: &RootedPath) -> RootedPath {
     }
 }
 
-/// The manifests of bags, as they were last read.
+/// A cache of the manifests of bags.
 #[derive(Default)]
 pub struct Bags {
-    lists: Mutex<VecDeque<Arc<List>>>,
+    indexes: Mutex<VecDeque<Arc<ManifestIndex>>>,
 }
 
-/// Where the lines of a bag's manifest are, by the names that they hold.
-struct List {
+/// An index of a bag's manifest: where the line of each name begins.
+struct ManifestIndex {
     path: RootedPath,
-    /// Of the file: inode, length, and the times of change in nanoseconds.
+    /// The file's inode, length, and times of modification and status change in nanoseconds.
     stamp: (u64, u64, i64, i64),
     algorithm: Algorithm,
-    /// Hash of a name, and where its line begins. Sorted.
-    lines: Vec<(u64, u64)>,
+    /// The short hash of each name and the offset of its line, sorted.
+    line_offsets: Vec<(u64, u64)>,
 }
 
 impl Bags {
-    /// What its bag says of a file. Blocks.
+    /// Looks up a file in its bag's strongest manifest. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn entry_for(&self, file: &RootedPath) -> io::Result<BagEntry> {
         let Some(bag) = bag_of(file) else { return Ok(BagEntry::NoBag) };
         let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));
         let mut usable = None;
         for (algorithm, path) in Algorithm::ALL.into_iter().map(named) {
-            match kind(&path)? {
+            match entry_kind(&path)? {
                 // A weaker manifest is no substitute: whoever put the link there would choose which one counts.
                 Kind::Link => return Ok(BagEntry::LinkedManifest(path.full())),
                 Kind::File => {
@@ -117,41 +118,41 @@ impl Bags {
             }
         }
         let Some((algorithm, path)) = usable else { return Ok(BagEntry::NoManifest(bag.full())) };
-        let list = self.list(&path, algorithm)?;
+        let index = self.index(&path, algorithm)?;
         let (file, path) = (file.full(), path.full());
         let name = file.strip_prefix(bag.full()).unwrap_or(&file).as_os_str().as_bytes();
-        Ok(match list.find(name)? {
+        Ok(match index.find(name)? {
             Some(sum) => BagEntry::Sum(sum, path),
             None => BagEntry::Unlisted(path),
         })
     }
 
-    fn list(&self, path: &RootedPath, algorithm: Algorithm) -> io::Result<Arc<List>> {
-        let seen = Disk::Honest.stamp_of(&path.stat()?);
-        let stamp = (seen.inode, seen.size, seen.mtime_ns, seen.ctime_ns);
-        // Held while it is read: the others wait for the same.
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.retain(|list| list.path != *path || list.stamp == stamp);
-        if let Some(list) = lists.iter().find(|list| list.path == *path) {
-            return Ok(Arc::clone(list));
+    fn index(&self, path: &RootedPath, algorithm: Algorithm) -> io::Result<Arc<ManifestIndex>> {
+        let file_stamp = Disk::Honest.stamp_of(&path.stat()?);
+        let stamp = (file_stamp.inode, file_stamp.size, file_stamp.mtime_ns, file_stamp.ctime_ns);
+        // The lock is held while the file is read: other callers wait for the same result.
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        indexes.retain(|index| index.path != *path || index.stamp == stamp);
+        if let Some(index) = indexes.iter().find(|index| index.path == *path) {
+            return Ok(Arc::clone(index));
         }
-        let list = Arc::new(List { path: path.clone(), stamp, algorithm, lines: lines(path)? });
-        lists.push_front(Arc::clone(&list));
-        lists.truncate(REMEMBERED);
-        Ok(list)
+        let index = Arc::new(ManifestIndex { path: path.clone(), stamp, algorithm, line_offsets: line_offsets(path)? });
+        indexes.push_front(Arc::clone(&index));
+        indexes.truncate(CACHED_MANIFESTS);
+        Ok(index)
     }
 }
 
-impl List {
+impl ManifestIndex {
     fn find(&self, name: &[u8]) -> io::Result<Option<Checksum>> {
-        let hash = short(name);
-        let from = self.lines.partition_point(|(known, _)| *known < hash);
-        for (_, at) in self.lines[from..].iter().take_while(|(known, _)| *known == hash) {
+        let hash = short_hash(name);
+        let first = self.line_offsets.partition_point(|(known, _)| *known < hash);
+        for (_, offset) in self.line_offsets[first..].iter().take_while(|(known, _)| *known == hash) {
             let mut file = open(&self.path)?;
-            file.seek(SeekFrom::Start(*at))?;
+            file.seek(SeekFrom::Start(*offset))?;
             let mut line = Vec::new();
-            BufReader::new(file.take(LONGEST_LINE)).read_until(b'\n', &mut line)?;
-            if let Some((digits, listed)) = parts(&line)
+            BufReader::new(file.take(MAX_LINE_BYTES)).read_until(b'\n', &mut line)?;
+            if let Some((digits, listed)) = parse_line(&line)
                 && listed == name
             {
                 return Ok(Checksum::parse(self.algorithm, digits));
@@ -161,25 +162,25 @@ impl List {
     }
 }
 
-fn lines(path: &RootedPath) -> io::Result<Vec<(u64, u64)>> {
-    let (mut reader, mut lines, mut line, mut at) = (BufReader::new(open(path)?), Vec::new(), Vec::new(), 0);
+fn line_offsets(path: &RootedPath) -> io::Result<Vec<(u64, u64)>> {
+    let (mut reader, mut line_offsets, mut line, mut offset) = (BufReader::new(open(path)?), Vec::new(), Vec::new(), 0);
     loop {
         line.clear();
-        let n = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? as u64;
+        let n = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? as u64;
         if n == 0 {
             break;
         }
-        if let Some((_, name)) = parts(&line) {
-            lines.push((short(&name), at));
+        if let Some((_, name)) = parse_line(&line) {
+            line_offsets.push((short_hash(&name), offset));
         }
-        at += n;
+        offset += n;
     }
-    lines.sort_unstable();
-    Ok(lines)
+    line_offsets.sort_unstable();
+    Ok(line_offsets)
 }
 
-/// `<digits> <name>`, where `*` may stand before the name and `%0A`, `%0D`, `%25` in it.
-fn parts(line: &[u8]) -> Option<(&str, Vec<u8>)> {
+/// Splits a line into digits and name. `*` may stand before the name, and `%0A`, `%0D` and `%25` are decoded in it.
+fn parse_line(line: &[u8]) -> Option<(&str, Vec<u8>)> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
@@ -191,7 +192,7 @@ fn parts(line: &[u8]) -> Option<(&str, Vec<u8>)> {
 }
 
 fn unescaped(name: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(name.len());
+    let mut decoded = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((first, after)) = rest.split_first() {
         let escaped = match rest.get(..3).map(<[u8]>::to_ascii_uppercase).as_deref() {
@@ -200,16 +201,16 @@ fn unescaped(name: &[u8]) -> Vec<u8> {
             Some(b"%25") => Some(b'%'),
             _ => None,
         };
-        plain.push(escaped.unwrap_or(*first));
+        decoded.push(escaped.unwrap_or(*first));
         rest = if escaped.is_some() { &rest[3..] } else { after };
     }
-    plain
+    decoded
 }
 
-fn short(name: &[u8]) -> u64 {
-    let mut short = [0; 8];
-    short.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
-    u64::from_be_bytes(short)
+fn short_hash(name: &[u8]) -> u64 {
+    let mut prefix = [0; 8];
+    prefix.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
+    u64::from_be_bytes(prefix)
 }
 
 #[cfg(test)]

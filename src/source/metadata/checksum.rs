@@ -1,4 +1,4 @@
-//! Whether a file is what somebody says that it is: read once, in pieces, for both hashes.
+//! Computes a file's content hash and a checksum of another algorithm in one pass.
 
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::names::Hash;
@@ -9,10 +9,10 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 use std::io::{self, Read};
 
-/// The content's hash, and its checksum by this algorithm. Blocks.
+/// Returns the content's hash and its checksum by `algorithm`. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn hash_and_checksum(path: &RootedPath, algorithm: Algorithm) -> io::Result<(Hash, Checksum)> {
     let (hash, sum) = match algorithm {
         Algorithm::Md5 => both::<Md5>(path),

@@ -1,4 +1,4 @@
-//! Looking at a file without reading it, and reading it once.
+//! Looks up a file's state, opens it safely, and hashes it.
 
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
@@ -9,19 +9,20 @@ use rustix::fs::FileType;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// What stands at a path.
+/// What is found at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLook {
     File(Stamp),
-    /// Something else: a folder, link, pipe, socket or device.
+    /// Another kind of entry: a folder, link, pipe, socket or device.
     Other,
     Nothing,
 }
 
-/// Looks at a path on this disk. Links are not followed.
+/// Looks up what is at a path, with the stamp that this kind of disk supports. Links are not followed.
 ///
 /// # Errors
-/// What the file system says, except that nothing is there; and [`crate::rooted_path::LinkInPath`].
+/// The error of the file system, except for a missing file; [`crate::rooted_path::LinkInPath`] if a link is in the
+/// path.
 pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
     match path.stat() {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
@@ -34,19 +35,19 @@ pub fn stat(path: &RootedPath, disk: Disk) -> io::Result<FileLook> {
     }
 }
 
-/// Opens what was seen as a regular file. Whatever has taken its place since, a link is not followed
-/// and a pipe does not hang.
+/// Opens what was a regular file when it was looked up. If something else has replaced it, a link is not followed and a
+/// pipe does not block.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn open(path: &RootedPath) -> io::Result<File> {
     path.open().map_err(|error| explain_error(error, &path.full()))
 }
 
-/// The hash of a whole file, read in pieces.
+/// Computes the hash of the whole file, reading it in chunks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn hash(path: &RootedPath) -> io::Result<Hash> {
     let mut file = open(path)?;
     let mut hasher = blake3::Hasher::new();

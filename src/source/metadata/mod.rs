@@ -1,4 +1,4 @@
-//! What is known of a recording from beside it or from its file entry: bags, checksums, sidecars, samples.
+//! Information about a recording from its file entry and from the files beside it: bags, checksums, sidecars, samples.
 
 pub(crate) mod bag;
 pub(crate) mod checksum;

@@ -1,23 +1,24 @@
-//! Whether a file is gone, or only out of sight: a share that is mounted below a source's folder and away looks like a
-//! deletion of all that lies in it.
+//! Decides whether a missing file was deleted. If a share that is mounted below a source's folder goes away, all files
+//! in it look deleted.
 
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use std::io;
 use std::path::Path;
 
-/// What can be told of a file.
+/// Whether a file exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// Something stands at its path.
+    /// Something exists at the path.
     There,
-    /// Nothing does, and its folder, or the first one above it that is there, has other things in it.
+    /// Nothing exists at the path, and the nearest existing folder above it is not empty.
     Gone,
-    /// Nobody can tell; why, in words.
+    /// Not known, for this reason.
     Unknown(String),
 }
 
-/// What can be told of a file. `known`: a folder that is known to be there, as a source's is by its marker. Blocks.
+/// Returns whether a file exists. `known` is a folder that is known to be present, as a source's folder is by its
+/// marker. Blocks.
 pub fn presence(path: &RootedPath, known: &Path) -> Presence {
     match path.stat() {
         Ok(_) => return Presence::There,
@@ -49,7 +50,7 @@ fn bare(folder: &RootedPath) -> Presence {
     ))
 }
 
-/// A folder outside of the source's own: nobody has marked it.
+/// A folder outside the source's folder: no marker shows whether its share is mounted.
 fn away(folder: &RootedPath) -> Presence {
     Presence::Unknown(format!(
         "the folder {} does not exist: its disk or share may not be mounted",

@@ -1,5 +1,5 @@
-//! What a file looks like, for comparing it with others of the same size: cheap, and good enough to count
-//! copies by. Before anything is bought the whole content is compared.
+//! A cheap hash of samples of a file, by which files of the same size are compared to count copies. Before anything is
+//! bought, the whole content is compared.
 
 use crate::domain::names::Hash;
 use crate::rooted_path::RootedPath;
@@ -7,19 +7,19 @@ use crate::source::metadata::file_look::{hash, open};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Smaller files are read whole.
+/// Files up to this size, in bytes, are read completely.
 pub const WHOLE: u64 = 1 << 20;
 
-/// Of larger ones so many pieces …
+/// The number of samples that are read of a larger file.
 pub const PIECES: u64 = 8;
 
-/// … of so many bytes, from the beginning to the end.
+/// The size of a sample in bytes. The samples are spread evenly from the beginning to the end.
 const PIECE: u64 = 16 << 10;
 
-/// A hash of the size and of some of the bytes of a file. Blocks.
+/// Returns a hash of the file's size and samples. Blocks.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn sample_hash(path: &RootedPath, size: u64) -> io::Result<Hash> {
     if size <= WHOLE {
         return hash(path);

@@ -1,5 +1,4 @@
-//! The settings that lie beside a recording: `.scribed.toml` of its folder and of those above, and `talk.toml` of
-//! `talk.mp4`.
+//! Finds the sidecars of a recording: `.scribed.toml` in its folder and those above, and `talk.toml` for `talk.mp4`.
 
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
@@ -9,25 +8,26 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Of a folder, for all that lies below it.
+/// The sidecar of a folder: it applies to everything below the folder.
 pub const OF_FOLDER: &str = ".scribed.toml";
 
-/// The ending of those of single recordings.
+/// The ending of a single recording's sidecar.
 pub const ENDING: &str = ".toml";
 
-/// A sidecar that is there.
+/// A sidecar that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sidecar {
-    /// Its path below the source's folder, for people.
+    /// The path below the source's folder, for messages.
     pub from: String,
-    /// What stands in it.
+    /// The file's text and time of change.
     pub file: SmallFile,
 }
 
-/// Those of the recording at `path` below `root`, the farthest first: what is nearer counts more. Blocks.
+/// Returns the sidecars of the recording at `path` below `root`, the farthest first: a nearer one takes precedence.
+/// Blocks.
 ///
 /// # Errors
-/// Why one of them cannot be read, in words.
+/// Why a sidecar cannot be read, in words.
 pub fn find(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
     let mut sidecars = Vec::new();
     for place in places(path) {
@@ -40,7 +40,7 @@ pub fn find(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
     Ok(sidecars)
 }
 
-/// Where they may lie.
+/// Returns the paths at which sidecars may be.
 fn places(path: &RelPath) -> Vec<PathBuf> {
     let path = Path::new(OsStr::from_bytes(path.as_bytes()));
     let mut places: Vec<PathBuf> = path.ancestors().skip(1).map(|folder| folder.join(OF_FOLDER)).collect();
@@ -51,12 +51,12 @@ fn places(path: &RelPath) -> Vec<PathBuf> {
     places
 }
 
-/// When the youngest of them was last changed, by the wall clock.
+/// Returns when a sidecar was changed last, by the wall clock.
 pub fn changed(sidecars: &[Sidecar]) -> Option<Timestamp> {
     sidecars.iter().map(|sidecar| sidecar.file.changed).max()
 }
 
-/// Whether a file of this name says something of recordings beside it.
+/// Whether a file of this name may be a sidecar.
 pub fn is_sidecar(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.len() > ENDING.len() && name[name.len() - ENDING.len()..].eq_ignore_ascii_case(ENDING.as_bytes())

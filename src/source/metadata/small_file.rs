@@ -1,4 +1,4 @@
-//! Small files that people lay beside recordings for scribed: read whole, within bounds, and never by a link.
+//! Reads small files that people put beside recordings for scribed: completely, up to a limit, and not through a link.
 
 use crate::domain::names::Timestamp;
 use crate::permission_errors::describe_error;
@@ -8,18 +8,18 @@ use rustix::io::Errno;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
-/// More is none of ours.
+/// The largest file that is read, in bytes.
 const LONGEST: u64 = 256 * 1024;
 
-/// A file's text, and when it was last changed, as far as the disk tells.
+/// A file's text and when it was changed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallFile {
     pub text: String,
-    /// By the wall clock; the later one of its two times.
+    /// By the wall clock: the later of the modification and the status change, in milliseconds.
     pub changed: Timestamp,
 }
 
-/// Reads one; `None` where nothing of this name is there. Blocks.
+/// Reads a file. Returns `None` if no such file exists. Blocks.
 ///
 /// # Errors
 /// Why it cannot be read, in words that stand after its path.
@@ -44,7 +44,7 @@ pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
 fn opened(path: &RootedPath) -> io::Result<Result<SmallFile, String>> {
     let file = open(path)?;
     let meta = file.metadata()?;
-    // A folder of this name says nothing.
+    // A folder of this name counts as no file.
     if meta.is_dir() {
         return Err(io::ErrorKind::NotFound.into());
     }

@@ -1,4 +1,4 @@
-//! Whether what a source lies in is there: a mount that is away is not a deletion (design, promise 6).
+//! Tracks whether a source's folder or bucket is available: a mount that is away is not a deletion (design, promise 6).
 
 use super::marker::UnknownFolder;
 use super::source_mount::Mount;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often whoever works in the folder asks whether it is still there.
+/// How often [`Mount::wait_until_away`] checks the folder.
 const WHILE_WORKING: Duration = Duration::from_secs(10);
 
-/// A source's folder is away, or somebody else's; what is done in it waits.
+/// A source's folder or bucket is not available, or another installation works there. Work in it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} {} {why}; {}", folder.display(), self.then())]
 pub struct Away {
@@ -26,12 +26,12 @@ pub struct Away {
 }
 
 impl Away {
-    /// What happens next, where the folder is there and not ours to work in.
+    /// Returns what happens next, if the folder is present and this installation may not work in it.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_ref().map(|refused| refused.then.as_str())
     }
 
-    /// Whether it ends by itself, whatever the other installation does.
+    /// Whether the refusal ends after a known time, whatever the other installation does.
     pub fn is_temporary(&self) -> bool {
         self.refused.as_ref().is_some_and(|refused| refused.waits.is_some())
     }
@@ -41,10 +41,10 @@ impl Away {
     }
 }
 
-/// What the last look said.
+/// The result of the last check.
 #[derive(Default)]
 pub(super) struct Availability {
-    /// One look at a time.
+    /// Serialises the checks.
     turn: tokio::sync::Mutex<()>,
     found: Mutex<Found>,
     away: watch::Sender<Option<Away>>,
@@ -57,12 +57,12 @@ struct Found {
 }
 
 impl Availability {
-    /// What it lies on; `None` before the first look.
+    /// The disks below the folder; `None` before the first check.
     pub(super) fn disks(&self) -> Option<Arc<Disks>> {
         self.found().disks.clone()
     }
 
-    /// The last answer does not hold any more.
+    /// Discards the last result: the next caller checks again.
     pub(super) fn expire(&self) {
         self.found().at = None;
     }
@@ -73,17 +73,18 @@ impl Availability {
 }
 
 impl Mount {
-    /// Why it is away, if it was when it was last looked at.
+    /// Returns why the folder is away, if the last check found that.
     pub fn away(&self) -> Option<Away> {
         self.availability.away.borrow().clone()
     }
 
-    /// Follows whether it is away.
+    /// Subscribes to changes of availability.
     pub fn follow(&self) -> watch::Receiver<Option<Away>> {
         self.availability.away.subscribe()
     }
 
-    /// Whether the folder is there. A good answer holds for a second (a bucket's for ten), a bad one is asked again.
+    /// Checks that the folder is available. A positive result is reused for a second (a bucket's for ten); a negative
+    /// one is checked again.
     ///
     /// # Errors
     /// [`Away`].
@@ -92,7 +93,7 @@ impl Mount {
             return Ok(());
         }
         let turn = self.availability.turn.lock().await;
-        // Whoever had the turn before may have looked for all who waited for it.
+        // The caller before may have checked for all that waited.
         if self.is_fresh() { Ok(()) } else { self.look_in_turn(&turn).await }
     }
 
@@ -101,7 +102,8 @@ impl Mount {
         at.is_some_and(|at| self.clock.uptime().since(at) < self.storage.fresh_for())
     }
 
-    /// Whether the folder is there now: for whoever is about to conclude something from what is not in it.
+    /// Checks the folder now, without a cached result: for a caller that is about to draw a conclusion from what is
+    /// missing in it.
     ///
     /// # Errors
     /// [`Away`].
@@ -110,8 +112,8 @@ impl Mount {
         self.look_in_turn(&turn).await
     }
 
-    /// Whether what was just seen may be concluded from. A folder is looked at again: its mount may have gone meanwhile,
-    /// and the bare mount point been seen. A bucket has none.
+    /// Checks whether conclusions may be drawn from what was just read. A folder is checked again: its share may have
+    /// been unmounted meanwhile, so that the bare mount point was read. A bucket cannot be unmounted.
     ///
     /// # Errors
     /// [`Away`].
@@ -127,8 +129,8 @@ impl Mount {
         self.note(looked)
     }
 
-    /// Whether something may be put into the folder now: it is there, and no bare mount point as far as can
-    /// be told. In place, for whoever blocks already. A bucket is as it was last seen.
+    /// Checks whether a file may be written into the folder now: it is available and, as far as known, no bare mount
+    /// point. Runs on the calling thread, for a caller that blocks anyway. For a bucket the last result is returned.
     ///
     /// # Errors
     /// [`Away`].
@@ -137,13 +139,13 @@ impl Mount {
         if let Some(away) = self.away().filter(|away| away.refused.is_some()) {
             return Err(away); // whoever asks in turn learns when that is over
         }
-        // What it lies on does not change by the second: whoever asks in turn learns that.
+        // The disks are not looked up again: they change rarely, and the next asynchronous check finds a change.
         self.tell(folder.look_here().map(drop))?;
         if folder.is_bare_here() { Err(self.bare()) } else { Ok(()) }
     }
 
-    /// Whether what is missing in the folder is really gone: the folder is there, and it is either known
-    /// or not bare. A folder that was never known and has nothing in it may be a bare mount point.
+    /// Checks that a file missing in the folder is really gone: the folder is available, and it is either known or not
+    /// empty. An empty folder that was never known may be a bare mount point.
     ///
     /// # Errors
     /// [`Away`].
@@ -172,11 +174,11 @@ impl Mount {
         Away { what: self.storage.noun(), folder, why, refused: refused.map(Box::new) }
     }
 
-    /// Returns when the folder is found to be away: what is done in it would hang, or come to nothing.
+    /// Returns when the folder is found to be away: work in it would hang or be in vain.
     pub async fn wait_until_away(&self) -> Away {
         let mut away = self.follow();
         loop {
-            // Whoever finds it first tells all.
+            // The first check that fails notifies all.
             tokio::select! {
                 () = self.clock.sleep(WHILE_WORKING) => {}
                 _ = away.wait_for(Option::is_some) => {}
@@ -197,7 +199,7 @@ impl Mount {
         self.tell(looked.map(drop))
     }
 
-    /// One alarm when it goes, one word when it is back.
+    /// Logs once when the folder goes away and once when it is back.
     fn tell(&self, looked: Result<(), UnknownFolder>) -> Result<(), Away> {
         let (name, folder) = (&self.source().name, &self.source().folder);
         match looked {
@@ -207,7 +209,7 @@ impl Mount {
                     before = away.take();
                     before.is_some()
                 });
-                // At the level at which it was told to be away.
+                // At the level of the message that it was away.
                 let words = "the folder of the source is back; its jobs continue";
                 match before {
                     Some(away) if away.is_temporary() => {

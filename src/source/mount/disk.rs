@@ -1,4 +1,4 @@
-//! What the file system below a folder can be trusted with.
+//! Which file properties can be relied on, by the kind of file system.
 
 use crate::clock::Moment;
 use crate::domain::job::Stamp;
@@ -10,38 +10,37 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a file must be quiet where `settle` is not set: on local disks …
+/// The default of `settle` on local disks.
 pub const SETTLE: Duration = Duration::from_secs(10);
 
-/// … and on network mounts, where sizes and times are shown late and copies stall longer.
+/// The default of `settle` on network mounts, where sizes and times are updated late and copies stall longer.
 pub const NETWORK_SETTLE: Duration = Duration::from_secs(60);
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
-    /// ext4, xfs, btrfs: nobody can preset a ctime, and blocks are counted as they are.
+    /// ext2, ext3, ext4, xfs and btrfs: programs cannot set the ctime, and the block count is exact.
     Honest,
-    /// Another one of this machine.
+    /// Another local file system.
     Local,
-    /// Of this machine, with file numbers that differ from mount to mount: FAT and its like.
+    /// A local file system whose inode numbers differ from mount to mount: FAT, exFAT, NTFS.
     Numberless,
-    /// NFS: the ctime is the server's own; file numbers are not relied on; other machines' writes bring
-    /// no event.
+    /// NFS: the ctime is the server's, inode numbers are not relied on, and writes of other machines bring no event.
     Nfs,
-    /// SMB, FUSE, 9p and the rest: size and mtime is all that can be relied on, and no event comes.
+    /// SMB, FUSE, 9p and other network file systems: only size and mtime can be relied on, and there are no events.
     Remote,
 }
 
 impl Disk {
-    /// Below a folder.
+    /// Returns the kind of file system that a folder is on.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn detect(folder: &Path) -> io::Result<Self> {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
     }
 
-    /// As the table of mounts names its file system: nobody is asked who may not answer.
+    /// Returns the kind for a file system's name in the mount table, without access to a file system that may hang.
     fn named(kind: &str) -> Self {
         match kind {
             "ext2" | "ext3" | "ext4" | "xfs" | "btrfs" => Self::Honest,
@@ -70,17 +69,17 @@ impl Disk {
         }
     }
 
-    /// Whether other machines may write there, so that no event tells of it.
+    /// Whether other machines may write to it, so that not every change brings an event.
     pub fn is_network(self) -> bool {
         matches!(self, Self::Nfs | Self::Remote)
     }
 
-    /// How long a file must be quiet where nothing is set.
+    /// Returns the default of `settle`.
     pub fn settle(self) -> Duration {
         if self.is_network() { NETWORK_SETTLE } else { SETTLE }
     }
 
-    /// The stamp of a file: what cannot be relied on here is 0, so that two stamps can be compared whole.
+    /// Returns a file's stamp. Properties that cannot be relied on are 0, so that stamps can be compared as a whole.
     pub fn stamp(self, meta: &Metadata) -> Stamp {
         self.relied_on(Stamp {
             size: meta.len(),
@@ -90,7 +89,7 @@ impl Disk {
         })
     }
 
-    /// The same, of what was looked at by its name in an open folder.
+    /// Like [`Disk::stamp`], for a file that was looked up by its name in an open folder.
     pub fn stamp_of(self, stat: &Stat) -> Stamp {
         let part = |part| i64::try_from(part).unwrap_or(0); // below a thousand million
         self.relied_on(Stamp {
@@ -109,53 +108,53 @@ impl Disk {
         }
     }
 
-    /// When a file has been quiet for `settle`, as far as its ctime can tell; `None` where it cannot, or
-    /// where it lies in the future (design, promise 3). In our own dates.
+    /// Returns when a file will have been unchanged for `settle`, by its ctime and in scribed's own time; `None` if the
+    /// ctime cannot be relied on or is in the future (design, promise 3).
     pub fn quiet_at(self, stamp: &Stamp, at: Moment, settle: Duration) -> Option<Timestamp> {
         let changed = at.of_past(Timestamp(stamp.ctime_ns.div_euclid(1_000_000))).filter(|_| self == Self::Honest)?;
-        // A millisecond more: the ctime was cut to milliseconds.
+        // One millisecond more, because the ctime was rounded down to milliseconds.
         Some(changed.saturating_add(settle).saturating_add(Duration::from_millis(1)))
     }
 
-    /// Whether most of a file are holes: preallocated by a copy or download under way, or sparse.
-    /// Known only where blocks are counted as they are.
+    /// Whether more than half of a file consists of holes: it is preallocated by a copy or download in progress, or
+    /// sparse. Known only if the block count is exact.
     pub fn mostly_holes(self, meta: &Metadata) -> bool {
-        /// Less than this says nothing: small files may lie within their inode.
+        /// Fewer bytes are ignored: a small file may be stored in its inode.
         const MANY: u64 = 1 << 20;
         let holes = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
         self == Self::Honest && holes >= MANY && holes > meta.len() / 2
     }
 }
 
-/// What a source's folder lies on, and what is mounted below it: a share in the middle of a local tree is
-/// looked at as a share.
+/// The kinds of the file systems at and below a source's folder: a share that is mounted inside a local tree is treated
+/// as a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disks {
     root: Disk,
-    /// Relative to the folder; what lies deeper comes later.
+    /// Mount points relative to the folder, sorted: deeper ones come later.
     below: Vec<(PathBuf, Disk)>,
 }
 
 impl Disks {
-    /// `below`: what the table of mounts has below the folder ([`crate::source::mount::table::below`]).
+    /// `below`: the mounts below the folder, from the mount table ([`crate::source::mount::table::below`]).
     pub fn new(root: Disk, below: &[(PathBuf, String)]) -> Self {
         let mut below: Vec<_> = below.iter().map(|(at, kind)| (at.clone(), Disk::named(kind))).collect();
         below.sort_by(|(one, _), (other, _)| one.cmp(other)); // one on top of another stays behind it
         Self { root, below }
     }
 
-    /// Of the folder itself.
+    /// The file system of the folder itself.
     pub fn root(&self) -> Disk {
         self.root
     }
 
-    /// Of a path relative to the folder.
+    /// Returns the kind of file system for a path relative to the folder.
     pub fn disk_of(&self, path: &Path) -> Disk {
         let nearest = self.below.iter().rev().find(|(at, _)| path.starts_with(at));
         nearest.map_or(self.root, |(_, disk)| *disk)
     }
 
-    /// The shares in a folder that is none itself: no event comes from there.
+    /// Returns the network mounts inside a local folder: they bring no events.
     pub fn shares(&self) -> Vec<PathBuf> {
         let those = self.below.iter().filter(|(_, disk)| disk.is_network() && !self.root.is_network());
         those.map(|(at, _)| at.clone()).collect()

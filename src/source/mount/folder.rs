@@ -1,4 +1,4 @@
-//! The folder of a source: by what it is recognised, and who works in it.
+//! The folder of a source: how it is recognised, and the claim on it.
 
 use super::marker::{self, FolderIdentity, FolderMemory, UnknownFolder};
 use super::storage::{ANSWERS_WITHIN, no_answer};
@@ -17,37 +17,37 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How often who works in a folder gives a sign of life there, at the least …
+/// The shortest interval between signs of life in a folder.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15 * 60);
 
-/// … and at the most: a disk that is scanned once a day should sleep in between.
+/// The longest interval: a disk that is scanned once a day should sleep in between.
 const SIGN_OF_LIFE_AT_REST: Duration = Duration::from_secs(6 * 3600);
 
-/// How a folder is looked at.
+/// The check of a folder, replaceable in tests.
 pub(crate) type FolderLook = Arc<dyn Fn(&Path, Option<&FolderIdentity>) -> Result<Disk, UnknownFolder> + Send + Sync>;
 
-/// A folder of this machine, or of a share that is mounted here.
+/// A folder on a local disk or a mounted share.
 pub struct MountedFolder {
     source: Arc<Source>,
     memory: FolderMemory,
     look: FolderLook,
-    /// A look that hangs is not followed by another.
+    /// Whether a check hangs: then no other one is started.
     hangs: Arc<AtomicBool>,
     known: Mutex<Option<FolderIdentity>>,
     real: Mutex<Option<PathBuf>>,
-    /// For who only looks.
+    /// The claim of a process that only looks.
     observer: Arc<Claim>,
     works: OnceLock<Works>,
 }
 
-/// Who works in a source's folder.
+/// What is needed to work in the folder.
 struct Works {
     store: Arc<dyn Store>,
     claim: Arc<Claim>,
 }
 
 impl MountedFolder {
-    /// As the state directory remembers it. Nothing is looked at yet.
+    /// Reads what the state directory has recorded about the folder. Does not access the folder.
     pub(super) fn new(source: Arc<Source>, state: &Path, memory: FolderMemory, look: FolderLook) -> Self {
         let known = memory.load().unwrap_or_else(|error| {
             let words = "cannot read the record of the folder's marker; scribed creates it again";
@@ -68,24 +68,24 @@ impl MountedFolder {
         }
     }
 
-    /// By what it is recognised.
+    /// Returns the identity by which the folder is recognised.
     pub(super) fn known(&self) -> Option<FolderIdentity> {
         lock(&self.known).clone()
     }
 
-    /// Where it really lies, links resolved, as it was last found.
+    /// Returns the folder's path with links resolved, as found last.
     pub(super) fn real(&self) -> Option<PathBuf> {
         lock(&self.real).clone()
     }
 
-    /// What it is recognised by may have been written down since: that counts.
+    /// Reads the identity again, if none is known: another process may have recorded it.
     pub(super) fn remember(&self) {
         if let Ok(Some(known)) = self.memory.load() {
             lock(&self.known).get_or_insert(known);
         }
     }
 
-    /// From now on this is the one who works in it.
+    /// Starts to work in the folder: the next check claims it.
     pub(super) fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
         let (source, store) = (&self.source, Arc::clone(store));
         let terms = Some(ClaimTerms { lag, every: self.sign_of_life() });
@@ -94,8 +94,8 @@ impl MountedFolder {
         let _ = self.works.set(Works { store, claim: Arc::new(claim) });
     }
 
-    /// As often as its scan touches the folder anyway. In a debug build the environment variable `SCRIBED_TEST_LEASE`
-    /// (as `300ms`) says another time.
+    /// Returns the interval between signs of life: as often as a scan accesses the folder anyway. In a debug build the
+    /// environment variable `SCRIBED_TEST_LEASE` (such as `300ms`) overrides it.
     fn sign_of_life(&self) -> Duration {
         let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LEASE").ok() } else { None };
         if let Some(told) = told.and_then(|text| humantime::parse_duration(&text).ok()) {
@@ -111,7 +111,7 @@ impl MountedFolder {
         self.works.get().map_or(&self.observer, |works| &works.claim)
     }
 
-    /// Says in it that this run has ended there, if it worked there.
+    /// Records in the marker that this run has ended, if it worked in the folder.
     pub(super) async fn release(&self, clock: &dyn Clock) {
         let (claim, wall) = (Arc::clone(self.claim()), clock.wall());
         if self.works.get().is_some() {
@@ -119,7 +119,8 @@ impl MountedFolder {
         }
     }
 
-    /// Whether it is there and ours to work in, and what it lies on. For one caller at a time.
+    /// Checks that the folder is available and that this installation may work in it. Returns the kind of its file
+    /// system. Call once at a time.
     pub(super) async fn look(&self, clock: &dyn Clock) -> Result<Disk, UnknownFolder> {
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.known());
         let (claim, at) = (Arc::clone(self.claim()), ClaimMoment { uptime: clock.uptime(), wall: clock.wall() });
@@ -127,7 +128,7 @@ impl MountedFolder {
             let looked = look(&folder, known.as_ref());
             let looked = match looked {
                 Ok(disk) => claim.check_or_acquire(known.as_ref(), at).map(|answer| (disk, answer)),
-                // Emptying the marker would take it away from whoever works there.
+                // The advice to empty the marker would take the folder from an installation that works there.
                 Err(UnknownFolder::OtherMarker) => Err(claim.peek(at).err().unwrap_or(UnknownFolder::OtherMarker)),
                 Err(stranger) => Err(stranger),
             };
@@ -144,23 +145,23 @@ impl MountedFolder {
         Ok(disk)
     }
 
-    /// The same in place, without asking whose it is. Blocks.
+    /// Like [`MountedFolder::look`] on the calling thread, without the claim. Blocks.
     pub(super) fn look_here(&self) -> Result<Disk, UnknownFolder> {
         (self.look)(&self.source.folder, self.known().as_ref())
     }
 
-    /// Whether it is not known and has nothing in it. Blocks.
+    /// Whether the folder is unknown and empty. Blocks.
     pub(super) fn is_bare_here(&self) -> bool {
         self.known().is_none() && is_bare(&self.source.folder)
     }
 
-    /// Whether it has nothing in it, where it may hang. For one caller at a time.
+    /// Whether the folder is empty. Call once at a time.
     pub(super) async fn is_bare(&self, clock: &dyn Clock) -> Result<bool, UnknownFolder> {
         let folder = self.source.folder.clone();
         self.ask(clock, move || is_bare(&folder)).await
     }
 
-    /// What was bought for this folder by another installation stands in the service's list only.
+    /// Distrusts the service: what another installation bought for this folder is found in the service's list only.
     async fn distrust(&self) -> Result<(), UnknownFolder> {
         let Some(Works { store, claim }) = self.works.get() else { return Ok(()) };
         let distrusted: Result<(), StoreError> = store.distrust(&self.source.service).await;
@@ -171,7 +172,7 @@ impl MountedFolder {
         done.map_err(|error| UnknownFolder::Away(format!("cannot be taken over: {error}")))
     }
 
-    /// What the file system says, where it may hang. For one caller at a time.
+    /// Runs a file system access that may hang, with a time-out. Call once at a time.
     async fn ask<T: Send + 'static>(
         &self,
         clock: &dyn Clock,
@@ -196,7 +197,8 @@ impl MountedFolder {
         }
     }
 
-    /// Learns by what it is recognised, unless that is known. False where nothing changed. Blocks.
+    /// Identifies the folder by its marker and records it, unless that is done. Returns false if nothing changed.
+    /// Blocks.
     pub(super) fn mark(&self) -> bool {
         let (folder, was) = (&self.source.folder, self.known());
         if was.is_some() && !marker::is_blank(folder) {

@@ -1,5 +1,5 @@
-//! How a source's folder is known again: by a marker in it, or on read-only media by its file system.
-//! What is known is kept in the state directory.
+//! Recognises a source's folder by the marker in it, or on read-only media by its file system. The identity is recorded
+//! in the state directory.
 
 use crate::crash_points::{self, Point};
 use crate::domain::names::{Hash, SourceName};
@@ -19,17 +19,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What a folder is known by.
+/// By what a folder is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FolderIdentity {
-    /// The id in its marker.
+    /// The id in the marker.
     Marker(String),
-    /// Its file system: it could not be written when it was first seen.
+    /// The file system, because the folder was not writable when it was first seen.
     FileSystem(String),
 }
 
-/// Where it is kept: one small file for each source.
+/// The record of a source's folder in the state directory: one small file for each source.
 #[derive(Debug, Clone)]
 pub struct FolderMemory {
     folder: PathBuf,
@@ -38,37 +38,38 @@ pub struct FolderMemory {
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Another folder under the same name of a source is another story.
+    /// A record of another folder under the same source name does not apply.
     folder: RelPath,
     known: FolderIdentity,
 }
 
 impl FolderMemory {
-    /// What the state directory keeps for this source.
+    /// The record for this source.
     pub fn new(state: &Path, source: &SourceName, folder: &Path) -> Self {
         let hash = Hash::of(source.as_str().as_bytes()).to_string();
         Self { folder: folder.to_owned(), file: state.join("folders").join(format!("{hash}.json")) }
     }
 
-    /// Where it is kept how far a scan has come.
+    /// The file with the checkpoint of an interrupted scan.
     pub fn bookmark(&self) -> PathBuf {
         self.file.with_extension("scan")
     }
 
-    /// Where it is kept who worked there.
+    /// The file with the claim on the folder.
     pub fn claim(&self) -> PathBuf {
         self.file.with_extension("claim")
     }
 
-    /// Where it is kept when it was scanned last.
+    /// The file with the times of the last scan.
     pub fn scanned(&self) -> PathBuf {
         self.file.with_extension("scanned")
     }
 
-    /// What the folder was known by; `None` where it was never seen with anything in it.
+    /// Returns the recorded identity; `None` if nothing was ever seen in the folder, or the record is for another
+    /// folder.
     ///
     /// # Errors
-    /// What the file system says, and `InvalidData`.
+    /// The error of the file system, or `InvalidData` for a damaged record.
     pub fn load(&self) -> io::Result<Option<FolderIdentity>> {
         let bytes = match fs::read(&self.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -78,19 +79,17 @@ impl FolderMemory {
         Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
     }
 
-    /// The folder that a source of this name had, and what that was known by; `None` where nothing is kept of it, or it
-    /// cannot be read.
+    /// Returns the folder that a source of this name had and its identity; `None` if there is no readable record.
     pub fn load_recorded(state: &Path, source: &SourceName) -> Option<(RelPath, FolderIdentity)> {
         let bytes = fs::read(Self::new(state, source, Path::new("")).file).ok()?;
         let kept: Kept = serde_json::from_slice(&bytes).ok()?;
         Some((kept.folder, kept.known))
     }
 
-    /// A source has another name: what is kept of its folder is kept of the folder of the new name. Durable when it
-    /// returns.
+    /// Copies the records of a renamed source to its new name. Durable when it returns.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn rename_source(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
         let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
         for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
@@ -105,10 +104,10 @@ impl FolderMemory {
         }
     }
 
-    /// Durable when it returns.
+    /// Records the identity. Durable when it returns.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn save(&self, known: &FolderIdentity) -> io::Result<()> {
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
         let finished = saved_file::write(&self.file, "tmp", &kept, Durability::Synced)?;
@@ -119,41 +118,41 @@ impl FolderMemory {
     }
 }
 
-/// Why a folder is not the one that is known. In words, after "the folder /srv/media".
+/// Why a folder is not the known one. The text stands after "the folder /srv/media".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownFolder {
-    /// It cannot be looked at.
+    /// The folder cannot be accessed.
     #[error("{0}")]
     Away(String),
-    /// It is there, without what it was known by.
+    /// The folder is present without its marker.
     #[error(
         "has lost its marker: the file {MARKER} in it is gone, so this may be the mount point of a share that is \
          not mounted; if the folder was emptied on purpose, create an empty file {MARKER} in it"
     )]
     NoMarker,
-    /// It has somebody else's.
+    /// The folder has another marker.
     #[error(
         "has another marker than before, so another disk or share may be mounted there; if it is the right one, \
          empty the file {MARKER} in it"
     )]
     OtherMarker,
-    /// It lies on another file system.
+    /// The folder is on another file system.
     #[error(
         "is on another file system ({now}) than before ({before}): mount the right one; if this is the right one, \
          create an empty file {MARKER} in it"
     )]
     OtherFileSystem {
-        /// What it lies on.
+        /// The file system now.
         now: String,
-        /// What it lay on.
+        /// The file system that was recorded.
         before: String,
     },
-    /// It is there, and not ours to work in.
+    /// The folder is present, and this installation may not work in it.
     #[error("{}", .0.why)]
     Refused(OwnershipRefusal),
 }
 
-/// Whether this is the folder that is known. An empty marker is a person's word that it is.
+/// Checks that a folder is the known one. By an empty marker a person confirms that it is.
 ///
 /// # Errors
 /// [`UnknownFolder`].
@@ -179,12 +178,12 @@ pub fn recognise(folder: &Path, known: Option<&FolderIdentity>) -> Result<(), Un
     }
 }
 
-/// The id in a folder's marker; `None` where it has none, or cannot be read. Blocks.
+/// Returns the id in a folder's marker; `None` if it has none or cannot be read. Blocks.
 pub fn id(folder: &Path) -> Option<String> {
     read(folder).ok().flatten().filter(|id| !id.is_empty())
 }
 
-/// Whether a person has said by an empty marker that this is the right folder: it needs an id.
+/// Whether the marker is empty: a person confirms that this is the right folder, and the marker needs an id.
 pub fn is_blank(folder: &Path) -> bool {
     read(folder).is_ok_and(|id| id.as_deref() == Some(""))
 }
@@ -200,12 +199,11 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// Learns what a folder is to be known by: the marker it has, or a new one, or its file system where
-/// nothing can be written. An empty marker gets the id that the folder `was` known by, so that whoever else
-/// knows the folder by that one needs no word of its own.
+/// Identifies a folder: by its marker, by a new marker, or by its file system if the folder is not writable. An empty
+/// marker gets the id of `was`, so that other processes that know the folder by that id still recognise it.
 ///
 /// # Errors
-/// What the file system says; then the folder is known by nothing yet.
+/// The error of the file system; then the folder has no identity yet.
 pub fn identify(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<FolderIdentity> {
     match read(folder)? {
         Some(id) if !id.is_empty() => Ok(FolderIdentity::Marker(id)),
@@ -217,17 +215,17 @@ pub fn identify(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<Folde
     }
 }
 
-/// Something else stands where the marker is to be.
+/// Whether an error means that something other than a regular file has the marker's name.
 pub(crate) fn is_no_file(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO))
 }
 
-/// Nobody can write there.
+/// Whether an error means that the folder is not writable.
 fn is_read_only(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
 }
 
-/// The id in the marker; `None` where there is no such file.
+/// Returns the id in the marker; `None` if the file does not exist.
 pub(crate) fn read(folder: &Path) -> io::Result<Option<String>> {
     match open(folder, OFlags::RDONLY) {
         Err(Errno::NOENT) => Ok(None),
@@ -235,7 +233,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// A link, a folder or a pipe of that name is none of ours.
+/// Opens the marker. A link, folder or pipe of that name is refused.
 pub(crate) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
     let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
@@ -243,7 +241,7 @@ pub(crate) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
     if is_file { Ok(file) } else { Err(Errno::ISDIR) }
 }
 
-/// Its first line.
+/// Reads the id from an open marker.
 fn id_in(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     file.take(LONGEST_ID).read_to_end(&mut text)?;
@@ -252,18 +250,18 @@ fn id_in(file: &File) -> io::Result<String> {
 
 const LONGEST_ID: u64 = 200;
 
-/// Of the text of a marker.
+/// Returns the id in a marker's text: its first line.
 pub(crate) fn id_of(text: &[u8]) -> String {
     let text = &text[..text.len().min(LONGEST_ID as usize)];
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(line).trim().to_owned()
 }
 
-/// The id of a marker that was missing or empty: who comes at the same time takes what the first one wrote.
-/// A crash may leave it empty: then it is filled another time.
+/// Writes an id into a missing or empty marker and returns it. Processes that do so at the same time all return the id
+/// of the first. A crash may leave the marker empty: then the next call fills it.
 fn fill(folder: &Path, was: Option<&FolderIdentity>) -> io::Result<String> {
     let file = open(folder, OFlags::RDWR | OFlags::CREATE)?;
-    // Where there are no locks, a race is left to a person's word.
+    // Without locks a race cannot be excluded: then a person has to confirm the folder.
     let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
     let found = id_in(&file)?;
     if !found.is_empty() {

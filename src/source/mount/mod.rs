@@ -1,5 +1,5 @@
-//! What a source lies in, a folder or a bucket: whether it is there, on what kind of disk, and who works in it. Start
-//! reading at `source_mount`.
+//! The folder or bucket of a source: whether it is available, on what kind of disk it is, and which installation works
+//! in it. Start reading at `source_mount`.
 
 mod availability;
 pub mod disk;

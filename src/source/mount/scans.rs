@@ -1,4 +1,4 @@
-//! Scans of a source: when they were, and what goes through its folder or its bucket.
+//! Scans of a source: their schedule, and the traversal of its folder or bucket.
 
 use super::source_mount::Mount;
 use super::storage::Storage;
@@ -14,24 +14,24 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 
 impl Mount {
-    /// When it was scanned last, and is next.
+    /// The times of the last and the next scan.
     pub fn scans(&self) -> &ScanSchedule {
         &self.scans
     }
 
-    /// How far its scan has come that begins now.
+    /// Makes the checkpoint for a scan that begins now.
     pub fn bookmark(&self, clock: &dyn Clock) -> ScanCheckpoint {
         ScanCheckpoint::new(self.memory.bookmark(), &self.source().folder, clock)
     }
 
-    /// Whether something could tell of changes, so that not only `scan` says when it is looked through. A bucket tells of
-    /// nothing, and each listing may cost.
+    /// Whether the source can report changes, so that scans need not find all of them. A bucket cannot, and each
+    /// listing may cost money: only `scan` says how often it is listed.
     pub(crate) fn can_be_watched(&self) -> bool {
         self.source().is_local()
     }
 
-    /// Goes through what a scan asks for. On a thread or a task of its own: a slow mount must not hold up the rest. A
-    /// bucket is always listed whole.
+    /// Traverses the target and sends what the source takes. Runs on a thread or task of its own, since a slow mount
+    /// must not delay other work. A bucket is always listed completely.
     pub(crate) fn traverse(
         &self,
         what: TraverseTarget,
@@ -50,7 +50,7 @@ impl Mount {
         }
     }
 
-    /// Goes through everything, for who only wants to know. On a thread or a task of its own.
+    /// Lists everything with the filter's results, for commands that only report. Runs on a thread or task of its own.
     pub fn survey(&self, to: Sender<Sighting>) -> JoinHandle<()> {
         let (source, disks) = (Arc::clone(self.source()), self.disks());
         match &self.storage {

@@ -1,4 +1,4 @@
-//! A source and what it lies in.
+//! A source with the folder or bucket that its recordings are in.
 
 use super::availability::Availability;
 pub use super::availability::Away;
@@ -29,14 +29,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A source and whether what it lies in is there.
+/// A source with the state of its folder or bucket.
 pub struct Mount {
     source: Arc<Source>,
     pub(super) storage: Storage,
     pub(super) availability: Availability,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) memory: FolderMemory,
-    /// Of the folder that its outputs go to, where that is another.
+    /// The record of the folder for outputs (`place`), if it is a separate one.
     placed: Option<FolderMemory>,
     beside: ExistingSubtitles,
     bags: Bags,
@@ -45,12 +45,12 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// As the state directory remembers it. Nothing is looked at yet.
+    /// Makes the mount from the records of the state directory. Does not access the folder or bucket.
     pub fn new(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>) -> Self {
         Self::with_folder_check(source, state, clock, Arc::new(folder::look))
     }
 
-    /// The same with a look of one's own.
+    /// Like [`Mount::new`], with another check of the folder.
     pub(crate) fn with_folder_check(
         source: Arc<Source>,
         state: &Path,
@@ -92,12 +92,12 @@ impl Mount {
         &self.manifest_hold
     }
 
-    /// What its recordings lie in.
+    /// The folder or bucket.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// From now on this is the one who works in the folder: it is claimed at the next look. A bucket is nobody's.
+    /// Starts to work in the folder: the next check claims it. A bucket is not claimed.
     pub fn start_work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
         if let Some(folder) = self.storage.folder() {
             folder.work(installation, store, lag);
@@ -105,22 +105,22 @@ impl Mount {
         self.availability.expire();
     }
 
-    /// Gives a sign of life in its folder, if this run works there and it is time.
+    /// Gives a sign of life in the folder, if this run works there and one is due.
     pub async fn keep_claim(&self) {
         if self.storage.folder().is_some_and(|folder| folder.claim().is_due(self.clock.uptime())) {
-            // What is wrong is told by who looks.
+            // The check itself reports errors.
             self.check_now().await.ok();
         }
     }
 
-    /// Says in the folder that this run has ended there.
+    /// Records in the folder's marker that this run has ended.
     pub async fn release(&self) {
         if let Some(folder) = self.storage.folder() {
             folder.release(&*self.clock).await;
         }
     }
 
-    /// Returns when it can be worked in the folder, or when time alone will not bring that.
+    /// Returns when work in the folder may begin, or when waiting alone does not help.
     pub async fn claimed(&self) {
         let Some(folder) = self.storage.folder() else { return };
         while self.check_now().await.is_err() {
@@ -129,8 +129,8 @@ impl Mount {
         }
     }
 
-    /// Whether outputs may go where `place` says: it is made when it is first needed, and known again by its
-    /// marker. Blocks.
+    /// Checks that outputs may be written to the folder of `place`. It is created at the first use and later recognised
+    /// by its marker. Blocks.
     ///
     /// # Errors
     /// Why not, in words.
@@ -141,11 +141,11 @@ impl Mount {
         if let Some(known) = memory.load().map_err(failed)? {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
-        // Not its parents: one of them may be where a share is to be mounted.
+        // Its parents are not created: one of them may be a mount point.
         match place.symlink_metadata() {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Whoever may look into the source's folder may look into this one.
+                // The new folder gets the access rights of the source's folder.
                 let access = access_of(&RootedPath::new(&self.source.folder, "")).map_err(failed)?;
                 RootedPath::whole(place).make_folders(&|_| Some(access.clone())).map_err(failed)?;
             }
@@ -154,49 +154,48 @@ impl Mount {
         memory.save(&marker::identify(place, None).map_err(failed)?).map_err(failed)
     }
 
-    /// What the folder is known by may have been written down since: that counts.
+    /// Reads the folder's identity again, if none is known: another process may have recorded it.
     pub fn remember(&self) {
         if let Some(folder) = self.storage.folder() {
             folder.remember();
         }
     }
 
-    /// Learns what the folder is known by, unless that is known. To be called when something of the
-    /// user's was seen in it: the bare mount point of a share that is away has nothing in it. Blocks.
+    /// Identifies the folder and records it, unless that is done. Call it after a file of the user was seen in it: the
+    /// bare mount point of an unmounted share is empty. Blocks.
     pub fn mark(&self) {
         if self.storage.folder().is_some_and(MountedFolder::mark) {
-            // It is claimed before anything else is done there.
+            // The next check claims the folder before anything else is done there.
             self.availability.expire();
         }
     }
 
-    /// Whether anything of the user's was ever seen in its folder.
+    /// Whether the folder was identified, after a file of the user was seen in it.
     pub fn is_known(&self) -> bool {
         self.storage.is_known()
     }
 
-    /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
+    /// Returns the folder's path with links resolved, as found last; `None` before that. Does not access the disk.
     pub fn real(&self) -> Option<PathBuf> {
         self.storage.folder()?.real()
     }
 
-    /// The subtitles in its folder.
+    /// The cache of the subtitles in the source's folders.
     pub fn beside(&self) -> &ExistingSubtitles {
         &self.beside
     }
 
-    /// The bags in its folder.
+    /// The cache of the bags in the source's folders.
     pub fn bags(&self) -> &Bags {
         &self.bags
     }
 
-    /// What its folder lies on, and what is mounted below it, as it was last seen. Until then the one that can
-    /// be relied on least.
+    /// Returns the disks at and below the folder as found last; before that, the least reliable kind.
     pub fn disks(&self) -> Arc<Disks> {
         self.availability.disks().unwrap_or_else(|| Arc::new(Disk::Remote.into()))
     }
 
-    /// What a job's recording lies on, as [`Mount::disks`].
+    /// Returns the disk of a job's recording, as [`Mount::disks`].
     pub fn disk_of(&self, job: &Job) -> Disk {
         match recording(&self.source, job) {
             Recording::File(path) => self.disk_of_path(&path),
@@ -204,12 +203,12 @@ impl Mount {
         }
     }
 
-    /// What a file lies on, as [`Mount::disks`]; one elsewhere counts as in the folder itself.
+    /// Returns the disk of a file, as [`Mount::disks`]; a file outside the folder counts as in the folder.
     pub fn disk_of_path(&self, path: &RootedPath) -> Disk {
         self.on(&path.below_folder(&self.source.folder).unwrap_or_default())
     }
 
-    /// What a path below its folder lies on, as [`Mount::disks`].
+    /// Returns the disk of a path below the folder, as [`Mount::disks`].
     pub fn disk_at(&self, path: &RelPath) -> Disk {
         self.on(Path::new(OsStr::from_bytes(path.as_bytes())))
     }
@@ -218,12 +217,12 @@ impl Mount {
         self.availability.disks().map_or(Disk::Remote, |disks| disks.disk_of(path))
     }
 
-    /// How long a job's recording must be quiet: as set, or as the disk that it lies on needs it.
+    /// Returns how long a job's recording must be unchanged: the setting, or the default for its disk.
     pub fn settle_of(&self, job: &Job) -> Duration {
         self.source.settle.unwrap_or_else(|| self.storage.settle(self.disk_of(job)))
     }
 
-    /// The same for a path below its folder.
+    /// Like [`Mount::settle_of`], for a path below the folder.
     pub fn settle_at(&self, path: &RelPath) -> Duration {
         self.source.settle.unwrap_or_else(|| self.storage.settle(self.disk_at(path)))
     }

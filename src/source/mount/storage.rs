@@ -1,4 +1,4 @@
-//! What the recordings of a source lie in, and what differs by that.
+//! The folder or bucket of a source, and the differences between them.
 
 use super::folder::MountedFolder;
 use super::marker::UnknownFolder;
@@ -8,25 +8,25 @@ use crate::source::mount::disk::Disk;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder that was there is not asked again for so long.
+/// How long a positive check of a folder is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The same for a bucket: each question is a request, and may cost.
+/// How long a positive check of a bucket is reused: each check is a request and may cost money.
 const BUCKET_FRESH: Duration = Duration::from_secs(10);
 
-/// What does not answer for so long is away: a dead server hangs for ever.
+/// The time-out of a check: a mount whose server is dead hangs for ever.
 pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the recordings of a source lie in.
+/// The folder or bucket of a source.
 pub enum Storage {
-    /// A folder of this machine, or of a share that is mounted here.
+    /// A folder on a local disk or a mounted share.
     Folder(Box<MountedFolder>),
-    /// A bucket. It belongs to nobody, and is known by its name.
+    /// A bucket. It is identified by its name and not claimed.
     Bucket(Arc<Bucket>),
 }
 
 impl Storage {
-    /// The folder, where it is one.
+    /// The folder; `None` for a bucket.
     pub(super) fn folder(&self) -> Option<&MountedFolder> {
         if let Self::Folder(folder) = self { Some(folder) } else { None }
     }
@@ -38,7 +38,7 @@ impl Storage {
         }
     }
 
-    /// How long a good answer holds.
+    /// How long a positive check is reused.
     pub(super) fn fresh_for(&self) -> Duration {
         match self {
             Self::Folder(_) => FRESH,
@@ -46,7 +46,7 @@ impl Storage {
         }
     }
 
-    /// How long a file must be quiet on this disk. An object appears whole.
+    /// Returns the default of `settle` on this disk. An object becomes visible only when it is complete.
     pub(super) fn settle(&self, disk: Disk) -> Duration {
         match self {
             Self::Folder(_) => disk.settle(),
@@ -54,12 +54,13 @@ impl Storage {
         }
     }
 
-    /// Whether anything of the user's was ever seen in it.
+    /// Whether the folder was identified; true for a bucket.
     pub(super) fn is_known(&self) -> bool {
         self.folder().is_none_or(|folder| folder.known().is_some())
     }
 
-    /// Whether it is there and ours to work in, and what it lies on. For one caller at a time.
+    /// Checks that it is available and that this installation may work in it. Returns the kind of its disk. Call once
+    /// at a time.
     pub(super) async fn look(&self, clock: &dyn Clock) -> Result<Disk, UnknownFolder> {
         match self {
             Self::Folder(folder) => folder.look(clock).await,

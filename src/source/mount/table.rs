@@ -1,4 +1,4 @@
-//! The system's table of mounts: which file system a folder lies on, and whether that has changed.
+//! Reads the system's mount table: which file system a folder is on, and whether that has changed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,16 +18,16 @@ struct Mounted {
     source: String,
 }
 
-/// What names the file system below a folder on every day: its UUID, or the server and what it exports.
-/// Never the device's number: that is given anew at every mount. `None` where the table cannot be read.
+/// Returns a stable name of the folder's file system: its UUID, or the server and its export. The device number is not
+/// used: it changes with every mount. `None` if the table cannot be read.
 pub fn identity(folder: &Path) -> Option<String> {
     let table = fs::read(TABLE).ok()?;
     let folder = folder.canonicalize().ok()?;
     identity_in(&table, &folder, &uuid_of)
 }
 
-/// The part of the table that concerns a folder: it changes when something is mounted or unmounted
-/// above it, on it or below it. The folder's links are resolved: it is not touched, since it may hang.
+/// Returns the lines of the table for mounts above, at or below a folder, to detect changes. `folder` must have its
+/// links resolved; it is not accessed, since it may hang.
 pub fn around(folder: &Path) -> Vec<u8> {
     let table = fs::read(TABLE).unwrap_or_default();
     let concerns = |line: &&[u8]| {
@@ -37,8 +37,8 @@ pub fn around(folder: &Path) -> Vec<u8> {
     table.split(|byte| *byte == b'\n').filter(concerns).flat_map(|line| [line, b"\n"].concat()).collect()
 }
 
-/// What is mounted below a folder, and the names of those file systems, by paths relative to it. Its links are
-/// resolved; nothing is touched.
+/// Returns the mount points below a folder, relative to it, and the kinds of their file systems. `folder` must have its
+/// links resolved; it is not accessed.
 pub fn below(folder: &Path) -> Vec<(PathBuf, String)> {
     below_in(&fs::read(TABLE).unwrap_or_default(), folder)
 }
@@ -52,14 +52,14 @@ fn below_in(table: &[u8], folder: &Path) -> Vec<(PathBuf, String)> {
     inside.collect()
 }
 
-/// Tells when the table changes. The kernel does: nothing is polled.
+/// Waits for changes of the table. The kernel reports them; nothing is polled.
 pub struct Changes(AsyncFd<File>);
 
 impl Changes {
-    /// From now on.
+    /// Opens the table for changes from now on.
     ///
     /// # Errors
-    /// What the system says; then nobody tells.
+    /// The error of the system; then changes are not reported.
     #[expect(deprecated, reason = "its successor is unsafe, for descriptors that are not owned; a file owns its own")]
     pub fn open() -> io::Result<Self> {
         Ok(Self(AsyncFd::with_interest(File::open(TABLE)?, Interest::PRIORITY)?))
@@ -74,8 +74,8 @@ impl Changes {
     }
 }
 
-/// Whether two of them name one file system. A process that is kept from the devices sees no UUID: then
-/// the place where it is mounted has to do.
+/// Whether two names from [`identity`] mean the same file system. A process without access to the devices sees no UUID:
+/// then the mount points are compared.
 pub fn is_same_file_system(one: &str, other: &str) -> bool {
     let has_uuid = |name: &str| name.starts_with("uuid ");
     let place = |name: &str| name.rsplit_once(" at ").map(|(_, place)| place.to_owned());
@@ -85,13 +85,13 @@ pub fn is_same_file_system(one: &str, other: &str) -> bool {
 fn identity_in(table: &[u8], folder: &Path, uuid_of: &dyn Fn(&Path) -> Option<String>) -> Option<String> {
     let lines = table.split(|byte| *byte == b'\n').filter_map(parse);
     let above = lines.filter(|mounted| folder.starts_with(&mounted.at));
-    // The last one of equals lies on top of the others.
+    // Of mounts at the same place, the last one is on top.
     let mounted = above.max_by_key(|mounted| mounted.at.as_os_str().len())?;
     if !mounted.source.starts_with("/dev/") {
         return Some(format!("{} {}", mounted.kind, mounted.source));
     }
     let uuid = uuid_of(Path::new(&mounted.source));
-    // Without a UUID the name of the device says nothing: it may be another one tomorrow.
+    // Without a UUID the device's name is not used: it may differ after a restart.
     let named = uuid.map_or(mounted.kind, |uuid| format!("uuid {uuid}"));
     Some(format!("{named} at {}", mounted.at.display()))
 }
@@ -108,7 +108,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     })
 }
 
-/// A blank stands as `\040`.
+/// Decodes octal escapes: the table writes a blank as `\040`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

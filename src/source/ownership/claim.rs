@@ -1,6 +1,6 @@
-//! A source's claim on its folder: what `owner` decides is carried out here. Who works in the folder says so in the
-//! marker before anything is bought, gives a sign of life now and again, and says when it ends. Who only looks changes
-//! nothing.
+//! The claim of a source on its folder: carries out what `owner` decides. A run that works in a folder writes itself
+//! into the marker before anything is bought, gives signs of life, and records its end. A process that only looks
+//! changes nothing.
 
 use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
@@ -29,51 +29,53 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many missed signs of life make a lease end.
+/// A lease ends after this many missed signs of life.
 const MISSED: u32 = 3;
 
-/// So long another installation has to take over a marker that was emptied under this one: each looks for its folder
-/// every half minute.
+/// How long another installation may take over a marker that was emptied while this run worked there: installations
+/// look for their folders every half minute.
 const YIELDS: Duration = Duration::from_secs(70);
 
-/// Where a file system has no locks, two may have written at the same moment: the later one stands.
+/// How long a claim waits on a file system without locks: two installations may have written at the same moment, and
+/// the later write stands.
 const TWO_WRITES: Duration = Duration::from_secs(3);
 
-/// So often it is looked again where others have written meanwhile: other sources of one run come at the same moment.
+/// How often a claim is retried after other writers changed the marker: the sources of a run may claim a folder at the
+/// same moment.
 const OVERTAKEN: u32 = 8;
 
-/// How a run works in a folder.
+/// The intervals by which a run works in a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimTerms {
-    /// How late the service's list may be.
+    /// How late new transcriptions may appear in the service's list.
     pub lag: Duration,
-    /// How often a sign of life is given.
+    /// The interval between signs of life.
     pub every: Duration,
 }
 
-/// What may be done in the folder.
+/// The result of a claim that was not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimResult {
     Open,
-    /// Nothing before the service is distrusted; then [`Claim::record_distrust`].
+    /// The service must be distrusted first, then [`Claim::record_distrust`] called.
     Distrust,
 }
 
-/// A moment by both clocks.
+/// A moment by the monotonic clock and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimMoment {
     pub uptime: Uptime,
     pub wall: Timestamp,
 }
 
-/// A claim of one source on its folder.
+/// The claim of one source on its folder.
 pub struct Claim {
     source: SourceName,
     folder: PathBuf,
-    /// Where it is kept in the state directory.
+    /// The claim's file in the state directory.
     file: PathBuf,
     installation: Arc<Installation>,
-    /// `None`: it only looks.
+    /// `None` for a process that only looks.
     terms: Option<ClaimTerms>,
     inner: Mutex<Inner>,
 }
@@ -81,28 +83,28 @@ pub struct Claim {
 struct Inner {
     kept: Kept,
     held: bool,
-    /// The signs of life that stand in the marker, and when the last one was seen or given.
+    /// The count of signs of life in the marker, and when the last one was seen or given.
     sign: (u64, Option<Uptime>),
     closed_until: Option<Uptime>,
-    /// What stood in a marker that cannot be written, when it was decided to go on.
+    /// The content of a marker that cannot be written, with which the run decided to go on.
     accepted: Option<String>,
     is_told: bool,
-    /// It was given back: it is never taken up again, whoever still looks.
+    /// The claim was released and is not taken up again by this run.
     ended: bool,
 }
 
-/// In the state directory.
+/// The claim's record in the state directory.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
-    /// Another folder under the same name of a source is another story.
+    /// A record of another folder under the same source name does not apply.
     folder: Option<RelPath>,
     past: FolderPast,
-    /// What its marker was called when it was another's.
+    /// The id that the marker had before this installation worked in the folder.
     id: Option<String>,
-    /// It was taken over, and the service is not yet distrusted.
+    /// The folder was taken over, and the service is not yet distrusted.
     pending: bool,
-    /// What was seen of others, by their folders, and when: since the start of the machine.
+    /// The owners that were seen, by folder, with the uptime; valid only for this start (`boot`) of the machine.
     boot: String,
     watched: BTreeMap<String, Seen>,
 }
@@ -115,7 +117,7 @@ struct Seen {
 }
 
 impl Claim {
-    /// As the state directory remembers it in `file`.
+    /// Reads the claim's record from `file`.
     pub fn new(
         source: &SourceName,
         folder: &Path,
@@ -137,7 +139,7 @@ impl Claim {
         Self { source, folder, file, installation, terms, inner: Mutex::new(inner) }
     }
 
-    /// Whether the folder may be worked in. Who works there claims it, and gives its signs of life. Blocks.
+    /// Checks that this run may work in the folder. A run with terms claims it, and gives signs of life. Blocks.
     ///
     /// # Errors
     /// [`UnknownFolder`].
@@ -155,7 +157,7 @@ impl Claim {
         Err(refused("is being claimed by several installations at this moment".to_owned(), then))
     }
 
-    /// Whether another installation works in the folder, which is not the one that is known. Blocks.
+    /// Checks that no other installation works in a folder whose marker is not the known one. Blocks.
     ///
     /// # Errors
     /// [`UnknownFolder`].
@@ -163,26 +165,27 @@ impl Claim {
         self.decide(None, at, false).map(drop)
     }
 
-    /// The folder's marker is about to be made by this run: whoever finds it without an owner has met nobody.
+    /// Notes that this run is about to create the folder's marker: a source that finds it without an owner then knows
+    /// that no other installation was there.
     pub fn note_marker_creation(&self) {
         if self.terms.is_some() && matches!(marker_owner::found(&self.folder), Ok(MarkerOwner::Nothing)) {
             self.installation.note_marker_creation(&self.folder);
         }
     }
 
-    /// The id that the folder's marker was seen with before it was ever ours to work in.
+    /// Returns the id that the marker had before this installation worked in the folder.
     pub fn foreign_marker_id(&self) -> Option<FolderIdentity> {
         self.inner().kept.id.clone().map(FolderIdentity::Marker)
     }
 
-    /// `None`: somebody else has written into the marker meanwhile, maybe another source of this run.
+    /// Returns `None` if the marker was changed meanwhile, for example by another source of this run.
     fn decide(
         &self,
         known: Option<&FolderIdentity>,
         at: ClaimMoment,
         works: bool,
     ) -> Result<Option<ClaimResult>, UnknownFolder> {
-        // What is written into the state directory from here on might go into another's.
+        // The state directory may have been replaced: then writes would go into that of another installation.
         if self.terms.is_some() && !self.installation.is_state_directory_unchanged() {
             return Err(self.without_state());
         }
@@ -209,7 +212,7 @@ impl Claim {
         }
         self.look_above(&mut inner, at)?;
         let me = self.me();
-        // Another source of this run may be in the middle of making it.
+        // Another source of this run may be creating the marker at this moment.
         let is_new = matches!(found, MarkerOwner::Blank | MarkerOwner::Nobody { damaged: false });
         let is_own = || is_new && self.installation.has_marked(&self.folder);
         let is_first = works && known.is_none() && inner.kept.past.runs.is_empty();
@@ -234,7 +237,7 @@ impl Claim {
                 self.keep_up(&mut inner, *owner, at);
                 self.open(&mut inner, at).map(Some)
             }
-            // It is marked when something is seen in it.
+            // The folder is marked when a file is seen in it.
             (OwnershipDecision::Free { .. }, MarkerOwner::Blank)
                 if !matches!(known, Some(FolderIdentity::Marker(_))) =>
             {
@@ -259,30 +262,31 @@ impl Claim {
         }
     }
 
-    /// The service is distrusted, durably: its list is looked through before anything is bought there.
+    /// Records that the service is durably distrusted: its list is read before anything is bought there.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn record_distrust(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.kept.pending = false;
         self.keep(&inner.kept)
     }
 
-    /// Whether a sign of life has to be given.
+    /// Whether a sign of life is due.
     pub fn is_due(&self, now: Uptime) -> bool {
         let inner = self.inner();
         let every = self.terms.map(|terms| terms.every);
         inner.held && every.zip(inner.sign.1).is_some_and(|(every, last)| now.since(last) >= every)
     }
 
-    /// How long until it may be worked in the folder, where time alone brings that.
+    /// Returns how long until work in the folder may begin, if waiting alone is enough.
     pub fn remaining_wait(&self, now: Uptime) -> Option<Duration> {
         let inner = self.inner();
         inner.closed_until.filter(|_| inner.held || inner.accepted.is_some()).map(|until| until.since(now))
     }
 
-    /// Says that this run has ended there: the next one need not wait, and this claim is never taken up again. Blocks.
+    /// Records in the marker that this run has ended, so that the next one need not wait. The claim is not taken up
+    /// again. Blocks.
     pub fn release(&self, wall: Timestamp) {
         {
             let mut inner = self.inner();
@@ -321,8 +325,8 @@ impl Claim {
         YIELDS.min(self.terms.map_or(YIELDS, |terms| terms.every))
     }
 
-    /// Another installation may work in a folder that this one lies in. Asks for those on the same file system only:
-    /// a look for a name in others may mount what nobody needs.
+    /// Refuses if another installation works in a folder above this one. Checks folders on the same file system only:
+    /// to look up a name on others might trigger an automount.
     fn look_above(&self, inner: &mut Inner, at: ClaimMoment) -> Result<(), UnknownFolder> {
         let me = self.me();
         let Ok(real) = self.folder.canonicalize() else { return Ok(()) };
@@ -339,7 +343,7 @@ impl Claim {
             let decided = decide_ownership(&found, &asker, life, Watched { unchanged, yields: self.yields() });
             if let (OwnershipDecision::Taken { left, copy: false }, MarkerOwner::Owned(owner)) = (decided, &found) {
                 if self.terms.is_some() {
-                    // So that the next run of `once` goes on counting.
+                    // Saved so that the next run of `once` goes on counting.
                     let _ = self.keep_changed(inner);
                 }
                 return Err(in_use(&format!("is inside {}, which", above.display()), owner, left, false));
@@ -348,12 +352,12 @@ impl Claim {
         Ok(())
     }
 
-    /// How long this was seen in a folder.
+    /// Returns for how long a folder's owner has been seen unchanged, and starts to count if it changed.
     fn unchanged(&self, inner: &mut Inner, folder: String, what: &str, now: Uptime) -> Duration {
         let millis = u64::try_from(now.0.as_millis()).unwrap_or(u64::MAX);
         let boot = boot();
         if inner.kept.boot != boot {
-            // By another clock.
+            // The times are of another start of the machine.
             inner.kept.watched.clear();
             inner.kept.boot = boot;
         }
@@ -368,17 +372,18 @@ impl Claim {
         if self.terms.is_some() {
             (inner.held, inner.closed_until) = (false, None);
             inner.kept.past = FolderPast { runs: Vec::new(), met: true };
-            // So that the next pass goes on counting. Where it cannot be kept it begins anew.
+            // Saved so that the next pass goes on counting. If that fails, it starts from zero.
             let _ = self.keep_changed(inner);
         }
         in_use("", owner, left, copy)
     }
 
-    /// Gives a sign of life where it is time.
+    /// Gives a sign of life if one is due.
     fn keep_up(&self, inner: &mut Inner, owner: Owner, at: ClaimMoment) {
         let is_news = !inner.kept.past.runs.contains(&owner.run);
         if is_news {
-            // Another source of this run has claimed it: what that one took over was taken over for this one, too.
+            // Another source of this run has claimed the folder: if that was a take-over, it counts for this source
+            // too.
             inner.kept.past.runs.insert(0, owner.run.clone());
             inner.kept.past.runs.truncate(2);
             inner.kept.pending |= owner.took_over;
@@ -406,8 +411,8 @@ impl Claim {
         }
     }
 
-    /// Writes itself into the marker; what is remembered of it first, so that a crash in between costs nothing.
-    /// `false`: somebody else has written there meanwhile.
+    /// Writes this run into the marker and returns true. The record is written first, so that nothing is bought twice
+    /// after a crash in between. Returns false if the marker was changed meanwhile.
     fn take(
         &self,
         inner: &mut Inner,
@@ -468,7 +473,7 @@ impl Claim {
         );
     }
 
-    /// It is ours, but what another one bought may not be listed yet.
+    /// Opens the folder, or refuses as long as the list may lack what another installation bought.
     fn open(&self, inner: &mut Inner, at: ClaimMoment) -> Result<ClaimResult, UnknownFolder> {
         let is_pending = inner.kept.pending;
         if is_pending && inner.closed_until.is_none() {
@@ -488,7 +493,7 @@ impl Claim {
         Err(UnknownFolder::Refused(OwnershipRefusal { why, then, waits: Some(left) }))
     }
 
-    /// Says once that nobody would notice a second installation.
+    /// Warns once that a second installation would not be noticed.
     fn unguarded(&self, why: &str) {
         self.tell_unguarded(&mut self.inner(), why);
     }
@@ -526,7 +531,7 @@ impl Claim {
     }
 }
 
-/// What cannot be read is forgotten: then more is doubted than need be.
+/// Reads the record. An unreadable record counts as empty: then a take-over is assumed more often than necessary.
 fn load(file: &Path, folder: &Path) -> Kept {
     let own = RelPath::new(folder.as_os_str().as_bytes());
     let read = fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
@@ -534,7 +539,7 @@ fn load(file: &Path, folder: &Path) -> Kept {
     kept.unwrap_or_else(|| Kept { folder: Some(own), ..Kept::default() })
 }
 
-/// All that changes with a sign of life.
+/// Returns a text that changes with each sign of life.
 fn key(found: &MarkerOwner, life: Life) -> String {
     match found {
         MarkerOwner::Owned(owner) => format!("{} {} {} {life:?}", owner.run, owner.renewals, owner.released),
@@ -581,7 +586,7 @@ fn refused(why: String, then: String) -> UnknownFolder {
     UnknownFolder::Refused(OwnershipRefusal { why, then, waits: None })
 }
 
-/// To the second: shorter ones are over when this is read.
+/// Shows a wait in seconds, rounded up.
 fn shown(left: Duration) -> String {
     humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
 }

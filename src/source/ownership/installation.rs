@@ -1,5 +1,5 @@
-//! Who this is: an installation is a state directory, known by an identity of its own that moves with it; and the
-//! process that works with it now.
+//! The identity of this installation and of its process. An installation is a state directory with an id in it, which
+//! moves with the directory.
 
 use crate::clock::boot;
 use crate::durable_file::Durability;
@@ -15,24 +15,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// In the state directory.
+/// The file with the id in the state directory.
 const FILE: &str = "identity";
 
 /// An installation, as its markers name it.
 #[derive(Debug)]
 pub struct Installation {
-    /// Of its state directory; `None` where nobody has worked with that yet.
+    /// The id in the state directory; `None` if no run has worked with it yet.
     pub state: Option<String>,
-    /// Tells this very directory from its copies.
+    /// Distinguishes this directory from its copies.
     pub directory: String,
     /// Where the state directory lies.
     pub path: PathBuf,
     pub host: String,
-    /// The process: the machine's start, the space that its number is counted in, the number, its own start.
+    /// The process: the machine's boot id, the PID namespace, the PID and the start time.
     pub process: String,
-    /// Random: another one for each run.
+    /// A random id of this run.
     pub run: String,
-    /// The folders whose markers this run has made.
+    /// The folders whose markers this run has created.
     pub(crate) marked: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -42,10 +42,10 @@ struct Kept {
 }
 
 impl Installation {
-    /// For who works in folders. The state directory gets an identity, unless it has one.
+    /// Makes the identity of a run that works in folders. Creates the id in the state directory if it has none.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn for_work(state: &Path) -> io::Result<Self> {
         if read(state)?.is_none() {
             let kept = Kept { state: random() };
@@ -55,7 +55,7 @@ impl Installation {
         Ok(Self::at(state, random()))
     }
 
-    /// For who only looks: nothing is made.
+    /// Makes the identity of a process that only looks. Writes nothing.
     pub fn for_observation(state: &Path) -> Self {
         Self::at(state, String::new())
     }
@@ -72,22 +72,24 @@ impl Installation {
         }
     }
 
-    /// This run makes a folder's marker. Blocks.
+    /// Notes that this run creates a folder's marker. Blocks.
     pub fn note_marker_creation(&self, folder: &Path) {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).insert(real(folder));
     }
 
-    /// Whether this run has made a folder's marker. Blocks.
+    /// Whether this run has created a folder's marker. Blocks.
     pub fn has_marked(&self, folder: &Path) -> bool {
         let real = real(folder);
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).contains(&real)
     }
 
-    /// Whether its state directory is the one that it began with. What cannot be looked at is taken to be so.
+    /// Whether the state directory is still the one that the run started with. If it cannot be checked, it counts as
+    /// unchanged.
     pub fn is_state_directory_unchanged(&self) -> bool {
         let looked = directory(&self.path).and_then(|now| Ok((now, read(&self.path)?)));
         match looked {
-            // Somebody may have changed its permissions, and some disks number their files anew.
+            // A change of permissions changes the ctime, and some disks renumber their inodes: one of the two must
+            // match.
             Ok((now, state)) => {
                 let halves = |text: &str| text.split_once('-').map(|(one, two)| (one.to_owned(), two.to_owned()));
                 let is_same_file = halves(&now)
@@ -99,7 +101,7 @@ impl Installation {
         }
     }
 
-    /// What can be known of an owner's process from here: of one on another machine nothing.
+    /// Returns whether an owner's process runs, as far as this machine can tell. On another machine it is unknown.
     pub fn process_state(&self, owner: &Owner) -> Life {
         let parts = |process: &str| process.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (own, other) = (parts(&self.process), parts(&owner.process));
@@ -113,7 +115,7 @@ impl Installation {
         }
     }
 
-    /// What it is called in a marker.
+    /// The owner as it is written into a marker.
     pub fn owner(&self) -> Owner {
         Owner {
             state: self.state.clone().unwrap_or_default(),
@@ -128,7 +130,7 @@ impl Installation {
     }
 }
 
-/// What nobody can read as an identity is none: it is made again.
+/// Reads the id. An unreadable file counts as none: a new id is written.
 fn read(state: &Path) -> io::Result<Option<String>> {
     match fs::read(state.join(FILE)) {
         Ok(bytes) => Ok(serde_json::from_slice::<Kept>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty())),
@@ -137,18 +139,18 @@ fn read(state: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// A copy has another inode or another time of change; a directory that was renamed has the same ones.
+/// Identifies a directory by inode and ctime of its id file: a copy differs, a renamed directory does not.
 fn directory(state: &Path) -> io::Result<String> {
     let meta = fs::metadata(state.join(FILE))?;
     Ok(format!("{}-{}.{:09}", meta.ino(), meta.ctime(), meta.ctime_nsec()))
 }
 
-/// One name for a folder that several sources may name differently.
+/// Returns the canonical path, since sources may name one folder differently.
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The machine's name. In a debug build the environment variable `SCRIBED_TEST_HOST` says another one.
+/// Returns the machine's name. In a debug build the environment variable `SCRIBED_TEST_HOST` overrides it.
 fn host() -> String {
     let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_HOST").ok() } else { None };
     told.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
@@ -167,14 +169,14 @@ fn life(pid: Pid, its_begin: &str) -> Life {
     }
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok();
     match stat.and_then(|stat| begun(&stat)) {
-        // Its number went to another one; or nobody has taken note of its end yet.
+        // The PID was reused, or the process has ended and its parent has not collected it yet.
         Some((state, now)) if now != its_begin || matches!(state.as_str(), "Z" | "X") => Life::Dead,
         Some(_) => Life::Lives,
         None => Life::Unknown,
     }
 }
 
-/// The state of a process, and when it began. Its name, in brackets, may hold anything.
+/// Returns the state and the start time from `/proc/PID/stat`. The process name, in brackets, may contain any bytes.
 fn begun(stat: &[u8]) -> Option<(String, String)> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();

@@ -1,6 +1,5 @@
-//! The owner in a folder's marker: read, and written in place. The id on the marker's first line keeps its bytes, so
-//! that a crash in the middle does not lose it, and so that nobody who watches the folder sees a file come or go: it is
-//! not replaced by a rename.
+//! Reads and writes the owner in a folder's marker. It is written in place and not by a rename: the id in the first
+//! line keeps its bytes, so that a crash does not lose it and a watch sees no file come or go.
 
 use crate::crash_points::{self, Point};
 use crate::source::mount::marker;
@@ -13,16 +12,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Begins the line of the owner. An older release reads the first line only.
+/// The start of the owner's line. An older release reads the first line only.
 const LABEL: &str = "owner: ";
 
-/// No marker of ours is that long.
+/// The most bytes that are read of a marker.
 const LONGEST: u64 = 16 << 10;
 
-/// What the marker says of who works in its folder.
+/// Returns the owner in the folder's marker.
 ///
 /// # Errors
-/// What the file system says, and where something else stands in the place of the marker.
+/// The error of the file system, also if the marker is not a regular file.
 pub fn found(folder: &Path) -> io::Result<MarkerOwner> {
     match marker::open(folder, OFlags::RDONLY) {
         Err(Errno::NOENT) => Ok(MarkerOwner::Nothing),
@@ -30,21 +29,22 @@ pub fn found(folder: &Path) -> io::Result<MarkerOwner> {
     }
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrote {
-    /// It is there, and nobody else has written meanwhile.
+    /// The owner is written, under a lock.
     Alone,
-    /// It is there. This file system has no locks: somebody else may have written at the same moment.
+    /// The owner is written. The file system has no locks, so that another writer may have written at the same moment.
     Unlocked,
-    /// Something else stands there meanwhile; nothing was changed.
+    /// The marker was changed meanwhile; nothing was written.
     Overtaken,
 }
 
-/// Writes this owner where `expected` stands. A marker that was emptied gets the id that the folder is known by.
+/// Writes `owner` if the marker still says `expected`. A marker that was emptied gets the id `id`.
 ///
 /// # Errors
-/// What the file system says; `InvalidData` where the file is not as scribed writes it: then it is left alone.
+/// The error of the file system; `InvalidData` if the file has content that scribed did not write: then it is not
+/// changed.
 pub fn write(folder: &Path, id: &str, expected: &MarkerOwner, owner: &Owner) -> io::Result<Wrote> {
     let file = marker::open(folder, OFlags::RDWR)?;
     let locked = rustix::fs::flock(&file, FlockOperation::LockExclusive).is_ok();
@@ -73,7 +73,7 @@ fn text(file: &File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Behind its first line a marker has nothing, or what we wrote.
+/// Whether the text after the first line is empty or was written by scribed.
 fn is_ours(text: &[u8]) -> bool {
     let rest = text.iter().position(|byte| *byte == b'\n').map_or(&b""[..], |end| &text[end + 1..]);
     rest.trim_ascii().is_empty() || rest.starts_with(&EXPLAINED.as_bytes()[..EXPLAINED.len().min(30)])

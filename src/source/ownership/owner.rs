@@ -1,56 +1,56 @@
-//! Who works in a folder: one installation at a time, which says so in the folder's marker and gives a sign of life
-//! there now and again. Pure: what is decided of an owner that was found.
+//! Decides which installation may work in a folder. One works there at a time, names itself in the folder's marker and
+//! gives signs of life there. Pure: the marker is read elsewhere.
 //!
-//! The clocks of two machines are not compared. A lease is over when whoever looks at it has seen no change of it
-//! for its term, by a clock of its own that nobody sets.
+//! The clocks of two machines are not compared. A lease ends when an observer has seen it unchanged for its term, by
+//! the observer's own monotonic clock.
 
 use crate::domain::zone::Zone;
 use crate::wire::timestamps;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Who works in a folder, as its marker says.
+/// The installation that works in a folder, as the marker names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Owner {
-    /// The identity of its state directory.
+    /// The id of the state directory.
     pub state: String,
-    /// Tells that very directory from its copies.
+    /// Distinguishes that directory from its copies.
     pub directory: String,
     pub host: String,
-    /// Where its state directory lies there.
+    /// The path of the state directory on that machine.
     pub path: String,
     pub pid: u32,
-    /// Tells that process from all others of that machine.
+    /// Distinguishes that process from all others of that machine.
     pub process: String,
-    /// Random: tells this run of it from all others.
+    /// A random id of the run.
     pub run: String,
-    /// Since when; for people.
+    /// When it claimed the folder; for people.
     pub since: String,
-    /// Its last sign of life, by its own clock; for people.
+    /// The last sign of life by that machine's clock; for people.
     pub alive: String,
-    /// How many signs of life it gave.
+    /// The number of signs of life.
     pub renewals: u64,
-    /// Who sees no sign of life for so long may take it to be dead.
+    /// An observer that sees no sign of life for this long may take over.
     pub term_seconds: u64,
-    /// It has ended in good order.
+    /// The run has ended normally.
     pub released: bool,
-    /// This run of it took the folder over: another installation may have bought there before.
+    /// This run took the folder over: another installation may have bought for it before.
     pub took_over: bool,
 }
 
-/// Why a folder must not be worked in. In words, the first after "the folder /srv/media".
+/// Why this installation may not work in a folder. `why` stands after "the folder /srv/media".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnershipRefusal {
     pub why: String,
-    /// What is done about it, and by whom.
+    /// What happens next, and what a person can do.
     pub then: String,
-    /// It is over by itself after so long, whatever others do.
+    /// The wait after which the refusal ends, whatever others do.
     pub waits: Option<Duration>,
 }
 
 impl Owner {
-    /// Who it is, for people.
+    /// Describes the owner for people.
     pub fn described(&self) -> String {
         let Self { path, host, pid, .. } = self;
         let moment = |written: &str| timestamps::parse(written).map(|at| Zone::UTC.format_second(at));
@@ -61,22 +61,22 @@ impl Owner {
     }
 }
 
-/// What a marker says of who works in its folder.
+/// What a marker says about the owner of its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkerOwner {
     /// There is no marker.
     Nothing,
-    /// A person has emptied it.
+    /// The marker is empty: a person emptied it.
     Blank,
-    /// Nobody has said so, or it cannot be read any more.
+    /// The marker has no owner, or an unreadable one.
     Nobody {
-        /// It cannot be read any more.
+        /// The owner's line is damaged.
         damaged: bool,
     },
     Owned(Box<Owner>),
 }
 
-/// What is known of an owner's process.
+/// Whether the owner's process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It runs on this machine.
@@ -87,11 +87,11 @@ pub enum Life {
     Unknown,
 }
 
-/// What an installation remembers of a folder.
+/// What an installation has recorded about a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderPast {
-    /// Its last runs that worked there, the last one first; none where another installation was met since.
+    /// The last runs that worked there, newest first; empty if another installation was met since.
     pub runs: Vec<String>,
     /// The folder had a marker before this installation came.
     pub met: bool,
@@ -99,43 +99,43 @@ pub struct FolderPast {
 
 #[derive(Debug)]
 pub struct ClaimingInstallation<'a> {
-    /// As it would be named in the marker.
+    /// The owner as it would be written into the marker.
     pub me: &'a Owner,
     pub past: &'a FolderPast,
     /// Whether this run has worked in the folder.
     pub held: bool,
 }
 
-/// How long something was seen as it is, and how long it is watched before anything follows from it.
+/// How long a marker was seen unchanged, and how long an emptied one is left to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watched {
-    /// So long it has not changed, by the clock of who asks.
+    /// The time without a change, by the observer's clock.
     pub unchanged: Duration,
-    /// So long another installation has to take over a marker that was emptied under the one that works there.
+    /// How long another installation may take over a marker that was emptied while this run worked there.
     pub yields: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnershipDecision {
-    /// The folder is this run's.
+    /// This run owns the folder.
     Held,
-    /// It can be had.
+    /// The folder may be claimed.
     Free {
-        /// Another one may have bought there what this one knows nothing of.
+        /// Another installation may have bought for the folder, unknown to this one.
         doubtful: bool,
     },
-    /// Somebody else works there.
+    /// Another installation works there.
     Taken {
-        /// When this is taken to be over unless there is a sign of life; `None`: it is known to live.
+        /// The time until it counts as dead without a sign of life; `None` if it is known to run.
         left: Option<Duration>,
-        /// It is a copy of the same state directory.
+        /// The other installation is a copy of the same state directory.
         copy: bool,
     },
-    /// A person has emptied the marker under this run: another installation may want it.
+    /// A person has emptied the marker while this run worked there: another installation may take over.
     Yielded { left: Duration },
 }
 
-/// Whose a folder is.
+/// Decides whether the asking installation may work in a folder.
 pub fn decide_ownership(
     found: &MarkerOwner,
     asker: &ClaimingInstallation<'_>,
@@ -163,11 +163,12 @@ pub fn decide_ownership(
         return OwnershipDecision::Held;
     }
     let is_same_state = owner.state == me.state && !me.state.is_empty();
-    // The queue's lock keeps all others out of a state directory: whoever worked with it has ended. By its place alone
-    // it is the same one only where its process is not known to live: it may be moved while a copy takes its place.
+    // The queue's lock admits one process to a state directory, so an earlier run with it has ended. If only host and
+    // path match, the owner's process must not be known to run: the directory may have been moved and a copy put in its
+    // place.
     let is_same_place = (&owner.host, &owner.path) == (&me.host, &me.path) && life != Life::Lives;
     let is_same_directory = is_same_state && (owner.directory == me.directory || is_same_place);
-    // A copy of the state directory that was put back knows nothing of what came after it.
+    // A restored backup of the state directory does not know later runs.
     let doubtful = !(is_same_state && past.runs.contains(&owner.run));
     if is_same_directory || owner.released || life == Life::Dead {
         return OwnershipDecision::Free { doubtful };
@@ -181,7 +182,7 @@ pub fn decide_ownership(
     }
 }
 
-/// A marker that says less is not believed.
+/// The shortest term that is accepted from a marker.
 const SHORTEST_TERM: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Which folder each source had when the configuration was last taken up: a source that has another name since is known
-//! again by it.
+//! Records which folder each source had when the configuration was last loaded, so that a renamed source is recognised
+//! by its folder.
 
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
@@ -11,10 +11,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// In the state directory.
+/// The file in the state directory.
 const FILE: &str = "sources.json";
 
-/// What is written down of a source.
+/// The recorded folder of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedFolder {
     pub source: SourceName,
@@ -22,10 +22,10 @@ pub struct RecordedFolder {
     pub folder: RelPath,
 }
 
-/// What was written down; nothing where that is damaged.
+/// Reads the records; none if the file is damaged.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn read(state: &Path) -> io::Result<Vec<RecordedFolder>> {
     let file = state.join(FILE);
     match fs::read(&file) {
@@ -35,10 +35,10 @@ pub fn read(state: &Path) -> io::Result<Vec<RecordedFolder>> {
     }
 }
 
-/// Writes it down. Durable when it returns.
+/// Writes the records if they changed. Durable when it returns.
 ///
 /// # Errors
-/// What the file system says; then it is as before.
+/// The error of the file system; then the old records remain.
 pub fn save(state: &Path, all: &[RecordedFolder]) -> io::Result<()> {
     if read(state)? == all {
         return Ok(());

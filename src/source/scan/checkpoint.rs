@@ -1,5 +1,5 @@
-//! How far a scan has come, kept in the state directory now and again: where one is cut off, the next one
-//! begins there. A tree of a million files on a slow share takes an hour, and the share may not last so long.
+//! The progress of a scan, saved in the state directory from time to time: the scan after an interrupted one continues
+//! there. A scan of a million files on a slow share takes an hour, and the share may go away before that.
 
 use crate::blocking::blocking;
 use crate::clock::{Clock, Uptime};
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// It is put so often at most: a scan that takes less is simply begun anew.
+/// The shortest interval between saves: a shorter scan starts from the beginning again.
 const EVERY: Duration = Duration::from_secs(10);
 
 pub struct ScanCheckpoint {
@@ -25,26 +25,26 @@ pub struct ScanCheckpoint {
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Another folder under the same name of a source is another story.
+    /// A checkpoint of another folder under the same source name does not apply.
     folder: RelPath,
     behind: RelPath,
 }
 
 impl ScanCheckpoint {
-    /// Kept in `file`, of a scan of `folder` that begins now.
+    /// Makes the checkpoint in `file` for a scan of `folder` that begins now.
     pub fn new(file: PathBuf, folder: &Path, clock: &dyn Clock) -> Self {
         Self { file, folder: folder.to_owned(), put_at: clock.uptime() }
     }
 
-    /// The folder, relative to the source's, that a scan was through with which was cut off. What cannot be
-    /// read says nothing: a scan from the beginning is never wrong.
+    /// Returns the last folder, relative to the source's, that an interrupted scan completed. An unreadable file counts
+    /// as none: a scan from the beginning is always correct.
     pub fn resume_after(&self) -> Option<PathBuf> {
         let kept: Kept = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
         let is_ours = kept.folder.as_bytes() == self.folder.as_os_str().as_bytes();
         is_ours.then(|| PathBuf::from(OsStr::from_bytes(kept.behind.as_bytes())))
     }
 
-    /// The scan is through with this folder and all before it.
+    /// Saves that the scan has completed this folder and all before it.
     pub async fn save(&mut self, behind: &Path, clock: &dyn Clock) {
         let now = clock.uptime();
         if now.since(self.put_at) < EVERY {
@@ -59,14 +59,14 @@ impl ScanCheckpoint {
         }
     }
 
-    /// The scan has come to its end.
+    /// Removes the checkpoint of a completed scan.
     pub fn remove(&self) {
-        // Where it stays, the next scan begins behind it and goes round.
+        // If the file remains, the next scan begins after that folder and wraps around.
         let _gone = fs::remove_file(&self.file);
     }
 }
 
-/// Not synced: what power loss takes costs a scan from the beginning.
+/// Not synced: a loss costs only a scan from the beginning.
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
     saved_file::save(file, "scan-tmp", kept, Durability::Unsynced)
 }

@@ -1,5 +1,4 @@
-//! A folder as a source: finding its files and admitting them. Nothing is opened: the listing and one
-//! look at each file are enough.
+//! Scans a source for files and admits them. Files are not opened: the listing and one `stat` for each are enough.
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -18,48 +17,48 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// What a scan came to.
+/// The result of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Files that the source takes.
+    /// The number of files that the source takes.
     pub files: u64,
-    /// Of these, how many were new or had changed after their end.
+    /// The number of these that were new, or had changed after their job's end.
     pub admitted: u64,
-    /// What could not be read, in words; at most [`TOLD`] of them.
+    /// What could not be read; at most [`TOLD`] messages.
     pub problems: Vec<String>,
-    /// Whether the folder itself was there, from the beginning to the end.
+    /// Whether the folder was available from the beginning to the end.
     pub is_folder_present: bool,
-    /// Folders in which a killed process left an output half-written.
+    /// Folders that contain a temporary output file.
     pub leftovers: BTreeSet<RootedPath>,
 }
 
-/// So many unreadable folders are named; the rest is a number in the last line.
+/// The most problems that a scan reports.
 pub const TOLD: usize = 20;
 
-/// So many files are admitted before others of the same task come to word.
+/// The scan yields to other work of its task after admitting this many files.
 const TAKEN_AT_A_STRETCH: u32 = 32;
 
-/// So many portions of what was seen may wait to be taken.
+/// The capacity of the channel from the traversal, in batches.
 const WAITING: usize = 4;
 
-/// How a folder is looked through.
+/// What a scan needs.
 pub struct FolderScan<'a> {
     pub mount: &'a Arc<Mount>,
-    /// Where its files are admitted.
+    /// The store that admits the files.
     pub store: &'a dyn Store,
     pub clock: &'a dyn Clock,
-    /// Told of each file that is new.
+    /// Called for each new file.
     pub admitted: &'a (dyn Fn() + Sync),
-    /// Told of each folder before it is read.
+    /// Called for each folder before it is read.
     pub on_folder: Option<OnFolder>,
 }
 
 impl FolderScan<'_> {
-    /// Looks through all of it. A folder that is away changes nothing. Where an earlier one was cut off, it
-    /// begins there and goes round: however often a share goes away, its last folder gets its turn.
+    /// Scans everything. If the folder is away, nothing changes. After an interrupted scan it begins where that one
+    /// stopped and wraps around, so that all folders are reached even if a share goes away repeatedly.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn scan_all(&self) -> Result<Scanned, StoreError> {
         let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
         if by_slots && self.mount.check_now().await.is_err() {
@@ -77,19 +76,19 @@ impl FolderScan<'_> {
         Ok(scanned)
     }
 
-    /// Tells of all folders, so that what comes from now on is heard of, and takes of their files only those that
-    /// came at this moment of the wall clock or later.
+    /// Reports all folders, so that later changes are watched, and admits only files that changed at or after this
+    /// moment of the wall clock.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn folders(&self, since: Timestamp) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Folders { since }, None).await
     }
 
-    /// Looks at files and through folders given by their paths below the source's folder.
+    /// Scans the files and folders at these paths below the source's folder.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn scan_paths(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
         self.run(TraverseTarget::Below(paths), None).await
     }
@@ -117,8 +116,8 @@ impl FolderScan<'_> {
             let all = seen.files.len();
             seen.files = self.store.new_or_changed(&self.mount.source().name, seen.files).await?;
             scanned.files += (all - seen.files.len()) as u64;
-            // What was seen may have been seen in the bare mount point of a share that has just gone. What is
-            // no news changes nothing, wherever it was seen.
+            // The entries may have been read from the bare mount point of a share that was just unmounted. Known files
+            // change nothing and need no check.
             let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
             if concludes && self.mount.may_conclude().await.is_err() {
                 return Ok(Scanned {
@@ -140,21 +139,21 @@ impl FolderScan<'_> {
             if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
                 bookmark.save(&folder, self.clock).await;
             }
-            // Where the next portion is there already, nobody else of this task would come to word.
+            // If the next batch is ready, the task would not yield otherwise.
             tokio::task::yield_now().await;
         }
     }
 
     async fn mark(&self) {
         let mount = Arc::clone(self.mount);
-        // What it has to say it says itself.
+        // `mark` logs its own errors.
         blocking(move || mount.mark()).await;
     }
 
     async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
         for (n, (path, stamp)) in (1..).zip(seen.files) {
             self.admit(path, stamp, scanned).await?;
-            // What comes meanwhile is taken in by the same task.
+            // The same task also handles changes.
             if n % TAKEN_AT_A_STRETCH == 0 {
                 tokio::task::yield_now().await;
             }
@@ -165,10 +164,10 @@ impl FolderScan<'_> {
         Ok(())
     }
 
-    /// Admits a file that was seen in this state.
+    /// Admits a file with this stamp.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.is_output(&key).await? {
@@ -189,13 +188,13 @@ impl FolderScan<'_> {
     }
 }
 
-/// What is taken at once.
+/// A batch of traversed items by kind.
 #[derive(Default)]
 struct Portion {
     files: Vec<(RelPath, Stamp)>,
     troubles: Vec<String>,
     leftovers: Vec<RootedPath>,
-    /// The last folder of which all was seen.
+    /// The last completed folder.
     through: Option<PathBuf>,
 }
 

@@ -1,5 +1,4 @@
-//! Everything that lies below a source's folder, with what the source makes of it. For those who want
-//! to know; it admits nothing.
+//! Lists everything below a source's folder with the filter's result, for commands that report. Admits nothing.
 
 use crate::config::model::Source;
 use crate::domain::job::Stamp;
@@ -18,13 +17,13 @@ use walkdir::{DirEntry, WalkDir};
 pub enum Sighting {
     /// A file that the source takes.
     Taken(RelPath, Stamp),
-    /// Something that it does not, with all below it.
+    /// An entry that the source passes over, with everything below it.
     PassedOver(RelPath, Rule),
-    /// What could not be looked at, in words.
+    /// An entry that could not be read.
     Trouble(String),
 }
 
-/// Looks through the whole folder. Blocks; ends early when nobody listens any more.
+/// Lists the whole folder. Blocks; returns early when the receiver is closed.
 pub fn list_all(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
     let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
     let mut ignoring = IgnoreFiles::new(&source.folder);
@@ -57,14 +56,14 @@ fn words(error: &walkdir::Error) -> String {
     }
 }
 
-/// `None` for a folder that is gone through.
+/// Applies the filter to an entry. Returns `None` for a folder that is traversed.
 fn look_at(source: &Source, ignoring: &mut IgnoreFiles, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
     let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
     let shown = RelPath::new(path.as_os_str().as_bytes());
     match filter_entry_with_ignore_files(source, ignoring, path, EntryKind::from(entry.file_type())) {
         FilterResult::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
         FilterResult::Taken if entry.file_type().is_dir() => None,
-        // What was a folder on the way may be a link by now.
+        // A folder on the path may have been replaced by a link.
         FilterResult::Taken => Some(match RootedPath::new(&source.folder, path).stat() {
             Ok(stat) => Sighting::Taken(shown, disks.disk_of(path).stamp_of(&stat)),
             Err(error) => Sighting::Trouble(error.to_string()),

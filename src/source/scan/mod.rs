@@ -1,4 +1,4 @@
-//! Finding files: full scans, what changes in between, and where an interrupted scan goes on.
+//! Finds files: full scans, changes between them, and the continuation of interrupted scans.
 
 pub(crate) mod checkpoint;
 pub mod folder_scan;

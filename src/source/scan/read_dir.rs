@@ -1,5 +1,5 @@
-//! One folder's entries as the system gives them, a piece at a time: neither the folder nor the tree is ever
-//! held in memory. Each is looked at by its name in the open folder, so that no path is resolved twice.
+//! Reads a folder's entries in chunks: neither the folder nor the tree is held in memory. Entries are looked up by name
+//! in the open folder, so that no path is resolved twice.
 
 use crate::rooted_path::RootedPath;
 use crate::source::filter::rules::EntryKind;
@@ -11,37 +11,37 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
-/// What is read at a time, in bytes: some hundreds of names.
+/// The chunk size in bytes: some hundreds of names.
 const PIECE: usize = 64 * 1024;
 
-/// A folder that is open.
+/// An open folder.
 pub struct OpenFolder(File);
 
-/// One of its entries.
+/// An entry of an open folder.
 pub struct FolderEntry<'e> {
     folder: &'e OpenFolder,
     name: &'e CStr,
-    /// What it is, links not followed.
+    /// The kind of entry. Links are not followed.
     pub kind: EntryKind,
 }
 
-/// Where the pieces of listings go: one for a whole walk.
+/// The buffer for chunks, reused for a whole traversal.
 #[derive(Default)]
 pub struct Buffer(Vec<u8>);
 
 impl OpenFolder {
-    /// Opens it.
+    /// Opens a folder.
     ///
     /// # Errors
-    /// What the file system says, and [`crate::rooted_path::LinkInPath`].
+    /// The error of the file system, or [`crate::rooted_path::LinkInPath`].
     pub fn open(path: &RootedPath) -> io::Result<Self> {
         path.open_folder().map(Self)
     }
 
-    /// Shows every entry once, in the system's order, until it is told to stop.
+    /// Calls `show` once for each entry, in the system's order, until it returns `Break`.
     ///
     /// # Errors
-    /// What the file system says; what was shown before was there.
+    /// The error of the file system. The entries shown before it are valid.
     pub fn for_each_entry(
         &self,
         buffer: &mut Buffer,
@@ -62,7 +62,7 @@ impl OpenFolder {
         Ok(())
     }
 
-    /// Some file systems do not say it in the listing. `None`: it is gone again.
+    /// Returns the kind of an entry; some file systems do not give it in the listing. `None` if the entry is gone.
     fn kind(&self, told: FileType, name: &CStr) -> io::Result<Option<EntryKind>> {
         if told != FileType::Unknown {
             return Ok(Some(told.into()));
@@ -70,7 +70,7 @@ impl OpenFolder {
         Ok(self.look(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
     }
 
-    /// Whether anything in it came, went or was renamed at this moment (milliseconds since 1970) or later.
+    /// Whether an entry was added, removed or renamed at or after this moment (milliseconds since 1970).
     pub fn has_changed_since(&self, moment: i64) -> bool {
         rustix::fs::fstat(&self.0).is_ok_and(|stat| stat.st_mtime.saturating_add(1).saturating_mul(1000) > moment)
     }
@@ -89,10 +89,10 @@ impl FolderEntry<'_> {
         OsStr::from_bytes(self.name.to_bytes())
     }
 
-    /// What the file system knows of it, links not followed; `None` where it is gone again.
+    /// Returns the entry's metadata, links not followed; `None` if it is gone.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn stat(&self) -> io::Result<Option<Stat>> {
         self.folder.look(self.name)
     }

@@ -1,5 +1,5 @@
-//! When a source was scanned last, and when it is next: kept in the state directory, so that over restarts
-//! each slot of its cron line is run at most once.
+//! When a source was scanned last and is scanned next. Saved in the state directory, so that each slot of a cron line
+//! runs at most once, also over restarts.
 
 use crate::blocking::blocking;
 use crate::clock::Uptime;
@@ -23,19 +23,19 @@ pub struct ScanSchedule {
     first: Mutex<FirstScan>,
 }
 
-/// How far the first scan of this process has come.
+/// The progress of this process's first scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FirstScan {
-    /// It has not begun.
+    /// Not begun.
     #[default]
     Ahead,
-    /// It is under way.
+    /// In progress.
     Running,
-    /// It is over, or was broken off.
+    /// Completed or interrupted.
     Over,
 }
 
-/// The first scan is over when this is dropped.
+/// Ends the first scan when it is dropped.
 pub struct FirstScanGuard<'s>(&'s ScanSchedule);
 
 impl Drop for FirstScanGuard<'_> {
@@ -47,15 +47,15 @@ impl Drop for FirstScanGuard<'_> {
 #[derive(Default)]
 struct Known {
     last: Option<LastScan>,
-    /// By the clock that nobody sets.
+    /// By the monotonic clock.
     due: Option<Uptime>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Another folder under the same name of a source is another story …
+    /// A record of another folder under the same source name does not apply …
     folder: RelPath,
-    /// … and so is what else is looked for in it.
+    /// … and neither does one of other `include` and `exclude` patterns.
     #[serde(default)]
     #[serde(rename = "sought")]
     selection_hash: Option<Hash>,
@@ -64,7 +64,7 @@ struct Kept {
 }
 
 impl ScanSchedule {
-    /// As kept in `file`. What cannot be read says nothing: one scan more is never wrong.
+    /// Reads the record from `file`. An unreadable record counts as none: an additional scan is always correct.
     pub fn new(source: Arc<Source>, file: PathBuf) -> Self {
         let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
         let is_of = |kept: &Kept| {
@@ -76,7 +76,7 @@ impl ScanSchedule {
         Self { source, file, known: Mutex::new(known), first: Mutex::default() }
     }
 
-    /// A scan of everything begins; it is under way until this is dropped.
+    /// Notes that a full scan begins; it ends when the guard is dropped.
     #[must_use]
     pub fn begin_first_scan(&self) -> FirstScanGuard<'_> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,33 +86,33 @@ impl ScanSchedule {
         FirstScanGuard(self)
     }
 
-    /// How far the first scan of this process has come.
+    /// The progress of this process's first scan.
     pub fn first(&self) -> FirstScan {
         *self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last one; `None` where nobody knows of one.
+    /// Returns the last scan; `None` if none is known.
     pub fn last(&self) -> Option<LastScan> {
         self.known().last.clone()
     }
 
-    /// When it is scanned by its cron line; `None` where it has none.
+    /// Returns the next scan by the cron line; `None` if the source has none.
     pub fn next_scan(&self, wall: Timestamp) -> Option<ScanTurn> {
         let line = self.source.scan.line()?;
         Some(next_scan(line, self.source.missed, self.known().last.as_ref(), wall))
     }
 
-    /// When it is scanned next after a length of time, as a daemon has said by [`ScanSchedule::set_due`].
+    /// Returns the next scan of a source with an interval, as set by [`ScanSchedule::set_due`].
     pub fn due(&self) -> Option<Uptime> {
         self.known().due
     }
 
-    /// It is scanned then, where nothing happens before.
+    /// Sets when the source is scanned next, if nothing happens before.
     pub fn set_due(&self, due: Option<Uptime>) {
         self.known().due = due;
     }
 
-    /// Slots count from now on where another cron line holds than before. Durable when it returns.
+    /// If the cron line was changed, counts its slots from now on. Durable when it returns.
     pub async fn adopt_cron_line(&self, wall: Timestamp) {
         let line = self.source.scan.line();
         let under = |last: LastScan| (!last.has_line(line)).then(|| last.under(line, wall));
@@ -121,18 +121,19 @@ impl ScanSchedule {
         }
     }
 
-    /// A scan begins: its slot is over, whatever becomes of this process. Durable when it returns.
+    /// Records that a scan begins: its slot is used, even if this process ends. Durable when it returns, for a source
+    /// with a cron line.
     pub async fn record_start(&self, wall: Timestamp) {
         let last = LastScan::started(self.last().as_ref(), self.source.scan.line(), wall);
         self.known().due = None;
         match self.source.scan.line() {
             Some(_) => self.note(last).await,
-            // Where a length of time is waited for, nothing hangs on it.
+            // With an interval nothing depends on the record.
             None => self.known().last = Some(last),
         }
     }
 
-    /// It has come to its end.
+    /// Records that the scan has completed.
     pub async fn record_end(&self, wall: Timestamp) {
         if let Some(last) = self.last() {
             self.note(last.finished(wall)).await;
@@ -142,7 +143,7 @@ impl ScanSchedule {
     async fn note(&self, last: LastScan) {
         self.known().last = Some(last.clone());
         let folder = RelPath::new(self.source.folder.as_os_str().as_bytes());
-        // Where a length of time is waited for, nothing hangs on it.
+        // With an interval nothing depends on the record.
         let by_slots = self.source.scan.line().is_some();
         let durability = if by_slots { Durability::Synced } else { Durability::Unsynced };
         let file = self.file.clone();

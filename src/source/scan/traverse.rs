@@ -1,6 +1,6 @@
-//! Walking a source's folder: what is taken, what cannot be looked at, what was left half-written. Folders
-//! come in the order of their names, each before what lies below it, so that a walk that was cut off can
-//! begin where it stopped; the files of one folder come as the system lists them.
+//! Traverses a source's folder: finds files that the source takes, entries that cannot be read, and temporary outputs.
+//! Folders are visited in the order of their names, each before those below it, so that an interrupted traversal can
+//! continue; the files of one folder come in the system's order.
 
 use crate::config::model::Source;
 use crate::domain::job::Stamp;
@@ -24,46 +24,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
-/// Told of each folder before it is read, so that a watch misses nothing of it.
+/// Called for each folder before it is read, so that a watch misses no change in it.
 pub type OnFolder = Arc<dyn Fn(&Path) + Send + Sync>;
 
-/// So much is handed on at once, and less where somebody waits for it.
+/// The most items in a batch; fewer if the receiver waits.
 const PORTION: usize = 512;
 
-/// So much is shown of a path that is too long.
+/// How many characters of a too long path are shown.
 const SHOWN: usize = 100;
 
-/// What a walk comes across.
+/// An item that a traversal finds.
 #[derive(Debug)]
 pub enum TraversedItem {
     /// A file that the source takes.
     File(RelPath, Stamp),
-    /// What could not be looked at, in words.
+    /// An entry that could not be read.
     Trouble(String),
-    /// A folder with an output of ours that is not whole.
+    /// A folder with a temporary output file.
     Leftover(RootedPath),
-    /// All of this folder was shown, and all of those before it in the walk's order.
+    /// This folder and all before it in the traversal's order are completed.
     Through(PathBuf),
 }
 
 #[derive(Debug, Clone)]
 pub enum TraverseTarget {
-    /// These files and folders, relative to the source's folder, each with what lies below it.
+    /// These files and folders, relative to the source's folder, with everything below them.
     Below(Vec<PathBuf>),
-    /// All of it, beginning behind the folder that an earlier walk was through with, and going round to it.
+    /// The whole folder, beginning after the folder that an earlier traversal completed last, and wrapping around.
     Whole {
-        /// Where to begin; `None`: at the beginning.
+        /// The folder to begin after; `None` for the beginning.
         behind: Option<PathBuf>,
     },
-    /// All of its folders; of files only those that came at this moment of the wall clock or later, and what
-    /// was left half-written.
+    /// All folders, temporary outputs, and only files that changed at or after this moment of the wall clock.
     Folders {
-        /// Which: nobody watched yet.
+        /// The moment since which no watch was active.
         since: Timestamp,
     },
 }
 
-/// Walks, and ends early when nobody listens. Links are not followed. Blocks.
+/// Traverses the target. Links are not followed. Returns early when the receiver is closed. Blocks.
 pub fn traverse(
     source: &Source,
     disks: &Disks,
@@ -114,7 +113,7 @@ enum Shown {
 }
 
 impl Shown {
-    /// Of one folder: most have not changed, and then no file of theirs is looked at.
+    /// Returns which files of one folder are shown: if a folder has not changed, its files need no `stat`.
     fn of(self, folder: &OpenFolder) -> Self {
         match self {
             Self::Since(since) if !folder.has_changed_since(since.0) => Self::None,
@@ -133,11 +132,11 @@ impl Shown {
     }
 }
 
-/// Ends when nobody listens any more.
+/// `Break` when the receiver is closed.
 type Goes = ControlFlow<()>;
 
 impl Walk<'_> {
-    /// What an earlier walk has seen may have changed since, so that it comes too: last.
+    /// What an earlier traversal has seen may have changed since, so it is visited too, last.
     fn around(&mut self, behind: Option<&Path>) -> Goes {
         self.folders(Path::new(""), &|folder| Turn::of(folder, behind))?;
         match behind {
@@ -156,7 +155,7 @@ impl Walk<'_> {
             Err(error) => return self.trouble(&rooted.full(), &error),
         };
         match EntryKind::from(FileType::from_raw_mode(stat.st_mode)) {
-            // Nobody has looked at the folders above.
+            // The filter was not applied to the folders above yet.
             kind if !self.takes_start(start, kind) => Goes::Continue(()),
             EntryKind::Folder => self.folders(start, &|_| Turn::Now),
             _ if is_leftover(start.as_os_str()) => self.hand(TraversedItem::Leftover(rooted.parent())),
@@ -167,7 +166,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Those that wait for their turn are the sisters of the folders above: never the tree.
+    /// Visits folders depth first. Only the siblings of the folders above wait, never the whole tree.
     fn folders(&mut self, start: &Path, turn: &dyn Fn(&Path) -> Turn) -> Goes {
         let mut waiting = vec![start.to_owned()];
         while let Some(folder) = waiting.pop() {
@@ -181,16 +180,17 @@ impl Walk<'_> {
         Goes::Continue(())
     }
 
-    /// Shows the files of a folder, if it is their turn, and names the folders below it.
+    /// Sends the files of a folder if `shows`, and lists the folders below it.
     fn read(&mut self, folder: &Path, shows: bool, below: &mut Vec<OsString>) -> Goes {
         let is_root = folder.as_os_str().is_empty();
         let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(folder) };
-        // A share tells of no changes.
+        // A network mount reports no changes.
         let tells = shows && !self.disks.disk_of(folder).is_network();
         if let (true, Some(told)) = (tells, self.on_folder) {
             told(&full);
         }
-        // The source's folder itself may be reached by a link. It is looked for anew: a share may have come or gone.
+        // The source's folder itself may be a link. It is opened again each time: a share may have been mounted or
+        // unmounted.
         let rooted = self.rooted(folder);
         let open = match OpenFolder::open(&rooted) {
             Ok(open) => open,
@@ -253,7 +253,7 @@ impl Walk<'_> {
         match choice {
             FilterResult::Taken => true,
             FilterResult::PassedOver(rule) => {
-                // Nobody could look at it by its path and ask.
+                // Reported here, since a person cannot ask about a path of this length.
                 if rule == Rule::TooLong {
                     let start: String = String::from_utf8_lossy(path).chars().take(SHOWN).collect();
                     self.portion.push(TraversedItem::Trouble(format!("{start}…: {rule}")));
@@ -272,7 +272,7 @@ impl Walk<'_> {
         RootedPath::new(&self.source.folder, path)
     }
 
-    /// What went away under way is no trouble.
+    /// Reports an error. An entry that has disappeared is none.
     fn trouble(&mut self, path: &Path, error: &io::Error) -> Goes {
         match words(path, error) {
             Some(words) => self.hand(TraversedItem::Trouble(words)),
@@ -282,7 +282,7 @@ impl Walk<'_> {
 
     fn through(&mut self, folder: &Path) -> Goes {
         self.portion.push(TraversedItem::Through(folder.to_owned()));
-        // Somebody waits for it, or the rest of the tree is long in coming.
+        // Sent at once if the receiver has nothing to do, since the rest of the tree may take long.
         if self.to.capacity() == self.to.max_capacity() { self.hand_on() } else { Goes::Continue(()) }
     }
 
@@ -302,7 +302,7 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => None,
-        // It was a folder when it was listed, or heard of. Links are passed over.
+        // The entry was a folder before and is a link now. Links are passed over.
         _ if LinkInPath::of(error).is_some() => None,
         io::ErrorKind::InvalidFilename => Some(format!(
             "{path}: scribed does not scan the folders below: their paths are longer than the system can open; \
@@ -312,18 +312,18 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
     }
 }
 
-/// Whether a folder's files are shown in this half of a walk that goes round.
+/// Whether a folder's files are shown in this half of a traversal that wraps around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Now,
-    /// Its files are not, but those of folders below it may be.
+    /// Not its files, but perhaps those of folders below it.
     OnlyBelow,
-    /// Nor is what lies below.
+    /// Neither its files nor anything below it.
     Never,
 }
 
 impl Turn {
-    /// In the first half, which begins behind `behind`.
+    /// In the first half, after the folder `behind`.
     fn of(folder: &Path, behind: Option<&Path>) -> Self {
         match behind {
             Some(behind) if folder > behind => Self::Now,
@@ -333,7 +333,7 @@ impl Turn {
         }
     }
 
-    /// In the other half.
+    /// Returns the turn in the second half.
     fn other(self) -> Self {
         match self {
             Self::Now => Self::Never,

@@ -1,4 +1,4 @@
-//! Jobs that rest because of something which now is otherwise: a setting, a folder that was away.
+//! Wakes jobs whose reason to wait is over: a setting was changed, a folder is back.
 
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -13,13 +13,13 @@ use crate::store::contract::{Filter, JobSubset, Store, StoreError};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// So many jobs are looked at in one go.
+/// The number of jobs that are read from the store at once.
 const PAGE: usize = 1_000;
 
-/// The folder is there: what waits for it is due now, also where its file is gone.
+/// Makes jobs due that wait for the source's folder, also those whose file is gone.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn resume_waiting_for_folder(
     source: &Source,
     store: &dyn Store,
@@ -36,17 +36,17 @@ pub async fn resume_waiting_for_folder(
     }
 }
 
-/// Whether each pass over its manifest looks for its file, and takes it up when it is there.
+/// Whether the reading of its manifest looks for the job's file and continues the job when the file exists.
 fn is_looked_for(job: &Job) -> bool {
     job.row.is_some() && job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited)
 }
 
-/// What waits for somebody to mend what lies beside it is looked at again: it may be mended.
+/// Makes jobs due that wait for a sidecar to be corrected: it may be correct now.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
-    // Only there is anything made of it.
+    // Sidecars are read in these stages only.
     let stages = vec![StageKind::Settled, StageKind::Uploaded];
     let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
     loop {
@@ -60,11 +60,11 @@ pub async fn resume_waiting_for_fix(source: &Source, store: &dyn Store, clock: &
     }
 }
 
-/// What was skipped for a subtitle by someone else is found anew where that subtitle is gone, or
-/// `existing` is "transcribe" now. A folder that is away changes nothing.
+/// Admits jobs again that were skipped because of an existing subtitle, if that is gone or `existing` is "transcribe"
+/// now. If the folder is away, nothing changes.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub async fn readmit_without_subtitle(
     mount: &Arc<Mount>,
     store: &dyn Store,
@@ -84,7 +84,7 @@ pub async fn readmit_without_subtitle(
             if source.existing == Existing::Skip && has_subtitle(mount, job).await {
                 continue;
             }
-            // As if it had changed: it is looked at before anything is concluded.
+            // A stamp that differs makes the store treat the file as changed; it is checked again before anything else.
             let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
             let now = clock.now();
             store.admit(&job.key, seen, now, now).await?;
@@ -92,7 +92,7 @@ pub async fn readmit_without_subtitle(
     }
 }
 
-/// A subtitle whoever wrote it, or nobody knows.
+/// Whether a subtitle exists, by whomever; true if that cannot be found out.
 async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
     if let Storage::Bucket(bucket) = mount.storage() {
         return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());

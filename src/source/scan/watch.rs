@@ -1,4 +1,4 @@
-//! Watching a folder for changes. A hint only: the system drops events, and some disks send none.
+//! Watches folders for changes. The events are hints only: the system drops some, and some disks send none.
 
 use crate::config::model::Source;
 use crate::source::filter::builtin::is_leftover;
@@ -14,30 +14,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// So many changed paths are kept; with more the whole folder is looked through.
+/// The most changed paths that are kept; after more, the whole folder is scanned.
 const KEPT: usize = 1_024;
 
-/// What is known to have changed since it was last asked for.
+/// The changes since the last call of [`WatchHints::take`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WatchChanges {
     /// Files and folders, relative to the source's folder.
     pub paths: BTreeSet<PathBuf>,
-    /// More than is known.
+    /// There were more changes than are kept.
     pub overflowed: bool,
-    /// The source's folder itself went away, or another took its place.
+    /// The source's folder was removed or replaced.
     pub replaced: bool,
-    /// What lies beside recordings and says how they are made has changed.
+    /// A sidecar has changed.
     pub settings: bool,
-    /// No more will be told, for this reason.
+    /// The watch has failed for this reason and reports no more changes.
     pub broken: Option<String>,
 }
 
-/// Changes as they come in, bounded.
+/// Collects changes, up to a limit.
 #[derive(Default)]
 pub struct WatchHints {
     changed: Mutex<WatchChanges>,
     some: Notify,
-    /// More had changed than was known when [`WatchHints::take_paths`] was asked last, or than could be looked at.
+    /// Set if changes were dropped before [`WatchHints::take_paths`] was called, or could not be handled.
     missed: AtomicBool,
 }
 
@@ -53,13 +53,13 @@ impl WatchHints {
         }
     }
 
-    /// What was told of could not be looked at: more has changed than is known, and the next [`WatchHints::take`] says so.
+    /// Notes that changes could not be handled: the next [`WatchHints::take`] reports an overflow.
     pub fn set_missed(&self) {
         self.missed.store(true, Ordering::Relaxed);
         self.some.notify_one();
     }
 
-    /// What has changed since the last call.
+    /// Returns the changes since the last call.
     pub fn take(&self) -> WatchChanges {
         let missed = self.missed.swap(false, Ordering::Relaxed);
         let mut changed = std::mem::take(&mut *self.changed());
@@ -67,7 +67,7 @@ impl WatchHints {
         changed
     }
 
-    /// Returns when paths are known that have changed, or more has changed than is known.
+    /// Returns when changed paths are known, or changes were dropped.
     pub async fn wait_for_paths(&self) {
         loop {
             let notified = self.some.notified();
@@ -82,9 +82,9 @@ impl WatchHints {
         }
     }
 
-    /// The paths alone; what else is known is told by the next [`WatchHints::take`]. After more than is
-    /// remembered, what comes next is remembered again: while a hundred thousand files are copied into one
-    /// folder, another one gets its few.
+    /// Returns the changed paths only; [`WatchHints::take`] returns the rest. After an overflow, new paths are
+    /// collected again: while a hundred thousand files are copied into one folder, a few in another one are still
+    /// found.
     pub fn take_paths(&self) -> BTreeSet<PathBuf> {
         let mut changed = self.changed();
         if std::mem::take(&mut changed.overflowed) {
@@ -118,18 +118,18 @@ impl WatchHints {
     }
 }
 
-/// A watch over one source's folder.
+/// A watch of one source's folders.
 pub struct Watch {
     watcher: Mutex<RecommendedWatcher>,
     hints: Arc<WatchHints>,
 }
 
 impl Watch {
-    /// Over nothing yet: each folder is added by [`Watch::add_folder`] before it is read, so that nothing
-    /// falls between.
+    /// Makes a watch without folders. Add each folder by [`Watch::add_folder`] before it is read, so that no change is
+    /// missed.
     ///
     /// # Errors
-    /// What the system says, in words.
+    /// Why the system cannot watch, in words.
     pub fn new(source: &Arc<Source>) -> Result<Self, String> {
         let hints = Arc::<WatchHints>::default();
         let (source, told) = (Arc::clone(source), Arc::clone(&hints));
@@ -142,18 +142,18 @@ impl Watch {
         Ok(Self { watcher: Mutex::new(watcher), hints })
     }
 
-    /// Over this folder, too; not over what lies below it.
+    /// Watches this folder too, but not those below it.
     pub fn add_folder(&self, folder: &Path) {
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         match watcher.watch(folder, RecursiveMode::NonRecursive) {
             Ok(()) => {}
-            // Gone again.
+            // The folder is gone.
             Err(error) if is_gone(&error) => {}
             Err(error) => self.hints.tell(|changed| changed.broken = Some(words(&error))),
         }
     }
 
-    /// What it has noticed.
+    /// The collected changes.
     pub fn hints(&self) -> &WatchHints {
         &self.hints
     }
@@ -180,7 +180,7 @@ fn words(error: &notify::Error) -> String {
     }
 }
 
-/// Keeps what may be a file that has become whole, or a new folder.
+/// Records an event if it may mean a complete file, a new folder or a changed setting.
 fn hear(source: &Source, hints: &WatchHints, event: &Event) {
     if event.need_rescan() {
         hints.tell(|changed| changed.overflowed = true);
@@ -203,7 +203,7 @@ fn hear(source: &Source, hints: &WatchHints, event: &Event) {
     }
 }
 
-/// What says how recordings are made, or which: also where it is taken away.
+/// Records a change of a sidecar or `.scribedignore`, also its removal.
 fn hear_settings(hints: &WatchHints, path: &Path) {
     let name = path.file_name().unwrap_or_default();
     if name == IGNORE_FILE {
@@ -213,9 +213,9 @@ fn hear_settings(hints: &WatchHints, path: &Path) {
     }
 }
 
-/// What is worth a look: a name that is new, a file that its writer has closed, another mode or time.
-/// Not each write to a file: it is looked at when it is closed, or by its own quiet time. The inner
-/// `None`: a file or a folder, who knows.
+/// Returns the kind of entry if the event is relevant: a new name, a file closed after writing, changed metadata.
+/// Single writes are not: the file is checked when it is closed, or after its settle time. The inner `None` means a
+/// file or a folder.
 fn kind(event: &EventKind) -> Option<Option<EntryKind>> {
     match event {
         EventKind::Create(CreateKind::File) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => {

@@ -1,6 +1,5 @@
-//! A source while the daemon runs: one full scan, then what changes, and a full scan now and again.
-//! What the system tells of changes is a hint; the scan is the truth. A cron line alone says when a source is
-//! scanned that has one: then there is none at the start but for a slot that is still to be run.
+//! Follows a source while the daemon runs: one full scan, then changes, and regular full scans. Events are hints; a
+//! scan is authoritative. A source with a cron line is scanned at its slots only, also at the start.
 
 use crate::clock::{Clock, Uptime};
 use crate::config::sections::schedule::Schedule;
@@ -21,20 +20,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Changes that come within so long of each other are looked at together.
+/// Changes within this time are handled together.
 const GATHERED: Duration = Duration::from_millis(100);
 
-/// Where no events come, the folder is looked through after so long, and not before it has rested four
-/// times as long as that took.
+/// The interval of scans without events; at least four times as long as the last scan took.
 const POLL: Duration = Duration::from_secs(30);
 
-/// A folder that is away is looked for after so long, and whenever something is mounted.
+/// The interval at which a folder that is away is checked; also checked after each mount.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// What was told of within so long before may not have been looked at.
+/// Changes within this time before the end of a watch may not have been handled.
 pub const EVENT_LAG: Duration = Duration::from_secs(2);
 
-/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile.
+/// The longest sleep towards a moment of the wall clock, since the clock may be set meanwhile.
 const NAP: Duration = Duration::from_secs(60);
 
 pub struct WatchLoop<'a> {
@@ -44,13 +42,13 @@ pub struct WatchLoop<'a> {
     pub clock: &'a dyn Clock,
     /// Told of each file that is new.
     pub admitted: &'a (dyn Fn() + Sync),
-    /// Told of the folders in which something of ours was left half-written.
+    /// Called with the folders that contain temporary outputs.
     pub leftovers: &'a (dyn Fn(BTreeSet<RootedPath>) + Sync),
-    /// From when on, by the wall clock, what comes is taken in whether or not it is time for a scan.
+    /// Files that changed since this moment of the wall clock are admitted even if no scan is due.
     pub since: Timestamp,
 }
 
-/// What happened to a folder that is followed.
+/// Why the loop continues.
 enum Woken {
     Changed,
     Shares,
@@ -59,28 +57,28 @@ enum Woken {
     Time,
 }
 
-/// How a folder is followed.
+/// The state of following a folder.
 struct Followed {
-    /// `None`: by looking through it.
+    /// `None`: the folder is scanned regularly instead.
     watch: Option<Arc<Watch>>,
-    /// The mounts around it when it was begun.
+    /// The mounts around the folder when following began.
     mounts: Vec<u8>,
-    /// What is mounted below it that tells of no changes, and when it is looked through next.
+    /// The network mounts below it, and when they are scanned next.
     shares: Shares,
     troubles: Vec<String>,
 }
 
-/// Shares in the middle of a folder that is watched.
+/// Network mounts inside a watched folder.
 struct Shares {
     at: Vec<PathBuf>,
     due: Uptime,
 }
 
 impl WatchLoop<'_> {
-    /// Takes in what there is and what comes, for ever.
+    /// Admits existing files and changes. Returns on an error only.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let (mut unwatched, mut since) = (None, self.since);
@@ -96,8 +94,8 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// The look that a start begins with, where nobody knows of a scan or a slot is still to be run. Returns how
-    /// long it took.
+    /// Scans at the start, if no scan is known or a slot is still to be run; else reads the folders only. Returns how
+    /// long the scan took.
     async fn opened(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
         let scans = self.mount.scans();
         scans.adopt_cron_line(self.clock.wall()).await;
@@ -130,13 +128,13 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// Watches, unless that is of no use here. Why it is not is said once.
+    /// Begins to follow the folder, with a watch if the disk supports one. Logs once why not.
     fn begin(&self, unwatched: &mut Option<String>) -> Followed {
         let source = self.mount.source();
         let network = self.mount.disks().root().is_network();
         let watch = match unwatched {
             Some(_) => None,
-            // It tells of nothing, and each listing may cost: `scan` alone says how often.
+            // A bucket reports no changes, and each listing may cost money: only `scan` says how often.
             None if !self.mount.can_be_watched() => None,
             None if network => {
                 self.polls("the folder is on a network mount, which does not report changes".to_owned(), unwatched);
@@ -144,7 +142,7 @@ impl WatchLoop<'_> {
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
         };
-        // A cron line says when they are looked through, with all else.
+        // With a cron line, network mounts are scanned with everything else.
         let polls = self.mount.source().scan.line().is_none();
         let at = if polls { self.mount.disks().shares() } else { Vec::new() };
         let shares = Shares { at, due: self.clock.uptime().after(POLL) };
@@ -162,7 +160,8 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
+    /// Returns the mounts around the folder. The folder was just available, so its real path is known and it need not
+    /// be accessed.
     fn around(&self) -> Vec<u8> {
         if !self.mount.source().is_local() {
             return Vec::new();
@@ -191,7 +190,8 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// Returns when it has to be begun anew: the folder went away, or another is mounted there.
+    /// Handles changes and regular scans. Returns when following must begin again: the folder went away, or another
+    /// mount appeared.
     async fn follow(
         &self,
         followed: &mut Followed,
@@ -199,7 +199,7 @@ impl WatchLoop<'_> {
         took: Duration,
         unwatched: &mut Option<String>,
     ) -> Result<(), StoreError> {
-        // Put off by nothing but a look at the whole folder: changes may never end.
+        // Only a full scan moves this moment: changes may never end.
         let mut due = self.due(followed, took);
         loop {
             match self.woken(followed, mounts, due).await {
@@ -243,8 +243,8 @@ impl WatchLoop<'_> {
         Ok(())
     }
 
-    /// When the folder is looked through again, whatever is told of it meanwhile: by the clock that nobody sets.
-    /// `None`: by its cron line.
+    /// Returns when the next full scan is due, by the monotonic clock, whatever changes are reported. `None` with a
+    /// cron line.
     fn due(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
         let polls = followed.watch.is_none() && self.mount.can_be_watched();
         let due = match self.mount.source().scan {
@@ -257,7 +257,7 @@ impl WatchLoop<'_> {
         due
     }
 
-    /// What passed while something else was done is due at once.
+    /// Returns how long to wait for the next scan; zero if it is overdue.
     fn left(&self, due: Option<Uptime>) -> Duration {
         let slot = match self.mount.scans().next_scan(self.clock.wall()) {
             Some(ScanTurn::Now(_)) => Some(Duration::ZERO),
@@ -287,7 +287,7 @@ impl WatchLoop<'_> {
         tokio::select! {
             biased;
             _ = away.wait_for(Option::is_some) => Woken::Away,
-            // Before the changes, of which there may always be one.
+            // Before the changes, since there may always be one.
             () = self.wait(|| self.left(due)) => Woken::Time,
             () = shares => Woken::Shares,
             () = changes(mounts) => Woken::Mounts,
@@ -295,7 +295,7 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// Until nothing is left to be waited for: clocks are set, and machines sleep.
+    /// Sleeps until `left` returns zero, since clocks are set and machines sleep.
     async fn wait(&self, left: impl Fn() -> Duration) {
         loop {
             let left = left();
@@ -311,16 +311,16 @@ impl WatchLoop<'_> {
         Ok(self.due(followed, took))
     }
 
-    /// More has changed than is known.
+    /// Scans everything after changes were dropped.
     async fn overflowed(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
         let took = self.whole(followed).await?;
         let due = self.due(followed, took);
-        // While a hundred thousand files come, not one scan right after the other.
+        // Waits between scans while very many files arrive.
         self.clock.sleep(took.min(POLL)).await;
         Ok(due)
     }
 
-    /// Returns how long it took.
+    /// Scans everything. Returns how long it took.
     async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
         let begun = self.clock.uptime();
         self.tell_cause();
@@ -331,7 +331,7 @@ impl WatchLoop<'_> {
         Ok(took)
     }
 
-    /// What a look at all of the folder has left to do. What is wrong is told when it changes.
+    /// Reports the result of a full scan. Problems are logged when they change.
     fn looked(&self, scanned: Scanned, followed: &mut Followed) {
         self.not_forgotten(&scanned, followed);
         if scanned.problems != followed.troubles {
@@ -341,7 +341,7 @@ impl WatchLoop<'_> {
         self.leave(scanned);
     }
 
-    /// Of what nobody would expect at this hour.
+    /// Logs why a scan runs outside its schedule.
     fn tell_cause(&self) {
         let source = &self.mount.source().name;
         match self.mount.scans().next_scan(self.clock.wall()) {
@@ -355,15 +355,14 @@ impl WatchLoop<'_> {
         }
     }
 
-    /// What waited for it goes on.
+    /// Wakes jobs that wait for a corrected sidecar.
     async fn fixed(&self) -> Result<(), StoreError> {
         wake_jobs::resume_waiting_for_fix(self.mount.source(), self.store, self.clock).await?;
         (self.admitted)();
         Ok(())
     }
 
-    /// Does what takes its time, and takes in meanwhile what comes: a scan of a million files on a slow disk
-    /// must not hold up the clip that is dropped beside them.
+    /// Runs `work` and handles changes meanwhile: a scan of a million files on a slow disk must not delay a new file.
     async fn while_it_changes<T>(
         &self,
         followed: &Followed,
@@ -376,7 +375,7 @@ impl WatchLoop<'_> {
             work.await
         };
         let taking_in = async {
-            // Never dropped in the middle: what is taken from the hints is known to nobody else.
+            // Not cancelled halfway: paths taken from the hints are known nowhere else.
             while done.run_until_cancelled(watch.hints().wait_for_paths()).await.is_some() {
                 self.clock.sleep(GATHERED).await;
                 self.changed(watch.hints().take_paths(), followed).await?;
@@ -395,7 +394,7 @@ impl WatchLoop<'_> {
         Ok(())
     }
 
-    /// A folder that was away for a moment may be back before anybody but this look has noticed.
+    /// Notes missed changes if the folder was away: it may be back before another check notices.
     fn not_forgotten(&self, scanned: &Scanned, followed: &Followed) {
         if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.is_folder_present) {
             watch.hints().set_missed();
@@ -430,7 +429,7 @@ async fn changes(mounts: Option<&Changes>) {
     }
 }
 
-/// Without what lies below another one of them.
+/// Removes paths that are below another one.
 fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = Vec::new();
     for path in paths {
