@@ -70,7 +70,15 @@ impl Engine {
         let exhausted = self.parts().budget_gate.exhausted(now);
         let is_exhausted = |job: &Job| job.stage.kind() == StageKind::Probed && exhausted.covers(&job.key.source);
         let is_off = |source: &SourceName| pauses.for_source(source, now).is_some() || windows.contains_key(source);
-        let rests = |job: &Job| (WorkKind::rests_when_paused(job) && is_off(&job.key.source)) || is_exhausted(job);
+        // A pass does not wait for the next day of a budget: it would spend the budgets of two.
+        let waits_for_budget = |job: &Job| {
+            let is_refused = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget);
+            is_refused && job.due.is_some_and(|due| due > now)
+        };
+        let rests = |job: &Job| {
+            let is_shut = WorkKind::rests_when_paused(job) && is_off(&job.key.source);
+            is_shut || is_exhausted(job) || waits_for_budget(job)
+        };
         let kinds = WorkKind::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {

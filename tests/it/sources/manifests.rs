@@ -3,7 +3,7 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::manifests::{bed, config, receipt, states, write};
 use crate::support::stub::{Act, Endpoint, Stub, refusal};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -301,4 +301,48 @@ fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
         }
     }
     assert_eq!(bed.run(["show", "2"]).code, 0);
+}
+
+#[test]
+fn a_row_that_is_removed_before_it_was_bought_is_not_bought() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").section("[budget]\nrun = \"2s\"").bed();
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\n");
+    let sum = bed.once(0);
+    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(0), 1), "{sum}");
+    assert_eq!(bed.jobs()["b.wav"]["stage"], "skipped");
+    assert!(bed.jobs()["b.wav"]["reason"].as_str().unwrap().contains("its row was removed from the manifest"));
+    // The row is back, and so is its job.
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(1), 2));
+    // The manifest is removed: what was not bought ends.
+    bed.drop_in(2, "c.wav");
+    bed.drop_in(0, "d.wav");
+    write(&bed, "more.csv", "file\nc.wav\nd.wav\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    fs::remove_file(bed.path("inbox/more.csv")).unwrap();
+    assert_eq!((&bed.once(0)["done"], stub.book().creates.len()), (&json!(0), 3));
+}
+
+#[test]
+fn a_row_that_was_corrected_is_not_bought_as_it_was_before() {
+    let stub = Stub::well();
+    let bed = config(&stub, "").section("[budget]\nrun = \"2s\"").bed();
+    let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,,\n");
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
+    fs::write(bed.path("jobs.toml"), config.replace("settle = \"20ms\"", "settle = \"2s\"")).unwrap();
+    // Whoever starts a pass right after an edit means the new text.
+    write(&bed, "list.csv", "file,language,priority\na.wav,en,5\nb.wav,fr,\n");
+    let sum = bed.once(0);
+    assert_eq!((&sum["done"], stub.book().creates.len()), (&json!(1), 2), "{sum}");
+    let languages: Vec<Value> =
+        stub.book().creates.iter().map(|create| create.body["language_config"].clone()).collect();
+    assert!(languages[1].to_string().contains("fr"), "{languages:?}");
 }
