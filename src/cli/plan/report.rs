@@ -326,7 +326,7 @@ impl PlanReport {
         let parts = [
             (self.new, "new"),
             (self.changed, "changed after their job ended: sent if the content is new"),
-            (self.reordered, "ordered again: their rows were edited after their job ended"),
+            (self.reordered, "ordered again: their rows were edited"),
             (self.on_the_way, "in the queue, not sent yet"),
             (sent.duplicates, "of these are duplicates: not sent, they get the result of the recording that is sent"),
             (sent.unknown_length - sent.unknown_remote, self.unknown()),

@@ -277,7 +277,13 @@ pub(crate) fn take_metadata(value: &mut Value) -> Map<String, Value> {
 /// Describes an error of the template engine in one line.
 pub(crate) fn explain(error: &Error) -> String {
     let kind = error.kind();
-    error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
+    let words = error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ");
+    match words.contains("`row.") {
+        true => {
+            format!("{words}: the cell is empty or the manifest has no such column; fill it, or add `| default('')`")
+        }
+        false => words,
+    }
 }
 
 /// Returns the error of a text that cannot render for any job, such as an unknown filter; `None` if it may render with

@@ -9,6 +9,7 @@ use crate::control::scan_times::scan_of;
 use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
 use crate::domain::job::{Job, JobKey};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage};
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
@@ -44,7 +45,7 @@ async fn without_scan(handler: &CommandHandler, place: &MediaAddress) -> Result<
         facts: Vec::new(),
         scan: None,
     };
-    let located = handler.key(place.path()).await;
+    let located = manifest_at(handler, place.path()).or(handler.key(place.path()).await);
     let own = match &located {
         Some((_, key)) => handler.store.find(key).await?,
         None => None,
@@ -263,6 +264,17 @@ fn told_away(away: &Away) -> (PathRole, String, &'static str) {
         None => "nothing of this source changes until its folder is back",
     };
     (PathRole::Missing, away.to_string(), next)
+}
+
+/// The source of manifests that reads the file at this path as one: other sources, that scan its folder, ignore it.
+fn manifest_at<'a>(handler: &'a CommandHandler, path: &Path) -> Option<(&'a Arc<Mount>, JobKey)> {
+    handler.mounts.values().filter(|mount| mount.source().reads_manifests()).find_map(|mount| {
+        let source = mount.source();
+        let below = path.strip_prefix(&source.folder).ok()?;
+        let is_manifest = filter_path(source, below, EntryKind::File) == FilterResult::PassedOver(Rule::Manifest);
+        let path = RelPath::new(below.as_os_str().as_bytes());
+        is_manifest.then(|| (mount, JobKey { source: source.name.clone(), path }))
+    })
 }
 
 /// The source whose folder this is, by whatever name.
