@@ -150,7 +150,8 @@ pub struct Record<R, M = Value> {
     #[serde(default, deserialize_with = "any_shape")]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub request_params: Option<Value>,
-    /// Data that helps to identify problems. If `status` is `error`, its field `error` says why the transcription failed.
+    /// Data that helps to identify problems. If `status` is `error`, its field `error` says why the transcription
+    /// failed.
     // Answers of the public service do not have it.
     #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub post_session_metadata: Option<Map<String, Value>>,
