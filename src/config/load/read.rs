@@ -39,7 +39,7 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
-    read(path, Wants { env: None, files: false, sources: true })
+    read(path, ReadOptions { env: None, files: false, sources: true })
 }
 
 /// Like [`load`], for `scribed serve`: the file need not have a source.
@@ -48,7 +48,7 @@ pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
 /// All problems of the file.
 pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
     let env = |name: &str| std::env::var_os(name);
-    read(path, Wants { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
+    read(path, ReadOptions { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
 }
 
 /// Like [`load_to_serve`], without secrets.
@@ -56,7 +56,7 @@ pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problems> {
-    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
+    read(path, ReadOptions { env: None, files: false, sources: false }).map(|config| config.serve)
 }
 
 /// Whether a file can be read and has no source, so that no daemon uses it.
@@ -70,10 +70,10 @@ pub fn is_without_sources(path: &Path) -> bool {
 /// # Errors
 /// All problems of the file.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
-    read(path, Wants { env: Some(env), files: true, sources: true })
+    read(path, ReadOptions { env: Some(env), files: true, sources: true })
 }
 
-fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
+fn read(path: &Path, wants: ReadOptions<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
@@ -99,10 +99,10 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
 /// # Errors
 /// All problems of the file.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
-    understand(path, text, Wants { env: Some(env), files: false, sources: true })
+    understand(path, text, ReadOptions { env: Some(env), files: false, sources: true })
 }
 
-fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
+fn understand(path: &Path, text: &str, wants: ReadOptions<'_>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(Problems::new(path, text, syntax::problems(text, &errors)));
@@ -132,11 +132,11 @@ fn base_of(path: &Path) -> PathBuf {
 pub(crate) struct Reader<'r> {
     pub(crate) text: &'r str,
     pub(crate) base: PathBuf,
-    pub(crate) options: Wants<'r>,
+    pub(crate) options: ReadOptions<'r>,
 }
 
 /// What a caller needs of the configuration.
-pub(crate) struct Wants<'r> {
+pub(crate) struct ReadOptions<'r> {
     /// The environment for secrets; `None`: secrets are not read.
     pub(crate) env: Option<Env<'r>>,
     /// Whether certificate files are read.

@@ -1,7 +1,7 @@
 //! Reads `[[source]]`.
 
 use super::budget::allowance;
-use super::manifests::{same_lists, set_earlier_lists};
+use super::manifests::{set_earlier_lists, share_manifests};
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::scheduling::scheduling_policy;
 use super::timing;
@@ -66,7 +66,7 @@ impl Reader<'_> {
         for (number, later) in placed.iter().enumerate() {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
-        placed_well(file, &drafts, known.own_folders);
+        check_output_folders(file, &drafts, known.own_folders);
         set_earlier_lists(drafts.iter_mut().map(|draft| &mut draft.source), &places);
         let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.output_folder.clone()).collect();
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
@@ -298,7 +298,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     }
     if earlier.source.reads_manifests() || later.source.reads_manifests() {
         // A row may name any file, also one that a folder source takes.
-        if same_lists((&earlier.source, first), (&later.source, second)) {
+        if share_manifests((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources use the same manifests");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
             file.report(problem.fix("a manifest has one receipt: choose separate manifests, or use one source"));
@@ -357,27 +357,27 @@ fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
 }
 
 /// Reports output folders that conflict with other folders.
-fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
+fn check_output_folders(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
     let placed: Vec<(&Path, &Range<usize>)> = drafts
         .iter()
         .filter_map(|draft| Some((draft.source.output_folder.as_deref()?, draft.place_span.as_ref()?)))
         .collect();
     for (number, (place, span)) in placed.iter().enumerate() {
-        let tell = |why: String, fix: &str| {
+        let report = |why: String, fix: &str| {
             let what = format!("`source.place` {why}");
             file.report(Problem::at((*span).clone(), what).fix(fix));
         };
         if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
-            tell("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");
+            report("overlaps the folder of the state or of the service's data".to_owned(), "choose a separate folder");
         }
         if let Some(draft) = drafts.iter().find(|draft| draft.source.folder.starts_with(place)) {
             let why = format!("contains the recordings of the source {}", draft.source.name);
-            tell(why, "choose a separate folder, or \"beside\" for outputs beside the recordings");
+            report(why, "choose a separate folder, or \"beside\" for outputs beside the recordings");
         }
         if placed[..number].iter().any(|(other, _)| other.starts_with(place) || place.starts_with(other)) {
             let fix = "give each source a separate folder: otherwise recordings with the same name would have the \
                        same output names";
-            tell("is inside that of another source, or contains it".to_owned(), fix);
+            report("is inside that of another source, or contains it".to_owned(), fix);
         }
     }
 }

@@ -161,8 +161,8 @@ impl Template {
             Ok(_) => {}
             Err(complaints) => {
                 // A text that did not render is null now and was reported already.
-                let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
-                let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
+                let reported: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
+                let news = complaints.iter().filter(|complaint| !reported.contains(&complaint.field));
                 wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
             }
         }
@@ -226,12 +226,12 @@ impl Inner {
 
     fn wrong(&self, key: &str, what: String, overlays: &[Overlay]) -> RenderWrong {
         // A missing value is reported at the overlay that set its table.
-        let whole = |lines: &BTreeMap<String, usize>| {
+        let line_of = |lines: &BTreeMap<String, usize>| {
             let tables = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
             tables.into_iter().find_map(|key| lines.get(key).copied())
         };
-        let said = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), whole(&overlay.lines)?)));
-        let (from, line) = match said {
+        let setter = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), line_of(&overlay.lines)?)));
+        let (from, line) = match setter {
             Some((from, line)) => (Some(from), line),
             None => (None, self.lines.get(key).copied().unwrap_or(0)),
         };
