@@ -11,6 +11,7 @@ use crate::permission_errors::{denied_message, describe_error};
 use crate::rooted_path::RootedPath;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -42,6 +43,8 @@ pub struct OwnOutputs {
     pub pending: Vec<Hash>,
     /// How to recognise outputs that came with the recording; `None`: they are not looked for.
     pub relocation: Option<Relocation>,
+    /// Names of other jobs' outputs: never used, not even if the content is the same.
+    pub of_others: BTreeSet<OsString>,
 }
 
 /// An output that is in its place.
@@ -418,6 +421,9 @@ impl<'a> Publisher<'a> {
 
     /// Returns what has the name, without following a symlink.
     fn find<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<NameState, PlaceError> {
+        if self.ours.of_others.contains(name) {
+            return Ok(NameState::Foreign);
+        }
         if !is_plain(name) {
             return Err(self.error(name, io::ErrorKind::InvalidFilename.into()));
         }

@@ -138,6 +138,12 @@ impl PlannedManifests {
         self.manifests.push(listed);
     }
 
+    /// Whether this manifest could not be used.
+    pub fn has_problem(&self, source: &SourceName, manifest: &RelPath) -> bool {
+        let is_it = |listed: &&ManifestTotals| listed.source == *source && listed.manifest == *manifest;
+        self.manifests.iter().find(is_it).is_some_and(|listed| listed.problem.is_some())
+    }
+
     /// Whether no row and no manifest has to be fixed.
     pub fn needs_no_fix(&self) -> bool {
         self.fix_count == 0 && self.manifests.iter().all(|listed| listed.problem.is_none())

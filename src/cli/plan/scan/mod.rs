@@ -68,6 +68,8 @@ pub struct Planner<'a> {
     scanned_manifests: BTreeMap<SourceName, Vec<ScannedManifest>>,
     /// The tags of the jobs whose rows were counted.
     counted_rows: HashSet<[u8; 16]>,
+    /// The jobs that invalid rows may belong to.
+    named_by_invalid_rows: HashSet<[u8; 16]>,
     /// The folders of all sources: the outputs of one source may be in the folder of another.
     folders: Vec<(SourceName, PathBuf)>,
     writer: Option<PlanWriter>,
@@ -98,6 +100,7 @@ impl<'a> Planner<'a> {
             duplicates: Duplicates::default(),
             scanned_manifests: BTreeMap::new(),
             counted_rows: HashSet::new(),
+            named_by_invalid_rows: HashSet::new(),
             folders: config.sources.iter().map(|source| (source.name.clone(), source.folder.clone())).collect(),
             writer,
             progress: Ticker::new(context),
@@ -251,11 +254,11 @@ impl<'a> Planner<'a> {
             }
         }
         let duplicates = self.duplicates.find_duplicates(self.queue, source, &files).await?;
-        let bought = duplicates.iter().filter(|is_duplicate| !**is_duplicate).count() as u64;
+        let mut bought = 0;
         for (((file, read), audio), is_duplicate) in files.iter().zip(lengths).zip(duplicates) {
             self.report.incomplete(&source.name, &read.template, &read.missing);
             self.report.without_effect(&source.name, &read.template, read.without_effect.as_deref());
-            self.plan_file(source, file, audio, is_duplicate)?;
+            bought += u64::from(self.plan_file(source, file, audio, is_duplicate)?);
         }
         Ok(bought)
     }
@@ -406,20 +409,21 @@ impl<'a> Planner<'a> {
         results
     }
 
+    /// Adds a file to the plan. Returns whether it would be bought.
     fn plan_file(
         &mut self,
         source: &Source,
         file: &Candidate,
         audio: Option<AudioAmount>,
         is_duplicate: bool,
-    ) -> Result<(), CommandError> {
+    ) -> Result<bool, CommandError> {
         let need = audio.and_then(|audio| audio.reservation_millis()).filter(|_| !is_duplicate);
         if let Some(limit) = need.and_then(|need| self.budget.never_fits(&source.name, need)) {
             let allowed = hours(limit.allowed);
             let problem = format!("longer than {} ever allows ({allowed}): raise that setting", limit.setting());
             self.print_entry(&DisplayName::of(source, file), "to be fixed", &problem)?;
             *self.report.needs_fix.entry(problem).or_default() += 1;
-            return Ok(());
+            return Ok(false);
         }
         let what = if is_duplicate { "copy" } else { describe(&file.forecast).0 };
         let why = if is_duplicate { "duplicate of another file: transcribed once" } else { "" };
@@ -432,7 +436,7 @@ impl<'a> Planner<'a> {
             let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));
             writer.add(&PlanRow { key, stamp: file.stamp, what, audio_seconds, row })?;
         }
-        Ok(())
+        Ok(!is_duplicate)
     }
 
     fn print_entry(&self, name: &DisplayName<'_>, what: &str, why: &str) -> io::Result<()> {

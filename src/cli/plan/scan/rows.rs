@@ -12,11 +12,12 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::manifest_row::{ManifestRow, RowMedia};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
-use crate::domain::stage::{AudioAmount, StageKind};
+use crate::domain::scheduling::is_bought;
+use crate::domain::stage::{AudioAmount, Skip, StageKind};
 use crate::manifests::format::columns::declared_audio;
 use crate::manifests::format::find::{FoundManifests, find, owned_by_other_message};
 use crate::manifests::format::record::{Form, RowError, join_errors};
-use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, own_key};
+use crate::manifests::passes::keys::{AssignedNames, Name, OwnName, candidates, own_key};
 use crate::manifests::passes::repeats::{RepeatedRows, recording};
 use crate::manifests::passes::rows::{ReadRow, collect_repeats, items, look_for_file, look_with_policy, sight};
 use crate::source::metadata::file_look::FileLook;
@@ -138,7 +139,13 @@ impl Planner<'_> {
         for item in items {
             match &item.row {
                 Ok(_) => valid.push(item),
-                Err(wrong) => self.count_wrong(source, &item, wrong, listed)?,
+                Err(wrong) => {
+                    if let Some(media) = &item.names {
+                        let row = ManifestRow::minimal(listed.manifest.clone(), 0, media.clone());
+                        self.named_by_invalid_rows.extend(candidates(&source.name, &row).map(|key| key.tag().0));
+                    }
+                    self.count_wrong(source, &item, wrong, listed)?;
+                }
             }
         }
         let rows = || valid.iter().filter_map(|item| item.row.as_ref().ok());
@@ -287,10 +294,14 @@ impl Planner<'_> {
         let (shared_mount, owned_row) = (Arc::clone(mount), row.clone());
         let file_look = blocking(move || look_for_file(&shared_mount, &owned_row)).await;
         let (allowed, file_look) = (file_look.is_ok(), file_look.ok().flatten());
+        let forecast = match self.is_row_removed(&job) {
+            true => Forecast::Skipped(Skip::Unlisted.describe().to_owned()),
+            false => forecast_row(Some(&job), &row, file_look.as_ref(), allowed),
+        };
         let candidate = Candidate {
             key: job.key.clone(),
             stamp: sight(file_look.as_ref()).stamp().unwrap_or_default(),
-            forecast: forecast_row(Some(&job), &row, file_look.as_ref(), allowed),
+            forecast,
             has_same_size: false,
             follows: job.stage.kind() == StageKind::Following,
             announced: row.billed.map(|millis| AudioAmount { millis, channels: 1, billed: None }),
@@ -298,6 +309,17 @@ impl Planner<'_> {
         };
         let sent = self.count_unless_sent(mount.source(), candidate)?;
         self.plan_sent(mount, sent.into_iter().collect(), None).await.map(drop)
+    }
+}
+
+impl Planner<'_> {
+    /// Whether a pass would end the job because its row is no longer in the manifest: nothing was bought for it, and
+    /// everything that could name it was read.
+    fn is_row_removed(&self, job: &Job) -> bool {
+        let Some(row) = job.row.as_deref().filter(|row| !row.is_by_command() && !row.lost) else { return false };
+        let is_named = self.named_by_invalid_rows.contains(&job.key.tag().0);
+        let is_read = self.report.troubles.is_empty() && !self.report.lists.has_problem(&job.key.source, &row.manifest);
+        is_read && !is_named && !is_bought(job.stage.kind())
     }
 }
 

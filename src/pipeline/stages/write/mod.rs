@@ -23,7 +23,7 @@ use crate::output::results::Results;
 use crate::pipeline::stages::foreign_subtitles::foreign_subtitles;
 use crate::pipeline::stages::outcome::{StageOutcome, StageStop};
 use crate::pipeline::stages::write::in_flight::{WriteGuard, Writing};
-use crate::pipeline::stages::write::own_outputs::own_outputs;
+use crate::pipeline::stages::write::own_outputs::{names_of_others, own_outputs};
 use crate::pipeline::stages::write::publish::publish_to_folder;
 use crate::pipeline::stages::write::relocation::relocation;
 use crate::pipeline::stages::write::render::{Rendered, render_kept_result};
@@ -82,7 +82,8 @@ pub async fn run(
         }
     }
     let placing = record_hashes(context.store, lease, job, &wanted).await?;
-    let ours = OwnOutputs { published: placed, pending: placing, relocation };
+    let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
+    let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
     Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
 }
