@@ -1,6 +1,7 @@
 //! The folder that records are gathered into, with a note for each record: what is there already is not fetched
 //! again, even after a process was killed in the middle.
 
+use crate::captions::Layout;
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
@@ -10,7 +11,7 @@ use crate::output::formats::{Finished, Provenance, render};
 use crate::output::group_fsync::Syncs;
 use crate::output::naming::language;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
-use crate::output::subtitles::Layout;
+use crate::output::requested_layout::requested_layout;
 use crate::output::time_offset::shift_to_recording;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
@@ -96,7 +97,7 @@ impl HarvestFolder {
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
-        let wanted = self.wanted((whole, &raw), record, &formats);
+        let (formats, wanted): (Vec<Format>, Vec<_>) = self.wanted((whole, &raw), record, &formats).into_iter().unzip();
         let folder = RootedPath::new(&self.to, "");
         let to = Destination { folder: &folder, access: None };
         let placed = publish_outputs(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
@@ -114,18 +115,19 @@ impl HarvestFolder {
         (whole, raw): (&FullListItem, &[u8]),
         record: Record<Spoken, BoundedValue>,
         formats: &[Format],
-    ) -> Vec<PendingOutput<impl Names + use<>>> {
+    ) -> Vec<(Format, PendingOutput<impl Names + use<>>)> {
         let called = recording(whole, &record, self.name_by.as_deref());
         let made_by = self.provenance(whole, &record, &called);
         let layout = layout(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
-        let output = |format: &Format| PendingOutput {
-            candidates: names(&called, whole.id.as_str(), language(transcript), *format),
-            bytes: render(*format, &finished),
+        let output = |format: &Format| {
+            let bytes = render(*format, &finished)?;
+            let candidates = names(&called, whole.id.as_str(), language(transcript), *format);
+            Some((*format, PendingOutput { candidates, bytes }))
         };
-        formats.iter().map(output).collect()
+        formats.iter().filter_map(output).collect()
     }
 
     fn provenance(&self, whole: &FullListItem, record: &Record<Spoken, BoundedValue>, called: &str) -> Provenance {
@@ -183,5 +185,5 @@ fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
     let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
     config
         .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| Layout::of(&config))
+        .map_or_else(Layout::default, |config| requested_layout(&config))
 }

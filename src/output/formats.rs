@@ -1,7 +1,7 @@
 //! Renders a finished transcription as the bytes of each output. The same result gives the same bytes: they contain
 //! nothing of the current time or the machine.
 
-use super::subtitles::{self, Layout};
+use crate::captions::{self, Layout};
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -47,16 +47,17 @@ pub struct Provenance {
     pub created: String,
 }
 
-/// Returns the bytes of one output. Never fails: an answer that is not JSON is refused long before, and would still be
+/// Returns the bytes of one output; `None` if the result has nothing for it. Never fails: an answer that is not JSON is refused long before, and would still be
 /// kept as text.
-pub fn render(format: Format, result: &Finished) -> Vec<u8> {
-    match format {
+pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
+    let text = match format {
         Format::Txt => txt(result.transcript),
         Format::Srt => srt(result),
         Format::Vtt => vtt(result),
         Format::Json => json(result.raw.to_vec(), result.made_by),
-    }
-    .into_bytes()
+        _ => return None,
+    };
+    Some(text.into_bytes())
 }
 
 /// Returns the JSON output and consumes the answer, so that memory does not hold a second copy.
@@ -101,7 +102,7 @@ fn one_line(text: &str) -> String {
 fn srt(result: &Finished) -> String {
     match sent(result, Format::Srt) {
         Some(file) => file.lines().map(|line| comma_in_times(line) + "\n").collect(),
-        None => subtitles::srt(&subtitles::lay_out(result.transcript, &result.layout)),
+        None => captions::srt(&captions::lay_out(result.transcript, &result.layout)),
     }
 }
 
@@ -109,7 +110,7 @@ fn vtt(result: &Finished) -> String {
     let note = note(result.made_by);
     match sent(result, Format::Vtt) {
         Some(file) => with_note(&file, &note),
-        None => subtitles::vtt(&subtitles::lay_out(result.transcript, &result.layout), Some(&note)),
+        None => captions::vtt(&captions::lay_out(result.transcript, &result.layout), Some(&note)),
     }
 }
 
@@ -150,7 +151,7 @@ fn is_time(text: &str) -> bool {
 
 /// Inserts a comment block after the header of a WebVTT file, which ends with the first empty line.
 fn with_note(file: &str, note: &str) -> String {
-    let note = subtitles::note_block(note);
+    let note = captions::note_block(note);
     if !file.starts_with("WEBVTT") {
         return format!("WEBVTT\n\n{note}\n{file}");
     }
@@ -304,7 +305,7 @@ mod tests {
             made_by: &made_by,
             layout: Layout::default(),
         };
-        String::from_utf8(render(format, &result)).unwrap()
+        String::from_utf8(render(format, &result).unwrap()).unwrap()
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
+use crate::captions::Layout;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -12,8 +13,8 @@ use crate::domain::token::PurchaseKey;
 use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
 use crate::output::publish::{Names, PendingOutput};
+use crate::output::requested_layout::requested_layout;
 use crate::output::results::{RESULT_LIMIT, ResultError};
-use crate::output::subtitles::Layout;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
@@ -85,24 +86,27 @@ fn render_outputs(
     let outputs = output_formats(source, job);
     // JSON is the largest output and is made last, from the bytes that the result was read from: then nothing else of
     // the result is in memory.
-    let bytes: Vec<Option<Vec<u8>>> = {
+    let rendered: Vec<(Format, Option<Vec<u8>>)> = {
         let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
         let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
-        let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
-        others.collect()
+        let rendered = |format: &Format| match format {
+            Format::Json => Some((Format::Json, None)),
+            format => Some((*format, Some(render(*format, &finished)?))),
+        };
+        outputs.iter().filter_map(rendered).collect()
     };
     drop(said);
     let mut raw = Some(raw.into_owned());
     let path = outputs_beside(source, job);
     let path = path.full();
     let vars = template_vars::of_outputs(source, job, &path);
-    let pending_output = |(format, bytes): (&Format, Option<Vec<u8>>)| {
-        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), *format));
+    let pending_output = |(format, bytes): (Format, Option<Vec<u8>>)| {
+        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
         Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
     };
-    let wanted = outputs.iter().zip(bytes).map(pending_output).collect::<Result<_, Fault>>()?;
+    let wanted = rendered.into_iter().map(pending_output).collect::<Result<_, Fault>>()?;
     Ok(Rendered { wanted, language, missing, unread })
 }
 
@@ -115,7 +119,7 @@ fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
     let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
     config
         .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| Layout::of(&config))
+        .map_or_else(Layout::default, |config| requested_layout(&config))
 }
 
 /// Returns what was requested and is missing from the result. The request is known from the stored parameters; if

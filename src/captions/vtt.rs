@@ -1,0 +1,32 @@
+//! WebVTT (W3C WebVTT).
+
+use super::cue::{Cue, time};
+use std::fmt::Write as _;
+
+/// Formats the cues as WebVTT (W3C WebVTT, "Syntax"). `note` becomes a comment block that players do not show.
+pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
+    let mut file = String::from("WEBVTT\n");
+    if let Some(note) = note {
+        let _ = write!(file, "\n{}", note_block(note));
+    }
+    for (i, cue) in cues.iter().enumerate() {
+        let times = format!("{} --> {}", time(cue.start, '.'), time(cue.end, '.'));
+        let _ = writeln!(file, "\n{}\n{times}\n{}", i + 1, escape_vtt(&cue.rows.join("\n")));
+    }
+    file
+}
+
+/// Returns a WebVTT comment block with its last line end. Empty lines would end the block and an arrow would make it a
+/// cue, so both are removed from the text.
+pub fn note_block(note: &str) -> String {
+    let mut block = String::from("NOTE\n");
+    for line in note.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
+        block.push_str(&line.replace("-->", "→").replace('\0', "\u{fffd}"));
+        block.push('\n');
+    }
+    block
+}
+
+fn escape_vtt(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
