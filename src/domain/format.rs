@@ -216,6 +216,12 @@ impl Format {
         }
     }
 
+    /// The kind of the output with this file name: the longest extension counts, so that `talk.times.txt` is no `txt`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let has_ext = |format: &Self| name.strip_suffix(format.ext()).is_some_and(|rest| rest.ends_with('.'));
+        Self::ALL.into_iter().filter(has_ext).max_by_key(|format| format.ext().len())
+    }
+
     /// The kind of this name in `outputs`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.ext() == name)

@@ -6,6 +6,7 @@ pub(crate) mod group_fsync;
 pub(crate) mod naming;
 pub(crate) mod publish;
 pub(crate) mod relocated;
+pub(crate) mod render_result;
 pub(crate) mod requested_layout;
 pub mod results;
 pub mod spool;
