@@ -216,6 +216,21 @@ impl Format {
         }
     }
 
+    /// The names of the columns, if the output is a table or a list of objects.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::WordsJsonl
+            | Self::WordsTsv
+            | Self::WordsCsv
+            | Self::UtterancesJsonl
+            | Self::UtterancesTsv
+            | Self::UtterancesCsv => &["start", "end", "speaker", "channel", "language", "confidence", "text"],
+            Self::Entities => &["start", "end", "kind", "text"],
+            Self::Sentiment => &["start", "end", "speaker", "channel", "sentiment", "emotion", "text"],
+            _ => &[],
+        }
+    }
+
     /// The kind of the output with this file name: the longest extension counts, so that `talk.times.txt` is no `txt`.
     pub fn of_name(name: &str) -> Option<Self> {
         let has_ext = |format: &Self| name.strip_suffix(format.ext()).is_some_and(|rest| rest.ends_with('.'));

@@ -139,3 +139,6 @@ fn joined(parts: [Option<String>; 2]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
+
+#[cfg(test)]
+mod tests;

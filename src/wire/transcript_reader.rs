@@ -56,6 +56,11 @@ impl ReadTranscript {
         &self.transcript
     }
 
+    /// Stands for a transcript of which nothing could be read, because this field is of another type.
+    pub fn unreadable(field: &'static str) -> Self {
+        Self { unread: UnreadFields(BTreeMap::from([(field, 1)])), ..Self::default() }
+    }
+
     /// Returns the fields that could not be read.
     pub fn unreadable_fields(&self) -> &UnreadFields {
         &self.unread
@@ -119,7 +124,8 @@ impl Usage {
 
 impl<'de> Deserialize<'de> for ReadTranscript {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lax(Transcription(Usage::default()))).map(Option::unwrap_or_default)
+        let read = deserializer.deserialize_any(Lax(Transcription(Usage::default())))?;
+        Ok(read.unwrap_or_else(|| Self::unreadable("transcription")))
     }
 }
 
@@ -130,6 +136,7 @@ impl<'de> Reads<'de> for Transcription {
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<ReadTranscript>, A::Error> {
         let (mut parsed, mut full_text) = (ReadTranscript::default(), String::new());
+        let mut words = Vec::new();
         let mut fields = Fields::new(&self.0, ["full_transcript", "languages", "utterances"]);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
@@ -140,6 +147,8 @@ impl<'de> Reads<'de> for Transcription {
                 Some("utterances") => {
                     parsed.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
                 }
+                // Translations of the public service have their words here.
+                Some("words") => words = map.next_value_seed(Lax(Words(&self.0)))?.unwrap_or_default(),
                 Some("subtitles") => {
                     let files = map.next_value_seed(Lax(SubtitlesList))?.unwrap_or_default();
                     parsed.subtitles = files.into_iter().filter_map(Subtitles::into_known).collect();
@@ -153,7 +162,7 @@ impl<'de> Reads<'de> for Transcription {
         if parsed.transcript.utterances.is_empty() && !text.is_empty() {
             let text = text.to_owned();
             check_utterance_size(text.len())?;
-            parsed.transcript.utterances.push(Utterance { text, ..empty_utterance() });
+            parsed.transcript.utterances.push(Utterance { text, words, ..empty_utterance() });
         }
         Ok(Some(parsed))
     }

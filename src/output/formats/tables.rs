@@ -4,9 +4,8 @@
 use super::lines::{plain_line, speaker_name};
 use super::table_rows::{Row, rounded};
 use crate::domain::escape;
+use crate::domain::format::Format;
 use crate::wire::enrichment_reader::ReadEnrichments;
-
-const HEADER: [&str; 7] = ["start", "end", "speaker", "channel", "language", "confidence", "text"];
 
 /// Writes a JSON object a line.
 pub(super) fn jsonl(rows: impl Iterator<Item = Row>) -> String {
@@ -26,7 +25,7 @@ pub(super) fn separated(rows: impl Iterator<Item = Row>, separator: u8) -> Strin
         let speaker = speaker.unwrap_or_default();
         [time(start), time(end), speaker, channel.to_string(), language.unwrap_or_default(), time(confidence), text]
     });
-    table(&HEADER, cells, separator)
+    table(Format::WordsCsv, cells, separator)
 }
 
 /// Writes the named entities; `None` if there are none.
@@ -35,12 +34,11 @@ pub(super) fn entities(enrichments: &ReadEnrichments) -> Option<String> {
         let (start, end) = (time(entity.start.and_then(rounded)), time(entity.end.and_then(rounded)));
         [start, end, plain_line(&entity.kind), plain_line(&entity.text)]
     });
-    (rows.len() > 0).then(|| table(&["start", "end", "kind", "text"], rows, b','))
+    (rows.len() > 0).then(|| table(Format::Entities, rows, b','))
 }
 
 /// Writes the sentiments; `None` if there are none.
 pub(super) fn sentiments(enrichments: &ReadEnrichments) -> Option<String> {
-    let header = ["start", "end", "speaker", "channel", "sentiment", "emotion", "text"];
     let rows = enrichments.sentiments.iter().map(|one| {
         let (start, end) = (time(one.start.and_then(rounded)), time(one.end.and_then(rounded)));
         let speaker = one.speaker.map(speaker_name).unwrap_or_default();
@@ -48,7 +46,7 @@ pub(super) fn sentiments(enrichments: &ReadEnrichments) -> Option<String> {
         let emotion = plain_line(one.emotion.as_deref().unwrap_or_default());
         [start, end, speaker, channel, plain_line(&one.sentiment), emotion, plain_line(&one.text)]
     });
-    (rows.len() > 0).then(|| table(&header, rows, b','))
+    (rows.len() > 0).then(|| table(Format::Sentiment, rows, b','))
 }
 
 /// Formats a number with the decimals that it has; an empty cell if it is not known.
@@ -56,11 +54,11 @@ fn time(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn table<const N: usize>(header: &[&str; N], rows: impl Iterator<Item = [String; N]>, separator: u8) -> String {
+fn table<const N: usize>(format: Format, rows: impl Iterator<Item = [String; N]>, separator: u8) -> String {
     let terminator = if separator == b',' { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
     let mut writer = csv::WriterBuilder::new().delimiter(separator).terminator(terminator).from_writer(Vec::new());
     // Writing into memory cannot fail, and all rows have the header's length.
-    let _ = writer.write_record(header);
+    let _ = writer.write_record(format.columns());
     for row in rows {
         let _ = writer.write_record(row.iter().map(|cell| escape::formula_free(cell).into_owned()));
     }
