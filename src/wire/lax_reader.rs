@@ -3,6 +3,7 @@
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::cell::Cell;
 use std::fmt;
 
 /// Reads a value; the default methods skip it, so each type implements what it expects.
@@ -112,14 +113,16 @@ impl Reads<'_> for Count {
     }
 }
 
-pub(super) struct Texts;
+/// A list of texts; counts the elements that are none.
+pub(super) struct Texts<'c>(pub(super) &'c Cell<u64>);
 
-impl<'de> Reads<'de> for Texts {
+impl<'de> Reads<'de> for Texts<'_> {
     type Value = Vec<String>;
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {
         let mut texts = Vec::new();
         while let Some(text) = seq.next_element_seed(Lax(Text))? {
+            self.0.set(self.0.get() + u64::from(text.is_none()));
             // No recording has more languages.
             texts.extend(text.filter(|_| texts.len() < 1_000));
         }

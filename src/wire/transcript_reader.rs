@@ -142,7 +142,9 @@ impl<'de> Reads<'de> for Transcription {
             match key.as_deref() {
                 Some("full_transcript") => full_text = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("languages") => {
-                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
+                    let others = Cell::new(0);
+                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts(&others)))?);
+                    (0..others.get()).for_each(|_| self.0.count_unread("languages"));
                 }
                 Some("utterances") => {
                     parsed.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);

@@ -53,9 +53,20 @@ fn text(text: Option<&str>) -> Option<String> {
 fn harmless(markdown: &str) -> String {
     let kept = |c: &char| !is_removed(*c) && (!c.is_control() || matches!(c, '\n' | '\t'));
     let text: String = markdown.replace("\r\n", "\n").chars().filter(kept).collect();
-    let text = text.replace('<', "\\<").replace("&#", "\\&#").replace("&colon", "\\&colon");
-    let text = text.replace("&Tab", "\\&Tab").replace("&NewLine", "\\&NewLine");
+    // Not by a backslash: one that is before it would take that away.
+    let text = escape_entities(&text).replace('<', "&lt;");
     without_scripts(text.trim())
+}
+
+/// Escapes what would be an entity, and so perhaps a letter of `javascript:`.
+fn escape_entities(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let begins_entity = c == '&' && rest.peek().is_some_and(|next| next.is_ascii_alphabetic() || *next == '#');
+        escaped.push_str(if begins_entity { "&amp;" } else { c.encode_utf8(&mut [0; 4]) });
+    }
+    escaped
 }
 
 /// Replaces the colon of `javascript:` and `vbscript:`, also where a backslash is before it.
@@ -79,12 +90,10 @@ mod tests {
     #[test]
     fn an_answer_keeps_its_markdown_and_runs_nothing() {
         assert_eq!(harmless("* **a**: b\r\n* c\u{7}"), "* **a**: b\n* c");
-        assert_eq!(harmless("<img onerror=x>"), "\\<img onerror=x>");
+        assert_eq!(harmless("<img onerror=x> \\<b>"), "&lt;img onerror=x> \\&lt;b>");
         assert_eq!(harmless("[x](JavaScript:alert(1))"), "[x](JavaScript%3Aalert(1))");
-        assert_eq!(
-            harmless("[x](javascript\\:a) [y](java&#115;cript:a)"),
-            "[x](javascript\\%3Aa) [y](java\\&#115;cript:a)"
-        );
-        assert_eq!(harmless("[x](javascript&colon;a)"), "[x](javascript\\&colon;a)");
+        assert_eq!(harmless("[x](javascript\\:a)"), "[x](javascript\\%3Aa)");
+        assert_eq!(harmless("[x](java&#115;cript:a) R & D"), "[x](java&amp;#115;cript:a) R & D");
+        assert_eq!(harmless("[x](javascript&colon;a)"), "[x](javascript&amp;colon;a)");
     }
 }

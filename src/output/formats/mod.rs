@@ -6,6 +6,8 @@ mod chapters;
 mod document;
 mod docx;
 mod enrichment_texts;
+#[cfg(test)]
+mod hostile_tests;
 mod html;
 mod json;
 mod lines;
