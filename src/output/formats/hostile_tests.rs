@@ -213,8 +213,11 @@ fn check_cues(file: &str) {
         assert!((start.len(), start) < (end.len(), end) && start.len() >= 12, "{times}");
     }
     let blocks = file.split("\n\n").filter(|block| block.contains("-->"));
-    blocks.for_each(|block| assert_eq!(block.matches("-->").count(), 1, "{block}"));
-    assert!(!file.starts_with("WEBVTT") || !file.contains("<script"), "{file}");
+    let is_vtt = file.starts_with("WEBVTT");
+    for block in blocks {
+        assert_eq!(block.matches("-->").count(), 1, "{block}");
+        assert!(!is_vtt || !block.replace("<v Speaker ", "").contains('<'), "{block}");
+    }
 }
 
 fn check_ass(file: &str) {
@@ -331,7 +334,7 @@ fn a_million_words_of_two_hundred_speakers_are_written() {
     let input = input((0..10_000).map(utterance).collect(), ReadEnrichments::default(), "a");
     assert_eq!(input.text(Format::WordsCsv).lines().count(), 1_000_001);
     assert_eq!(input.text(Format::Txt).lines().filter(|line| line.starts_with("Speaker 200:")).count(), 50);
-    for format in [Format::Srt, Format::Ttml, Format::Html, Format::Ass] {
+    for format in [Format::Srt, Format::Html] {
         let text = input.text(format);
         assert!(text.contains("w0") && text.contains("w999999"), "{format:?}");
     }

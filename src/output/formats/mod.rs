@@ -50,7 +50,7 @@ pub struct Finished<'a> {
 /// Returns the bytes of one output; `None` if the result has nothing for it. Never fails: an answer that is not JSON is
 /// refused long before, and would still be kept as text.
 pub fn render(format: Format, result: &Finished) -> Option<Vec<u8>> {
-    if result.is_translation && !is_translatable(format, result.transcript) {
+    if result.is_translation && !is_translatable(format, result) {
         return None;
     }
     let enrichments = result.enrichments;
@@ -113,10 +113,11 @@ pub fn enrichments_of(format: Format) -> &'static [Enrichment] {
     }
 }
 
-/// Whether a translation is written in this format. One without times is written only where none are needed: captions
-/// at invented times would be wrong, and the original's are there.
-fn is_translatable(format: Format, transcript: &Transcript) -> bool {
+/// Whether a translation is written in this format. One without times is written only where none are needed, or where
+/// the service sent subtitles: captions at invented times would be wrong, and the original's are there.
+fn is_translatable(format: Format, result: &Finished) -> bool {
     let needs_times = matches!(format, Format::TimesTxt | Format::Srt | Format::Vtt | Format::Ttml | Format::Ass);
-    format.content() == Content::Speech
-        && (!needs_times || transcript.utterances.iter().any(|utterance| lines::start_of(utterance).is_some()))
+    let has_times = || result.transcript.utterances.iter().any(|utterance| lines::start_of(utterance).is_some());
+    let is_sent = || subtitles::sent(result, format).is_some();
+    format.content() == Content::Speech && (!needs_times || has_times() || is_sent())
 }

@@ -27,7 +27,7 @@ pub(super) fn vtt(result: &Finished) -> String {
 
 /// Returns the subtitles that the service sent, with LF line ends and one at the end; `None` if it sent none or a file
 /// without cues.
-fn sent(result: &Finished, format: Format) -> Option<String> {
+pub(super) fn sent(result: &Finished, format: Format) -> Option<String> {
     let (_, file) = result.subtitles.iter().find(|(kind, _)| *kind == format)?;
     let file = file.replace("\r\n", "\n").replace('\r', "\n");
     let file = file.trim_start_matches(['\u{feff}', '\n']).trim_end_matches('\n');
