@@ -14,11 +14,11 @@ pub(super) struct Document {
     /// The lines of the summary; empty without one.
     pub(super) summary: Vec<String>,
     pub(super) chapters: Vec<TimedChapter>,
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<SpeakerSection>,
 }
 
 /// Consecutive utterances of one speaker.
-pub(super) struct Section {
+pub(super) struct SpeakerSection {
     pub(super) speaker: Option<String>,
     pub(super) lines: Vec<Line>,
 }
@@ -55,13 +55,13 @@ fn facts(result: &Finished) -> Vec<(&'static str, String)> {
     facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-fn sections(utterances: &[Utterance]) -> Vec<Section> {
+fn sections(utterances: &[Utterance]) -> Vec<SpeakerSection> {
     let groups = utterances.chunk_by(|left, right| left.speaker == right.speaker);
     let sections = groups.map(|group| {
         let lines =
             group.iter().map(|utterance| Line { start: start_of(utterance), text: plain_line(&utterance.text) });
         let lines = lines.filter(|line| !line.text.is_empty()).collect();
-        Section { speaker: group[0].speaker.map(speaker_name), lines }
+        SpeakerSection { speaker: group[0].speaker.map(speaker_name), lines }
     });
     sections.filter(|section| !section.lines.is_empty()).collect()
 }

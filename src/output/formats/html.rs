@@ -2,7 +2,7 @@
 //! (CSP) allows only its own style and script, by their hashes.
 
 use super::Finished;
-use super::document::{Document, Section, document};
+use super::document::{Document, SpeakerSection, document};
 use super::lines::clock;
 use super::table_rows::rounded;
 use crate::captions::markup::escape_markup;
@@ -104,7 +104,7 @@ fn percent_encoded(path: &[u8]) -> String {
     encoded
 }
 
-fn add_section(body: &mut String, section: &Section) {
+fn add_section(body: &mut String, section: &SpeakerSection) {
     body.push_str("<section>\n");
     if let Some(speaker) = &section.speaker {
         let _ = writeln!(body, "<h3>{}</h3>", escape_markup(speaker));

@@ -50,10 +50,9 @@ pub(super) fn seconds(time: f64) -> Option<f64> {
 
 /// Returns when an utterance starts; `None` if the service gave no time.
 pub(super) fn start_of(utterance: &Utterance) -> Option<f64> {
-    let timed_word = utterance.words.iter().find(|word| seconds(word.end).is_some_and(|end| end > 0.0));
-    let is_timed = seconds(utterance.end).is_some_and(|end| end > 0.0) || timed_word.is_some();
+    let is_timed = seconds(utterance.end).is_some_and(|end| end > 0.0);
     let of_utterance = seconds(utterance.start).filter(|start| is_timed || *start > 0.0);
-    of_utterance.or_else(|| seconds(timed_word?.start))
+    of_utterance.or_else(|| utterance.words.iter().find_map(span_of).map(|(start, _)| start))
 }
 
 /// Returns when an utterance ends; `None` if the service gave no time.
