@@ -64,7 +64,8 @@ fn escape_entities(text: &str) -> String {
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         let begins_entity = c == '&' && rest.peek().is_some_and(|next| next.is_ascii_alphabetic() || *next == '#');
-        escaped.push_str(if begins_entity { "&amp;" } else { c.encode_utf8(&mut [0; 4]) });
+        escaped.push(c);
+        escaped.push_str(if begins_entity { "amp;" } else { "" });
     }
     escaped
 }
