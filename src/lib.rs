@@ -20,6 +20,7 @@
 //! wire/ tls/           floor 1   the service's interface; certificates
 //! backpressure/        floor 1   when something may be sent to a service, `Retry-After`, and how waits grow
 //! store/contract client/contract   floor 1   interfaces
+//! captions/            floor 1   what of a transcript is shown when, and the subtitle formats
 //! clock crash_points permission_errors rooted_path durable_file blocking   floor 1   helpers
 //! domain/              floor 0   no I/O, no clock, no async
 //! ```
@@ -44,6 +45,7 @@
 
 pub mod backpressure;
 pub(crate) mod blocking;
+pub mod captions;
 pub mod cli;
 pub mod client;
 pub mod clock;

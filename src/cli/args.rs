@@ -562,8 +562,7 @@ fn pair(text: &str) -> Result<(String, serde_json::Value), String> {
 }
 
 fn output(text: &str) -> Result<Format, String> {
-    let known = Format::ALL.into_iter().find(|format| format.ext() == text);
-    known.ok_or_else(|| "no output has this name; the outputs are txt, srt, vtt, json".to_owned())
+    Format::parse(text).ok_or_else(|| format!("no output has this name; the outputs are {}", Format::NAMES.join(", ")))
 }
 
 fn stage(text: &str) -> Result<crate::domain::stage::StageKind, String> {

@@ -78,7 +78,7 @@ fn the_example_is_complete() {
     let example: toml::Table = EXAMPLE.parse().unwrap();
     assert_eq!(lacking(&example, FILE, ""), [""; 0]);
     let whole = read(EXAMPLE).unwrap();
-    assert_eq!(whole.sources[0].outputs, Format::ALL);
+    assert_eq!(whole.sources[0].outputs, Format::DEFAULT);
 }
 
 fn lacking(table: &toml::Table, keys: &[ConfigKey], path: &str) -> Vec<String> {

@@ -8,6 +8,7 @@ pub mod clock_ahead;
 pub(crate) mod count;
 pub mod cron_line;
 pub(crate) mod did_you_mean;
+pub mod enrichments;
 pub(crate) mod escape;
 pub(crate) mod eta;
 pub mod fault;

@@ -1,8 +1,11 @@
 //! The file names of outputs, and the alternatives when a name is taken.
 
 use super::publish::Names;
+use crate::domain::format::Format;
 use crate::domain::names::Hash;
 use crate::domain::transcript::Transcript;
+use crate::wire::enrichment_reader::is_language;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -32,9 +35,7 @@ pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
 /// Returns the language for a file name: the transcript's first, which is heard most. `None` if it is unknown or not a
 /// language code (BCP 47: letters and digits in groups joined by `-`).
 pub fn language(transcript: &Transcript) -> Option<&str> {
-    let code = transcript.languages.first()?.as_str();
-    let plain = code.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
-    (plain && (2..=35).contains(&code.len())).then_some(code)
+    transcript.languages.first().map(String::as_str).filter(|code| is_language(code))
 }
 
 /// A rendered name, split where the medium's extension and a number can be inserted.
@@ -75,7 +76,7 @@ fn split_at_stem(rendered: &str, stem: &OsStr) -> (Vec<u8>, Vec<u8>) {
     match rendered.split_once(&lossy).filter(|_| !lossy.is_empty()) {
         Some((before, rest)) => ([before.as_bytes(), stem.as_bytes()].concat(), rest.into()),
         None => {
-            let dot = rendered.rfind('.').filter(|at| *at > 0).unwrap_or(rendered.len());
+            let dot = Some(extension_start(rendered.as_bytes())).filter(|at| *at > 0).unwrap_or(rendered.len());
             (rendered[..dot].into(), rendered[dot..].into())
         }
     }
@@ -86,11 +87,30 @@ fn plain(name: &str) -> String {
     name.replace(['/', '\0'], "_")
 }
 
-/// Splits `.en.srt` into `.en` and `.srt`.
+/// Splits `.en.srt` into `.en` and `.srt`, and `.en.words.csv` into `.en` and `.words.csv`.
 fn split_extension(rest: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
-    let dot = rest.iter().rposition(|c| *c == b'.').unwrap_or(rest.len());
+    let dot = extension_start(&rest);
     let (middle, ext) = rest.split_at(dot);
     (middle.into(), ext.into())
+}
+
+/// Returns where the extension of a name begins, with its dot: the longest one of a format, else the last.
+fn extension_start(name: &[u8]) -> usize {
+    let of_format =
+        |ext: &&str| name.strip_suffix(ext.as_bytes()).and_then(|rest| rest.strip_suffix(b".")).map(<[u8]>::len);
+    let longest = Format::NAMES.iter().filter_map(of_format).min();
+    longest.or_else(|| name.iter().rposition(|c| *c == b'.')).unwrap_or(name.len())
+}
+
+/// Returns the file name for an output whose name is that of another output of the job, because the template does not
+/// use the language: the language is inserted before the extension. If that is taken too, a number follows.
+pub fn distinct_name(name: String, language: Option<&str>, taken: &BTreeSet<String>) -> String {
+    let (stem, ext) = name.split_at(extension_start(name.as_bytes()));
+    let language = language.map_or(String::new(), |code| format!(".{code}"));
+    let with_language = std::iter::once(format!("{stem}{language}{ext}"));
+    let numbered = (2..).map(|n| format!("{stem}{language}.{n}{ext}"));
+    let mut names = std::iter::once(name.clone()).chain(with_language).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or(name)
 }
 
 /// Joins `head` and `tail` in at most [`LONGEST_NAME`] bytes. A hash replaces what is cut off, so that two long names

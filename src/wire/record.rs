@@ -175,6 +175,54 @@ fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) ->
     Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
+/// A record of a result that is kept: what decided whether it was kept matters no more, and may have any shape.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
+struct KeptRecord<R, M> {
+    #[serde(default, deserialize_with = "any_shape")]
+    request_id: Option<String>,
+    #[serde(default, deserialize_with = "any_shape")]
+    created_at: Option<String>,
+    #[serde(default, deserialize_with = "any_shape")]
+    completed_at: Option<String>,
+    #[serde(default = "Option::<M>::default")]
+    custom_metadata: Option<M>,
+    #[serde(default, deserialize_with = "any_shape")]
+    file: Option<File>,
+    #[serde(default, deserialize_with = "any_shape")]
+    request_params: Option<Value>,
+    #[serde(default = "Option::<R>::default")]
+    result: Option<R>,
+}
+
+impl<'de, R: Deserialize<'de>, M: Deserialize<'de>> Record<R, M> {
+    /// Reads the record of a result that is kept, whatever shape its id and its status have.
+    ///
+    /// # Errors
+    /// The text is not a JSON object.
+    pub fn of_kept(raw: &'de [u8]) -> serde_json::Result<Self> {
+        let KeptRecord { request_id, created_at, completed_at, custom_metadata, file, request_params, result } =
+            serde_json::from_slice(raw)?;
+        Ok(Self {
+            id: String::new(),
+            request_id,
+            version: None,
+            status: Status::Done,
+            created_at,
+            kind: None,
+            completed_at,
+            custom_metadata,
+            error_code: None,
+            file,
+            request_params,
+            post_session_metadata: None,
+            result,
+            error: None,
+            error_message: None,
+        })
+    }
+}
+
 impl<R, M> Record<R, M> {
     /// Returns why the transcription failed, if the service says so ([`Record::post_session_metadata`]).
     pub fn reason(&self) -> Option<&str> {

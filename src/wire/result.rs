@@ -53,6 +53,13 @@ pub struct Spoken {
     pub has_recognition_metadata: bool,
 }
 
+impl Spoken {
+    /// Stands for a result that is no object: nothing of it could be read.
+    fn unreadable() -> Self {
+        Self { transcription: Some(ReadTranscript::unreadable("result")), has_recognition_metadata: false }
+    }
+}
+
 impl<'de> Deserialize<'de> for Spoken {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(SpokenVisitor)
@@ -84,7 +91,27 @@ impl<'de> Visitor<'de> for SpokenVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spoken, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Spoken::default())
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Spoken, E> {
+        Ok(Spoken::unreadable())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The form of each value in `jobs.toml`, for editors. What exactly is allowed is decided when the value is read.
 
+use crate::domain::format::Format;
 use serde_json::{Value, json};
 
 /// The form of a value.
@@ -86,7 +87,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.exclude" => S::List(0, &S::Text),
         "source.existing" => S::Choice(&["skip", "transcribe"]),
         "source.settle" | "source.hold" => S::Span,
-        "source.outputs" => S::List(1, &S::Choice(&["txt", "srt", "vtt", "json"])),
+        "source.outputs" => S::List(1, &S::Choice(&Format::NAMES)),
         "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,
         _ => return None,
     })

@@ -239,7 +239,7 @@ fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Op
 }
 
 fn outputs(section: &Section<'_>) -> Vec<Format> {
-    let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
+    let Some(list) = section.list("outputs", format) else { return Format::DEFAULT.to_vec() };
     if list.value.is_empty() {
         section.report_value(
             "outputs",
@@ -257,15 +257,20 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
         "text" | "plain" => "txt".to_owned(),
         "subrip" => "srt".to_owned(),
         "webvtt" => "vtt".to_owned(),
+        "markdown" => "md".to_owned(),
+        "ssa" => "ass".to_owned(),
+        "imsc" | "dfxp" => "ttml".to_owned(),
+        "summary" | "chapters" | "sentences" | "moderation" | "names" => format!("{written}.txt"),
+        "words" | "utterances" | "entities" | "sentiment" => format!("{written}.csv"),
+        "provenance" | "data" => format!("{written}.json"),
         other => other.to_owned(),
     };
-    let known = |name: &str| Format::ALL.into_iter().find(|format| format.ext() == name);
-    known(&written).ok_or_else(|| {
-        let fix = match known(&meant) {
-            Some(format) => format!("write \"{}\"", format.ext()),
-            None => "write \"txt\", \"srt\", \"vtt\" or \"json\", or remove the other formats".to_owned(),
+    Format::parse(&written).ok_or_else(|| {
+        let fix = match Format::parse(&meant).map(Format::ext).or_else(|| nearest(&meant, Format::NAMES)) {
+            Some(name) => format!("write \"{name}\""),
+            None => "write one of these names, or remove it".to_owned(),
         };
-        refusal(format!("must be one of: txt, srt, vtt, json, found {}", quoted(&written)), fix)
+        refusal(format!("must be one of: {}, found {}", Format::NAMES.join(", "), quoted(&written)), fix)
     })
 }
 

@@ -1,9 +1,10 @@
 //! Writes the result of a transcription as the interface defines it (interface, "Result object").
 
+use crate::captions::{Cue, lay_out, srt, vtt};
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
-use crate::output::subtitles::{Cue, Layout, lay_out, srt, vtt};
+use crate::output::requested_layout::requested_layout;
 use crate::server::recognition::confidence;
 use crate::server::recognition::confidence::{Doubtful, ENOUGH, UNDERSTOOD};
 use crate::server::recognition::recogniser::Term;
@@ -147,7 +148,7 @@ fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
 }
 
 fn subtitle_cues(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
-    let mut cues = lay_out(transcript, &Layout::of(config));
+    let mut cues = lay_out(transcript, &requested_layout(config));
     if complies {
         cues.iter_mut().for_each(without_markup);
     }

@@ -75,7 +75,8 @@ impl Queue {
         let Some(job) = self.output_owner(key)? else { return Ok(false) };
         let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
-        let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
+        let requested = job.making.iter().flat_map(|making| &making.outputs).chain(&Format::DEFAULT);
+        let has_format = requested.into_iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
         Ok(has_format || job.outputs.iter().any(is_output))
     }
 

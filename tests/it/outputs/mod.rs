@@ -2,6 +2,7 @@
 
 mod concurrent_saves;
 mod edited_outputs;
+mod formats;
 mod incomplete_jobs;
 mod verify;
 mod writable_folders;

@@ -61,7 +61,7 @@ pub async fn run(
         return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
-    let Some(Rendered { wanted, language, missing, unread }) =
+    let Some(Rendered { wanted, language, missing, unread, .. }) =
         render_kept_result(context, mount.source(), job, order, transcription, now).await?
     else {
         // The result can be read at the service once more.

@@ -1,6 +1,7 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
+use crate::captions::Layout;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -9,15 +10,16 @@ use crate::domain::missing_enrichment::MissingPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
-use crate::output::formats::{Finished, Provenance, render, render_json};
-use crate::output::naming::{candidates, language};
+use crate::output::formats::{Production, Provenance};
+use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
+use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
+use crate::output::requested_layout::requested_layout;
 use crate::output::results::{RESULT_LIMIT, ResultError};
-use crate::output::subtitles::Layout;
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
 use crate::pipeline::stages::write::WriteContext;
-use crate::source::recording_place::outputs_beside;
+use crate::source::recording_place::{Recording, outputs_beside, recording};
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
 use crate::wire::params::Params;
@@ -27,6 +29,10 @@ use crate::wire::result_completeness::Delivered;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Returns the formats of a job's outputs.
@@ -38,6 +44,8 @@ pub fn output_formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
 pub struct Rendered<N> {
     /// The outputs to write.
     pub wanted: Vec<PendingOutput<N>>,
+    /// What each of them is, in the same order.
+    pub kinds: Vec<OutputKind>,
     /// The language that was heard most.
     pub language: Option<String>,
     /// What was requested and is missing from the result.
@@ -77,33 +85,52 @@ fn render_outputs(
     let (raw, record) = shift_to_recording(Cow::Owned(raw), job.sent.as_ref().and_then(SentAudio::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
+    let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
-    let said = spoken.transcription.unwrap_or_default();
-    let language = language(said.transcript()).map(str::to_owned);
-    let unread = said.unreadable_fields().describe();
-    let outputs = output_formats(source, job);
-    // JSON is the largest output and is made last, from the bytes that the result was read from: then nothing else of
-    // the result is in memory.
-    let bytes: Vec<Option<Vec<u8>>> = {
-        let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
-        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
-        let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
-        others.collect()
-    };
-    drop(said);
-    let mut raw = Some(raw.into_owned());
+    let missing = missing_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
     let path = outputs_beside(source, job);
     let path = path.full();
+    let production =
+        Production { params: sent.or(echo).unwrap_or_default(), completed, media: media_path(source, job, &path) };
+    let RenderedResult { outputs, language, unread } = render_result(ResultToRender {
+        raw,
+        speech: spoken.transcription.unwrap_or_default(),
+        formats: output_formats(source, job),
+        layout: layout(params, order),
+        made_by,
+        production,
+    });
     let vars = template_vars::of_outputs(source, job, &path);
-    let pending_output = |(format, bytes): (&Format, Option<Vec<u8>>)| {
-        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), *format));
+    let (mut wanted, mut kinds, mut taken) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for RenderedOutput { kind, bytes } in outputs {
+        let name = source.name_as.render(&template_vars::of_output(&vars, kind.language.as_deref(), kind.format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
-        Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
+        let name = distinct_name(name, kind.language.as_deref(), &taken);
+        wanted.push(PendingOutput { candidates: candidates(&path, &name), bytes });
+        kinds.push(kind);
+        taken.insert(name);
+    }
+    Ok(Rendered { wanted, kinds, language, missing, unread })
+}
+
+/// Returns the path of a job's recording as seen from the folder of its outputs: usually its
+/// name.
+fn media_path(source: &Source, job: &Job, outputs: &Path) -> Option<Vec<u8>> {
+    let relative = match recording(source, job) {
+        Recording::File(file) => relative_path(outputs.parent()?, &file.full()),
+        Recording::Object(path) => Path::new(OsStr::from_bytes(path.as_bytes())).file_name().map(PathBuf::from),
+        Recording::Remote(_) => outputs.file_name().map(PathBuf::from),
     };
-    let wanted = outputs.iter().zip(bytes).map(pending_output).collect::<Result<_, Fault>>()?;
-    Ok(Rendered { wanted, language, missing, unread })
+    relative.map(|path| path.into_os_string().into_vec())
+}
+
+/// Returns the path that leads from a folder to a file. Both paths are absolute.
+fn relative_path(folder: &Path, file: &Path) -> Option<PathBuf> {
+    let common = folder.components().zip(file.components()).take_while(|(left, right)| left == right).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(file.components().skip(common)).collect();
+    (!path.as_os_str().is_empty()).then_some(path)
 }
 
 fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
@@ -115,7 +142,7 @@ fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
     let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
     config
         .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| Layout::of(&config))
+        .map_or_else(Layout::default, |config| requested_layout(&config))
 }
 
 /// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
@@ -168,6 +195,15 @@ mod tests {
     use super::*;
     use crate::domain::missing_enrichment::join_names;
     use crate::domain::names::{Hash, ServiceName};
+
+    #[test]
+    fn the_path_to_the_recording_starts_at_its_outputs() {
+        let path =
+            |folder: &str, file: &str| relative_path(Path::new(folder), Path::new(file)).map(PathBuf::into_os_string);
+        assert_eq!(path("/srv/in", "/srv/in/talk.wav").unwrap(), "talk.wav");
+        assert_eq!(path("/srv/out/a", "/srv/in/a/talk.wav").unwrap(), "../../in/a/talk.wav");
+        assert_eq!(path("/srv", "/srv"), None);
+    }
 
     #[test]
     fn what_was_requested_is_known_by_what_was_sent_or_by_the_echo() {

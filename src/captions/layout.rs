@@ -1,12 +1,9 @@
-//! Subtitles from a transcript: the layout of cues, and the SubRip and WebVTT formats.
-//!
-//! These functions do no I/O. The outputs and the embedded service use them.
+//! The layout of captions: what of a transcript is shown when. These functions do no I/O.
 
+use super::cue::Cue;
 use super::timed_tokens;
 use super::timed_tokens::TimedToken;
 use crate::domain::transcript::{Transcript, Utterance};
-use crate::wire::params::SubtitlesConfig;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How subtitles are laid out. The defaults are what players and viewers expect, and what the hosted service was
@@ -35,36 +32,6 @@ impl Default for Layout {
     }
 }
 
-impl Layout {
-    /// Returns the layout that a request asks for (interface, `subtitles_config`), with defaults for what it leaves
-    /// out.
-    pub fn of(config: &SubtitlesConfig) -> Self {
-        let defaults = Self::default();
-        let seconds = |asked: Option<f64>, default| {
-            asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(default)
-        };
-        let count =
-            |asked: Option<u32>, default| asked.and_then(|n| usize::try_from(n).ok()).map_or(default, |n| n.max(1));
-        Self {
-            maximum_characters_per_row: count(config.maximum_characters_per_row, defaults.maximum_characters_per_row),
-            maximum_rows_per_caption: count(config.maximum_rows_per_caption, defaults.maximum_rows_per_caption),
-            minimum_duration: seconds(config.minimum_duration, defaults.minimum_duration),
-            maximum_duration: seconds(config.maximum_duration, defaults.maximum_duration).max(Duration::from_millis(1)),
-        }
-    }
-}
-
-/// One caption on the screen. Its times are whole milliseconds, as the formats write them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cue {
-    /// The time from the start of the recording.
-    pub start: Duration,
-    /// Always after `start`, never after the next cue's start.
-    pub end: Duration,
-    /// At least one; plain text without line breaks, not escaped for any format.
-    pub rows: Vec<String>,
-}
-
 /// Lays a transcript out as cues: in order of time, without overlaps, none empty. The result is valid whatever times
 /// the service sent (not numbers, negative, out of order).
 pub fn lay_out(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
@@ -80,62 +47,6 @@ pub fn lay_out(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
     captions.into_iter().map(Caption::into_cue).collect()
 }
 
-/// The SubRip file of a recording without speech.
-const SILENT_SRT: &str = "1\n00:00:00,000 --> 00:00:01,000\n\n";
-
-/// Formats the cues as SubRip. SubRip has no escapes: an arrow in the text becomes `→`, and markup stays as it is.
-/// Without cues, the file has one cue without text: ffmpeg, and players built on it, refuse a file without any cue as
-/// damaged.
-pub fn srt(cues: &[Cue]) -> String {
-    if cues.is_empty() {
-        return SILENT_SRT.to_owned();
-    }
-    let mut file = String::new();
-    for (i, cue) in cues.iter().enumerate() {
-        let gap = if i == 0 { "" } else { "\n" };
-        let times = format!("{} --> {}", time(cue.start, ','), time(cue.end, ','));
-        let text = cue.rows.join("\n").replace("-->", "→");
-        // Writing into a string cannot fail.
-        let _ = writeln!(file, "{gap}{}\n{times}\n{text}", i + 1);
-    }
-    file
-}
-
-/// Formats the cues as WebVTT (W3C WebVTT, "Syntax"). `note` becomes a comment block that players do not show.
-pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
-    let mut file = String::from("WEBVTT\n");
-    if let Some(note) = note {
-        let _ = write!(file, "\n{}", note_block(note));
-    }
-    for (i, cue) in cues.iter().enumerate() {
-        let times = format!("{} --> {}", time(cue.start, '.'), time(cue.end, '.'));
-        let _ = writeln!(file, "\n{}\n{times}\n{}", i + 1, escape_vtt(&cue.rows.join("\n")));
-    }
-    file
-}
-
-/// Returns a WebVTT comment block with its last line end. Empty lines would end the block and an arrow would make it a
-/// cue, so both are removed from the text.
-pub fn note_block(note: &str) -> String {
-    let mut block = String::from("NOTE\n");
-    for line in note.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
-        block.push_str(&line.replace("-->", "→").replace('\0', "\u{fffd}"));
-        block.push('\n');
-    }
-    block
-}
-
-fn escape_vtt(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// Formats `HH:MM:SS,mmm`; from 100 hours on, the hours have more digits.
-fn time(at: Duration, mark: char) -> String {
-    let seconds = at.as_secs();
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", seconds % 60, at.subsec_millis())
-}
-
 /// The shortest silence, in seconds, that ends a cue: as long as the default minimum duration.
 const PAUSE: f64 = 0.7;
 
@@ -146,18 +57,19 @@ struct Caption {
     /// Whether the next caption continues the same phrase; if so, this one stays until then.
     continues: bool,
     rows: Vec<String>,
+    speaker: Option<u32>,
 }
 
 impl Caption {
-    fn of(pieces: &[TimedToken], continues: bool, layout: &Layout) -> Self {
+    fn of(pieces: &[TimedToken], speaker: Option<u32>, continues: bool, layout: &Layout) -> Self {
         let (start, end) = (pieces.first().map(|p| p.start), pieces.last().map(|p| p.end));
         let rows = rows(pieces, layout);
-        Self { start: millis(start), end: millis(end), continues, rows }
+        Self { start: millis(start), end: millis(end), continues, rows, speaker }
     }
 
     fn into_cue(self) -> Cue {
-        let Self { start, end, rows, .. } = self;
-        Cue { start: Duration::from_millis(start), end: Duration::from_millis(end), rows }
+        let Self { start, end, rows, speaker, .. } = self;
+        Cue { start: Duration::from_millis(start), end: Duration::from_millis(end), rows, speaker }
     }
 
     fn characters(&self) -> u64 {
@@ -176,7 +88,7 @@ fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64,
         let mut rest = phrase;
         while !rest.is_empty() {
             let (shown, later) = rest.split_at(caption_length(rest, layout));
-            captions.push(Caption::of(shown, !later.is_empty(), layout));
+            captions.push(Caption::of(shown, utterance.speaker, !later.is_empty(), layout));
             rest = later;
         }
     }
@@ -341,6 +253,8 @@ fn stretch(captions: &mut [Caption], layout: &Layout) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::srt::{SILENT_SRT, srt};
+    use super::super::vtt::vtt;
     use super::*;
     use crate::domain::transcript::Word;
     use proptest::prelude::*;
@@ -462,11 +376,6 @@ mod tests {
         ");
     }
 
-    #[test]
-    fn a_hundred_hours_need_three_digits() {
-        assert_eq!(time(Duration::from_millis(360_000_001), ','), "100:00:00,001");
-    }
-
     /// Parses a SubRip file strictly: number, times, rows, an empty line.
     fn parse_srt(file: &str) -> Vec<Cue> {
         let blocks = file.split("\n\n").filter(|block| !block.is_empty()).enumerate();
@@ -475,7 +384,7 @@ mod tests {
             assert_eq!(lines.next(), Some((i + 1).to_string().as_str()));
             let (start, end) = lines.next().unwrap().split_once(" --> ").unwrap();
             let rows = lines.map(str::to_owned).collect();
-            Cue { start: parse_time(start), end: parse_time(end), rows }
+            Cue { start: parse_time(start), end: parse_time(end), rows, speaker: None }
         };
         blocks.map(one).collect()
     }
