@@ -2,12 +2,23 @@
 //! for the files beside the recordings and by the embedded service. Start reading at `layout.rs`.
 
 mod cue;
+mod filled;
+mod guided;
 mod layout;
+mod measure;
+mod phrases;
+mod piece;
+mod profile;
+mod rows;
+mod segment;
 mod srt;
 mod timed_tokens;
+mod timing;
 mod vtt;
 
 pub use cue::Cue;
-pub use layout::{Layout, lay_out};
+pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};
+pub use measure::LineUnit;
+pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
 pub use vtt::{note_block, vtt};
