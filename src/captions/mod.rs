@@ -1,11 +1,16 @@
 //! Captions: what of a transcript is shown when, and the formats in which that is written. Pure, and used on both sides:
 //! for the files beside the recordings and by the embedded service. Start reading at `layout.rs`.
 
+mod check;
 mod cue;
+mod file_text;
 mod filled;
+mod fix;
 mod guided;
 mod layout;
+mod markup_spans;
 mod measure;
+mod parse;
 mod phrases;
 mod piece;
 mod profile;
@@ -15,10 +20,14 @@ mod srt;
 mod timed_tokens;
 mod timing;
 mod vtt;
+mod write;
 
+pub use check::{Rule, Violation, check};
 pub use cue::Cue;
+pub use fix::fix;
 pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};
 pub use measure::LineUnit;
+pub use parse::{CaptionFile, CaptionFormat, FileCue, Unread};
 pub use profile::{CaptionRules, Profile};
 pub use srt::srt;
 pub use vtt::{note_block, vtt};
