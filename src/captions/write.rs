@@ -1,5 +1,6 @@
 //! Writes a caption file that was read, as SubRip or WebVTT.
 
+use super::check::is_forbidden;
 use super::cue::time;
 use super::parse::{CaptionFile, CaptionFormat, FileCue};
 use super::vtt::escape_vtt;
@@ -7,14 +8,17 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 impl CaptionFile {
-    /// Returns the file in a format, in UTF-8 with LF; `None` for a format that is not written. In another format than
+    /// Returns the file in a format, in UTF-8 with LF and without control characters; `None` for a format that is not written. In another format than
     /// its own it has no markup, comments and positions.
     pub fn to_text(&self, format: CaptionFormat) -> Option<String> {
-        match format {
-            CaptionFormat::Srt => Some(self.srt()),
-            CaptionFormat::Vtt => Some(self.vtt()),
-            CaptionFormat::Ass | CaptionFormat::Ttml => None,
-        }
+        let mut text = match format {
+            CaptionFormat::Srt => self.srt(),
+            CaptionFormat::Vtt => self.vtt(),
+            CaptionFormat::Ass | CaptionFormat::Ttml => return None,
+        };
+        // Also of comments and identifiers: the text may go to a terminal.
+        text.retain(|c| !is_forbidden(c));
+        Some(text)
     }
 
     fn srt(&self) -> String {

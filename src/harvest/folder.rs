@@ -1,7 +1,7 @@
 //! The folder that records are gathered into, with a note for each record: what is there already is not fetched
 //! again, even after a process was killed in the middle.
 
-use crate::captions::Layout;
+use crate::captions::{CaptionRules, Layout};
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
@@ -11,11 +11,12 @@ use crate::output::formats::{Finished, Provenance, render};
 use crate::output::group_fsync::Syncs;
 use crate::output::naming::language;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
-use crate::output::requested_layout::requested_layout;
+use crate::output::requested_layout::requested_over;
 use crate::output::time_offset::shift_to_recording;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use crate::wire::bounded_value::BoundedValue;
+use crate::wire::params::SubtitlesConfig;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,8 @@ pub struct HarvestFolder {
     pub outputs: Vec<Format>,
     /// The key of the metadata whose value names the outputs.
     pub name_by: Option<String>,
+    /// How captions are laid out that the service did not send.
+    pub captions: CaptionRules,
     pub syncs: Arc<Syncs>,
 }
 
@@ -118,9 +121,11 @@ impl HarvestFolder {
     ) -> Vec<(Format, PendingOutput<impl Names + use<>>)> {
         let called = recording(whole, &record, self.name_by.as_deref());
         let made_by = self.provenance(whole, &record, &called);
-        let layout = layout(&record);
+        let config = requested(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.subtitles_by_format());
+        let rules = self.captions.layout(language(transcript).unwrap_or_default());
+        let layout: Layout = config.map_or(rules, |config| requested_over(&config, rules));
         let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
         let output = |format: &Format| {
             let bytes = render(*format, &finished)?;
@@ -180,10 +185,8 @@ fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the subtitle layout that was requested, for subtitles that the service did not send.
-fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
-    let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+/// Returns the subtitle layout that was requested.
+fn requested(record: &Record<Spoken, BoundedValue>) -> Option<SubtitlesConfig> {
+    let config = record.request_params.as_ref()?.get("subtitles_config")?.clone();
+    serde_json::from_value(config).ok()
 }

@@ -9,7 +9,7 @@ pub fn requested_layout(config: &SubtitlesConfig) -> Layout {
     requested_over(config, Layout::default())
 }
 
-/// As a request asks for; `default` for the rest.
+/// As a request asks for (interface, `subtitles_config`); `default` for the rest.
 pub fn requested_over(config: &SubtitlesConfig, default: Layout) -> Layout {
     let seconds = |asked: Option<f64>, default| {
         asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(default)

@@ -120,7 +120,7 @@ fn neighbours(texts: &[FileText], layout: &Layout, found: &mut Vec<Violation>) {
 }
 
 fn unreadable(unread: &Unread) -> Violation {
-    let words = format!("line {} is {}", unread.line, unread.why);
+    let words = unread.why.to_owned();
     Violation { rule: Rule::Unreadable, cue: 0, line: unread.line, at: 0, words, measured: None, limit: None }
 }
 
@@ -202,14 +202,14 @@ impl Checker<'_> {
     /// Returns the reading speed, its limit and their unit if it is too high.
     fn speed(&self, shown: u64) -> Option<(f64, f64, &'static str)> {
         let (text, layout) = (self.text, self.layout);
-        let shown = (shown + ROUNDING) as f64 / 1000.0;
         let (amount, limit, unit) = match layout.reading_speed? {
             ReadingSpeed::CharactersPerSecond(limit) => {
                 (f64::from(text.units) / f64::from(layout.unit.units()), limit, "characters a second")
             }
             ReadingSpeed::WordsPerMinute(limit) => (text.words as f64 * 60.0, limit, "words a minute"),
         };
-        (amount / shown > limit).then_some((amount / shown, limit, unit))
+        let is_too_fast = amount * 1000.0 / (shown + ROUNDING) as f64 > limit;
+        is_too_fast.then_some((amount * 1000.0 / shown as f64, limit, unit))
     }
 
     fn order(&mut self, before: &FileText) {

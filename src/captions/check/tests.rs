@@ -26,7 +26,7 @@ fn each_rule_of_netflix_is_checked() {
         cue("25,000", "26,000", ""),
         cue("27,000", "30,000", "A bell\u{7} rings."),
         cue("32,000", "35,000", "There is only one word in the next\nline."),
-        cue("36,000", "39,000", "These lines are of a\nvery different length, as you see."),
+        cue("36,000", "39,000", "These lines\nare of a very different length, you see."),
         cue("41,000", "40,000", "Backwards."),
     ];
     insta::assert_snapshot!(told(&file.concat(), Profile::Netflix, "en"));
@@ -50,13 +50,13 @@ fn reading_speed_depends_on_the_language() {
     assert_eq!(told(&twenty, Profile::Netflix, "en"), "");
     assert_eq!(
         told(&twenty, Profile::Netflix, "fr"),
-        "1 (reading_speed): 20.0 characters a second, at most 17 [Some(19.98) Some(17.0)]"
+        "1 (reading_speed): 20.0 characters a second, at most 17 [Some(20.0) Some(17.0)]"
     );
     assert_eq!(told(&twenty, Profile::Netflix, "ko"), "");
     let korean = cue("01,000", "02,000", "안녕하세요여러분반갑습니다");
     assert_eq!(
         told(&korean, Profile::Netflix, "ko"),
-        "1 (reading_speed): 13.0 characters a second, at most 12 [Some(12.987) Some(12.0)]"
+        "1 (reading_speed): 13.0 characters a second, at most 12 [Some(13.0) Some(12.0)]"
     );
 }
 
@@ -68,7 +68,12 @@ fn the_bbc_counts_words() {
         cue("02,500", "04,500", "one two three"),
         cue("04,500", "08,000", "thirty-eight characters are in a line."),
     ];
-    insta::assert_snapshot!(told(&file.concat(), Profile::Bbc, "en"), @"");
+    insta::assert_snapshot!(told(&file.concat(), Profile::Bbc, "en"), @r"
+    1 (minimum_duration): shown for 1 s, at least 1.2 s [Some(1.0) Some(1.2)]
+    1 (reading_speed): 240.0 words a minute, at most 180 [Some(240.0) Some(180.0)]
+    1 (gap): 0.5 s to the next cue, 0 s or at least 1 s [Some(0.5) Some(1.0)]
+    3 (characters_per_line): line 1 has 38 characters, at most 37 [Some(38.0) Some(37.0)]
+    ");
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn numbers_can_be_replaced() {
     let rules = CaptionRules { lines: Some(1), characters_per_line: Some(5), ..CaptionRules::of(Profile::Arte) };
     let file = CaptionFile::parse(cue("01,000", "03,000", "one two\nsix").as_bytes(), None);
     let found: Vec<Rule> = check(&file, &rules.layout("de")).into_iter().map(|violation| violation.rule).collect();
-    assert_eq!(found, [Rule::CharactersPerLine, Rule::Lines]);
+    assert_eq!(found, [Rule::CharactersPerLine, Rule::Lines, Rule::UnbalancedLines]);
 }
 
 #[test]

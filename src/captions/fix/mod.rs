@@ -153,6 +153,9 @@ impl Draft {
             let pieces = &self.pieces[cue.clone()];
             let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { continue };
             let rows = carrier.close(texts(pieces, layout), self.format);
+            if !is_faithful(&rows, pieces, self.format) {
+                return vec![self];
+            }
             parts.push(self.part(rows, (first.start, last.end), cue.start == 0, layout));
         }
         parts
@@ -174,7 +177,11 @@ impl Draft {
         if self.rows_fit(layout) && rows_could_be_better(&text(), layout).is_none() {
             return;
         }
-        self.cue.rows = texts(&self.pieces, layout);
+        let rows = texts(&self.pieces, layout);
+        if !is_faithful(&rows, &self.pieces, self.format) {
+            return;
+        }
+        self.cue.rows = rows;
         self.shown = self.cue.rows.iter().map(|row| shown(row, self.format)).collect();
         (self.span.units, self.span.words) = (units_of(&self.shown, layout), words_of(&self.shown));
     }
@@ -202,13 +209,24 @@ impl Draft {
         let rows = [self.cue.rows.as_slice(), next.cue.rows.as_slice()].concat();
         let end = next.span.end.min(self.span.start.saturating_add(layout.longest()));
         let both = Self::of(FileCue { rows, start: self.span.start, end, ..self.cue.clone() }, self.format, layout);
-        segment::fits_one_cue(&both.pieces, layout).then_some(both)
+        let text = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.as_str()).collect::<String>();
+        let is_whole = text(&both.pieces) == text(&self.pieces) + &text(&next.pieces);
+        (is_whole && segment::fits_one_cue(&both.pieces, layout)).then_some(both)
     }
 }
 
 /// Returns the rows of a cue as they are written.
 fn texts(pieces: &[Piece], layout: &Layout) -> Vec<String> {
     rows::divide(pieces, layout).into_iter().map(|row| row_text(&pieces[row])).collect()
+}
+
+/// Whether the rows show the text of the pieces. A stray `<` at the end of a line can become markup if the next line
+/// follows it; such a cue stays as it is.
+fn is_faithful(rows: &[String], pieces: &[Piece], format: CaptionFormat) -> bool {
+    let rows: String = rows.iter().map(|row| shown(row, format)).collect();
+    let text = pieces.iter().flat_map(|piece| piece.text.chars());
+    let visible = |c: &char| !c.is_whitespace();
+    rows.chars().filter(visible).eq(text.filter(visible))
 }
 
 fn joined(drafts: Vec<Draft>, layout: &Layout) -> Vec<Draft> {

@@ -15,7 +15,29 @@ fn a_bad_file_is_repaired() {
                so it is divided into two cues; both are in italics, and no word is lost on the way.</i>\n\n\
                4\n00:00:07,300 --> 00:00:08,000\nThere is only one word in the next\nline.\u{7}\n\n\
                5\n00:00:20,000 --> 00:00:29,000\nLong.\n";
-    insta::assert_snapshot!(fixed(bad, Profile::Netflix), @"");
+    insta::assert_snapshot!(fixed(bad, Profile::Netflix), @r"
+    1
+    00:00:01,000 --> 00:00:03,468
+    <i>This cue has far too much text for the two
+    lines that are allowed, so it is divided</i>
+
+    2
+    00:00:03,551 --> 00:00:05,346
+    <i>into two cues; both are in italics,
+    and no word is lost on the way.</i>
+
+    3
+    00:00:05,429 --> 00:00:07,217
+    A lone phrase goes on here.
+
+    4
+    00:00:07,300 --> 00:00:09,300
+    There is only one word in the next line.
+
+    5
+    00:00:20,000 --> 00:00:27,000
+    Long.
+    ");
 }
 
 #[test]
@@ -23,7 +45,26 @@ fn webvtt_keeps_its_notes_settings_and_voices() {
     let vtt = "WEBVTT - talk\n\nSTYLE\n::cue { color: red }\n\nintro\n00:01.000 --> 00:01.300 line:0\n<v Ann>Well.\n\n\
                00:01.400 --> 00:03.000 line:0\n<v Ann>R&amp;D it is.\n\nNOTE here\n\n00:03.100 --> 00:03.500\n<v Bob>No.\n\n\
                00:03.600 --> 00:05.000\n<v Ann>Yes.\n\nNOTE end\n";
-    insta::assert_snapshot!(fixed(vtt, Profile::Netflix), @"");
+    insta::assert_snapshot!(fixed(vtt, Profile::Netflix), @r"
+    WEBVTT - talk
+
+    STYLE
+    ::cue { color: red }
+
+    intro
+    00:00:01.000 --> 00:00:03.017 line:0
+    <v Ann>Well. <v Ann>R&amp;D it is.
+
+    NOTE here
+
+    00:00:03.100 --> 00:00:03.517
+    <v Bob>No.
+
+    00:00:03.600 --> 00:00:05.000
+    <v Ann>Yes.
+
+    NOTE end
+    ");
 }
 
 #[test]
@@ -31,7 +72,19 @@ fn dialogue_stays_a_line_for_each_person() {
     let fits = "1\n00:00:01,000 --> 00:00:03,000\n- Who is there, for heaven's sake?\n- Me.\n";
     assert_eq!(fixed(fits, Profile::Netflix), fits);
     let three = "1\n00:00:01,000 --> 00:00:07,000\n- Who is it?\n- Me.\n- And me.\n";
-    insta::assert_snapshot!(fixed(three, Profile::Netflix), @"");
+    insta::assert_snapshot!(fixed(three, Profile::Netflix), @r"
+    1
+    00:00:01,000 --> 00:00:03,686
+    - Who is it?
+
+    2
+    00:00:03,769 --> 00:00:04,840
+    - Me.
+
+    3
+    00:00:04,923 --> 00:00:07,000
+    - And me.
+    ");
 }
 
 #[test]

@@ -88,9 +88,9 @@ pub struct Unread {
     pub why: &'static str,
 }
 
-const TEXT_OUTSIDE: &str = "text outside a cue";
-const NO_CUE: &str = "the end: the file has no cue";
-const NO_TIMES: &str = "times that cannot be read";
+const TEXT_OUTSIDE: &str = "there is text outside a cue";
+const NO_CUE: &str = "there is no cue";
+const NO_TIMES: &str = "the times cannot be read";
 
 impl CaptionFile {
     fn new(format: CaptionFormat) -> Self {

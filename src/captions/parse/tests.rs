@@ -34,8 +34,8 @@ fn what_cannot_be_read_is_said_with_its_line() {
     let odd = "lost words\n\n1\n00:00:01,000 --> soon\ntext\n\n2\n00:00:01,000 --> 00:00:02,000\nread\n";
     insta::assert_snapshot!(told(&read(odd)), @r"
     8: 1000-2000 [] () read
-    1: text outside a cue
-    4: times that cannot be read
+    1: there is text outside a cue
+    4: the times cannot be read
     ");
 }
 
@@ -47,7 +47,7 @@ fn webvtt_is_read_with_its_notes_and_settings() {
     insta::assert_snapshot!(told(&file), @r"
     8: 1000-2000 [intro] (line:0 align:start) R&D <now>
     14: 3603000-3604000 [] () No
-    17: text outside a cue
+    17: there is text outside a cue
     ");
     assert_eq!(file.header, "WEBVTT - talk\nKind: captions");
     assert_eq!(
@@ -63,7 +63,7 @@ fn ass_and_ttml_are_read_where_they_are_simple() {
                Dialogue: 0,late,0:00:02.00,Default,x\n";
     insta::assert_snapshot!(told(&read(ass)), @r"
     6: 1500-2000 [] () Hello, | you
-    8: times that cannot be read
+    8: the times cannot be read
     ");
     let ttml = "<?xml version=\"1.0\"?>\n<tt xmlns=\"http://www.w3.org/ns/ttml\" xmlns:ttp=\"http://www.w3.org/ns/ttml#parameter\" \
                 ttp:frameRate=\"25\"><body><div>\n<p begin=\"00:00:01.500\" end=\"2s\">R&amp;D <span>and</span><br/>more\n  text</p>\n\
@@ -71,7 +71,7 @@ fn ass_and_ttml_are_read_where_they_are_simple() {
     insta::assert_snapshot!(told(&read(ttml)), @r"
     3: 1500-2000 [] () R&D and | more text
     5: 3200-3700 [] () x
-    5: times that cannot be read
+    5: the times cannot be read
     ");
 }
 

@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> CaptionFile {
             Ok(Event::Eof) => break,
             Ok(event) => state.add(&event, line),
             Err(_) => {
-                state.file.unread.push(Unread { line, why: "XML that cannot be read" });
+                state.file.unread.push(Unread { line, why: "the XML cannot be read" });
                 break;
             }
         }

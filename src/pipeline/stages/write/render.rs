@@ -13,7 +13,7 @@ use crate::domain::token::PurchaseKey;
 use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
 use crate::output::publish::{Names, PendingOutput};
-use crate::output::requested_layout::requested_layout;
+use crate::output::requested_layout::requested_over;
 use crate::output::results::{RESULT_LIMIT, ResultError};
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
@@ -88,7 +88,8 @@ fn render_outputs(
     // the result is in memory.
     let rendered: Vec<(Format, Option<Vec<u8>>)> = {
         let (transcript, subtitles) = (said.transcript(), said.subtitles_by_format());
-        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
+        let layout = layout(params, order, source.captions.layout(language.as_deref().unwrap_or_default()));
+        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout };
         let rendered = |format: &Format| match format {
             Format::Json => Some((Format::Json, None)),
             format => Some((*format, Some(render(*format, &finished)?))),
@@ -114,12 +115,11 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
-/// Returns the layout that was requested, for subtitles that the service did not send.
-fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
+/// Returns the layout for subtitles that the service did not send: as the request asked for; `rules`, those of the
+/// source, for the rest.
+fn layout(params: &ParamFiles, order: &PurchaseKey, rules: Layout) -> Layout {
     let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+    config.and_then(|config| serde_json::from_value(config).ok()).map_or(rules, |config| requested_over(&config, rules))
 }
 
 /// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
