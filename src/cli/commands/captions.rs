@@ -147,7 +147,7 @@ fn fix_files(context: &Context, args: &CaptionsFixArgs) -> Result<u8, CommandErr
         let text = fixed.to_text(format).unwrap_or_default();
         let written = write(&file, args, &text)?;
         let remaining = file.violations(&CaptionFile::parse(text.as_bytes(), Some(format)));
-        report(context, &file, &rules, written.as_deref(), &remaining)?;
+        report(context, &file, &rules, (written.as_deref(), args.in_place), &remaining)?;
         has_violations |= remaining.iter().any(|violation| !violation.rule.only_warns());
     }
     Ok(if has_violations { UNFINISHED } else { 0 })
@@ -236,7 +236,7 @@ fn report(
     context: &Context,
     file: &Input,
     rules: &CaptionRules,
-    written: Option<&Path>,
+    (written, in_place): (Option<&Path>, bool),
     remaining: &[Violation],
 ) -> Result<(), CommandError> {
     for violation in remaining {
@@ -247,6 +247,7 @@ fn report(
     context.print_json(&json!({ "file": file.name, "written": name, "remaining": list }))?;
     let outcome = match name {
         Some(name) => format!("{}: repaired, written to {name}", file.name),
+        None if in_place => format!("{}: unchanged", file.name),
         None => format!("{}: repaired", file.name),
     };
     if !context.common.quiet && !context.common.json {
