@@ -79,8 +79,14 @@ pub(super) fn pieces(rows: &[String], start: u64, end: u64, format: CaptionForma
     let text = rows.join("\n");
     let mut builder = Builder::default();
     for atom in atoms(&text, format) {
+        // A stray mark is escaped: on another line it could begin markup.
+        let written = match (format, atom.written) {
+            (CaptionFormat::Vtt, "<") => "&lt;",
+            (CaptionFormat::Vtt, "&") => "&amp;",
+            (_, written) => written,
+        };
         match atom.shown {
-            Some(c) => builder.shown(c, atom.written),
+            Some(c) => builder.shown(c, written),
             None => builder.markup(atom.written),
         }
     }

@@ -220,8 +220,8 @@ fn texts(pieces: &[Piece], layout: &Layout) -> Vec<String> {
     rows::divide(pieces, layout).into_iter().map(|row| row_text(&pieces[row])).collect()
 }
 
-/// Whether the rows show the text of the pieces. A stray `<` at the end of a line can become markup if the next line
-/// follows it; such a cue stays as it is.
+/// Whether the rows show the text of the pieces. In SubRip, which has no escapes, a stray `<` at the end of a line can
+/// become markup if the next line follows it; such a cue stays as it is.
 fn is_faithful(rows: &[String], pieces: &[Piece], format: CaptionFormat) -> bool {
     let rows: String = rows.iter().map(|row| shown(row, format)).collect();
     let text = pieces.iter().flat_map(|piece| piece.text.chars());

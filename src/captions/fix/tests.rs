@@ -182,7 +182,8 @@ proptest! {
     /// What remains depends on the speech: how fast it is, and words longer than a line.
     #[test]
     fn what_can_be_repaired_is(file in any_file(), layout in any_layout()) {
-        prop_assume!(file.unread.is_empty() && !letters(&file).is_empty());
+        let can_become_markup = file.format == CaptionFormat::Srt && letters(&file).contains('<');
+        prop_assume!(file.unread.is_empty() && !letters(&file).is_empty() && !can_become_markup);
         let once = fix(&file, &layout).to_text(file.format).unwrap();
         for violation in check(&CaptionFile::parse(once.as_bytes(), Some(file.format)), &layout) {
             let never = matches!(
