@@ -5,7 +5,9 @@
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result};
-use scribed::captions::{CaptionFile, CaptionFormat, CaptionRules, Cue, Layout, Profile, Rule, check, lay_out, srt};
+use scribed::captions::{
+    CaptionFile, CaptionFormat, CaptionRule, CaptionRules, Cue, Layout, Profile, check, lay_out, srt,
+};
 use scribed::domain::transcript::{Transcript, Utterance};
 use scribed::wire::record::Record;
 use scribed::wire::result::Spoken;
@@ -53,7 +55,7 @@ fn transcript(path: &Path) -> Result<Transcript> {
 struct Counts {
     cues: usize,
     good: usize,
-    broken: BTreeMap<Rule, usize>,
+    broken: BTreeMap<CaptionRule, usize>,
 }
 
 impl Counts {
@@ -68,14 +70,14 @@ impl Counts {
 
     fn add(&mut self, file: &CaptionFile, rules: &Layout) {
         let violations = check(file, rules);
-        let by_cue: BTreeSet<(Rule, usize)> = violations.iter().map(|v| (v.rule, v.cue)).collect();
+        let by_cue: BTreeSet<(CaptionRule, usize)> = violations.iter().map(|v| (v.rule, v.cue)).collect();
         by_cue.iter().for_each(|(rule, _)| *self.broken.entry(*rule).or_default() += 1);
         let bad: BTreeSet<usize> = violations.iter().filter(|v| !v.rule.only_warns()).map(|v| v.cue).collect();
         self.cues += file.cues.len();
         self.good += file.cues.len() - bad.len();
     }
 
-    fn share(&self, rule: Rule) -> String {
+    fn share(&self, rule: CaptionRule) -> String {
         percent(self.cues - self.broken.get(&rule).copied().unwrap_or_default(), self.cues)
     }
 }
@@ -100,7 +102,7 @@ fn table(profile: Profile, transcripts: &[Transcript]) {
         println!("| {name} | {} |", ways.iter().map(cell).collect::<Vec<_>>().join(" | "));
     };
     row("cues", &|counts| counts.cues.to_string());
-    for rule in Rule::ALL.into_iter().filter(|rule| ways.iter().any(|way| way.broken.contains_key(rule))) {
+    for rule in CaptionRule::ALL.into_iter().filter(|rule| ways.iter().any(|way| way.broken.contains_key(rule))) {
         row(&rule.name().replace('_', " "), &|counts| counts.share(rule));
     }
     row("all rules", &|counts| percent(counts.good, counts.cues));

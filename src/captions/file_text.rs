@@ -1,6 +1,6 @@
 //! The texts of a caption file, as they are shown and measured.
 
-use super::check::{Rule, words_of};
+use super::check::{CaptionRule, words_of};
 use super::layout::Layout;
 use super::parse::{CaptionFile, CaptionFormat, FileCue, atoms, is_closing};
 use super::phrases::Boundary;
@@ -49,7 +49,7 @@ pub(super) fn begins_with_dash(row: &str) -> bool {
 }
 
 /// Returns the rule of rows that are worse than need be: a line of one word, or lines of very different length.
-pub(super) fn rows_could_be_better(text: &FileText, layout: &Layout) -> Option<Rule> {
+pub(super) fn rows_could_be_better(text: &FileText, layout: &Layout) -> Option<CaptionRule> {
     let widths: Vec<u32> = text.rows.iter().map(|row| layout.unit.measure(row)).collect();
     let words: Vec<usize> = text.rows.iter().map(|row| row.split_whitespace().count()).collect();
     let suspect = fault_of(&widths, &words)?;
@@ -63,14 +63,14 @@ pub(super) fn rows_could_be_better(text: &FileText, layout: &Layout) -> Option<R
 }
 
 /// A line of one word among at least four, or one that is less than half as long as another.
-fn fault_of(widths: &[u32], words: &[usize]) -> Option<Rule> {
+fn fault_of(widths: &[u32], words: &[usize]) -> Option<CaptionRule> {
     let (shortest, longest) = (widths.iter().min()?, widths.iter().max()?);
     if words.len() < 2 {
         None
     } else if words.contains(&1) && words.iter().sum::<usize>() >= 4 {
-        Some(Rule::Orphan)
+        Some(CaptionRule::Orphan)
     } else {
-        (shortest * 2 < *longest).then_some(Rule::UnbalancedLines)
+        (shortest * 2 < *longest).then_some(CaptionRule::UnbalancedLines)
     }
 }
 

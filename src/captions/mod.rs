@@ -22,7 +22,7 @@ mod timing;
 mod vtt;
 mod write;
 
-pub use check::{Rule, Violation, check};
+pub use check::{CaptionRule, Violation, check};
 pub use cue::Cue;
 pub use fix::fix;
 pub use layout::{Breaks, GapRule, Layout, ReadingSpeed, lay_out};

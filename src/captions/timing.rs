@@ -7,7 +7,7 @@ use super::layout::{Layout, millis};
 
 /// The times of a cue and the length of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct CueSpan {
     /// In milliseconds.
     pub start: u64,
     /// In milliseconds; after `start` once [`settle`] has run.
@@ -19,11 +19,11 @@ pub(super) struct Span {
 
 /// What has times.
 pub(super) trait Timed {
-    fn span(&mut self) -> &mut Span;
+    fn span(&mut self) -> &mut CueSpan;
 }
 
-impl Timed for Span {
-    fn span(&mut self) -> &mut Span {
+impl Timed for CueSpan {
+    fn span(&mut self) -> &mut CueSpan {
         self
     }
 }
@@ -45,12 +45,12 @@ pub(super) fn separate(cues: &mut [impl Timed]) {
 }
 
 /// Whether the first of two overlapping cues keeps its fair share if it ends where the next one begins.
-fn leaves_enough(current: &Span, next: &Span) -> bool {
+fn leaves_enough(current: &CueSpan, next: &CueSpan) -> bool {
     next.start >= fair_end(current, next)
 }
 
 /// Returns when the first of two overlapping cues ends if they share their time by length, in milliseconds.
-fn fair_end(current: &Span, next: &Span) -> u64 {
+fn fair_end(current: &CueSpan, next: &CueSpan) -> u64 {
     let both = current.end.max(next.end).saturating_sub(current.start);
     let (first, all) = (u64::from(current.units), u64::from(current.units) + u64::from(next.units));
     current.start + (u128::from(both) * u128::from(first) / u128::from(all.max(1))) as u64
@@ -66,7 +66,7 @@ pub(super) fn settle(cues: &mut [impl Timed], layout: &Layout) {
 }
 
 /// Returns when a cue ends, in milliseconds. `next`: when the next one begins.
-fn end_of(span: &Span, next: Option<u64>, layout: &Layout) -> u64 {
+fn end_of(span: &CueSpan, next: Option<u64>, layout: &Layout) -> u64 {
     let wanted = span.start.saturating_add(layout.wanted_time(span.units, span.words));
     let latest = span.start.saturating_add(layout.longest());
     let end = span.end.max(wanted).min(latest);
@@ -91,8 +91,8 @@ mod tests {
     use crate::captions::Profile;
     use proptest::prelude::*;
 
-    fn spans(times: &[(u64, u64, u32)]) -> Vec<Span> {
-        times.iter().map(|(start, end, units)| Span { start: *start, end: *end, units: *units, words: 2 }).collect()
+    fn spans(times: &[(u64, u64, u32)]) -> Vec<CueSpan> {
+        times.iter().map(|(start, end, units)| CueSpan { start: *start, end: *end, units: *units, words: 2 }).collect()
     }
 
     fn settled(times: &[(u64, u64, u32)], profile: Profile) -> Vec<(u64, u64)> {

@@ -7,7 +7,7 @@ use super::parse::{CaptionFile, Unread};
 
 /// A rule for captions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
+pub enum CaptionRule {
     Unreadable,
     Order,
     Overlap,
@@ -24,7 +24,7 @@ pub enum Rule {
     UnbalancedLines,
 }
 
-impl Rule {
+impl CaptionRule {
     pub const ALL: [Self; 13] = [
         Self::Unreadable,
         Self::Order,
@@ -69,7 +69,7 @@ impl Rule {
 /// What in a file is not as a rule demands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    pub rule: Rule,
+    pub rule: CaptionRule,
     /// The number of the cue in the file, from 1; 0 where no cue was read.
     pub cue: usize,
     /// The line of its times, from 1.
@@ -121,7 +121,7 @@ fn neighbours(texts: &[FileText], layout: &Layout, found: &mut Vec<Violation>) {
 
 fn unreadable(unread: &Unread) -> Violation {
     let words = unread.why.to_owned();
-    Violation { rule: Rule::Unreadable, cue: 0, line: unread.line, at: 0, words, measured: None, limit: None }
+    Violation { rule: CaptionRule::Unreadable, cue: 0, line: unread.line, at: 0, words, measured: None, limit: None }
 }
 
 /// Checks one cue.
@@ -133,7 +133,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn add(&mut self, rule: Rule, words: String, numbers: Option<(f64, f64)>) {
+    fn add(&mut self, rule: CaptionRule, words: String, numbers: Option<(f64, f64)>) {
         let (line, at, cue) = (self.text.line, self.text.start, self.number);
         let (measured, limit) = (numbers.map(|n| rounded(n.0)), numbers.map(|n| rounded(n.1)));
         self.found.push(Violation { rule, cue, line, at, words, measured, limit });
@@ -142,22 +142,26 @@ impl Checker<'_> {
     fn text(&mut self) {
         let (text, layout) = (self.text, self.layout);
         if text.rows.is_empty() {
-            return self.add(Rule::Empty, "there is no text".to_owned(), None);
+            return self.add(CaptionRule::Empty, "there is no text".to_owned(), None);
         }
         if let Some(c) = text.rows.iter().flat_map(|row| row.chars()).find(|c| is_forbidden(*c)) {
-            self.add(Rule::ControlCharacters, format!("there is the control character U+{:04X}", u32::from(c)), None);
+            self.add(
+                CaptionRule::ControlCharacters,
+                format!("there is the control character U+{:04X}", u32::from(c)),
+                None,
+            );
         }
         let limit = f64::from(layout.row_limit()) / f64::from(layout.unit.units());
         for (i, row) in text.rows.iter().enumerate() {
             let length = layout.unit.characters(row);
             if length > limit {
                 let words = format!("line {} has {length} characters, at most {limit}", i + 1);
-                self.add(Rule::CharactersPerLine, words, Some((length, limit)));
+                self.add(CaptionRule::CharactersPerLine, words, Some((length, limit)));
             }
         }
         let (rows, most) = (text.rows.len(), layout.rows());
         if rows > most {
-            self.add(Rule::Lines, format!("{rows} lines, at most {most}"), Some((rows as f64, most as f64)));
+            self.add(CaptionRule::Lines, format!("{rows} lines, at most {most}"), Some((rows as f64, most as f64)));
         }
         self.balance();
     }
@@ -169,7 +173,7 @@ impl Checker<'_> {
         }
         let Some(better) = rows_could_be_better(self.text, self.layout) else { return };
         match better {
-            Rule::Orphan => self.add(Rule::Orphan, "a line has only one word".to_owned(), None),
+            CaptionRule::Orphan => self.add(CaptionRule::Orphan, "a line has only one word".to_owned(), None),
             rule => {
                 let lengths: Vec<String> =
                     rows.iter().map(|row| self.layout.unit.characters(row).to_string()).collect();
@@ -181,21 +185,25 @@ impl Checker<'_> {
     fn duration(&mut self) {
         let (text, layout) = (self.text, self.layout);
         let Some(shown) = text.end.checked_sub(text.start).filter(|shown| *shown > 0) else {
-            return self.add(Rule::Order, "it ends before it begins".to_owned(), None);
+            return self.add(CaptionRule::Order, "it ends before it begins".to_owned(), None);
         };
         let seconds = |ms: u64| ms as f64 / 1000.0;
         let by_word = millis(layout.minimum_duration_per_word).saturating_mul(text.words as u64);
         let least = millis(layout.minimum_duration).max(by_word).min(layout.longest());
         if shown + ROUNDING < least && !text.rows.is_empty() {
             let words = format!("shown for {} s, at least {} s", seconds(shown), seconds(least));
-            self.add(Rule::MinimumDuration, words, Some((seconds(shown), seconds(least))));
+            self.add(CaptionRule::MinimumDuration, words, Some((seconds(shown), seconds(least))));
         }
         if shown > layout.longest() + ROUNDING {
             let words = format!("shown for {} s, at most {} s", seconds(shown), seconds(layout.longest()));
-            self.add(Rule::MaximumDuration, words, Some((seconds(shown), seconds(layout.longest()))));
+            self.add(CaptionRule::MaximumDuration, words, Some((seconds(shown), seconds(layout.longest()))));
         }
         if let Some((measured, limit, unit)) = self.speed(shown) {
-            self.add(Rule::ReadingSpeed, format!("{measured:.1} {unit}, at most {limit}"), Some((measured, limit)));
+            self.add(
+                CaptionRule::ReadingSpeed,
+                format!("{measured:.1} {unit}, at most {limit}"),
+                Some((measured, limit)),
+            );
         }
     }
 
@@ -215,7 +223,7 @@ impl Checker<'_> {
     fn order(&mut self, before: &FileText) {
         if self.text.start < before.start {
             let back = (before.start - self.text.start) as f64 / 1000.0;
-            self.add(Rule::Order, format!("it begins {back} s before the previous cue"), None);
+            self.add(CaptionRule::Order, format!("it begins {back} s before the previous cue"), None);
         }
     }
 
@@ -224,17 +232,21 @@ impl Checker<'_> {
         let seconds = |ms: u64| ms as f64 / 1000.0;
         let Some(gap) = next.checked_sub(self.text.end) else {
             let over = seconds(self.text.end - next);
-            return self.add(Rule::Overlap, format!("it ends {over} s after the next cue begins"), Some((over, 0.0)));
+            return self.add(
+                CaptionRule::Overlap,
+                format!("it ends {over} s after the next cue begins"),
+                Some((over, 0.0)),
+            );
         };
         let (least, open) = (millis(self.layout.gap.minimum), millis(self.layout.gap.open_from));
         let is_between = gap > least + FRAME && gap + ROUNDING < open;
         if gap + ROUNDING < least {
             let words = format!("{} s to the next cue, at least {} s", seconds(gap), seconds(least));
-            self.add(Rule::Gap, words, Some((seconds(gap), seconds(least))));
+            self.add(CaptionRule::Gap, words, Some((seconds(gap), seconds(least))));
         } else if is_between {
             let words =
                 format!("{} s to the next cue, {} s or at least {} s", seconds(gap), seconds(least), seconds(open));
-            self.add(Rule::Gap, words, Some((seconds(gap), seconds(open))));
+            self.add(CaptionRule::Gap, words, Some((seconds(gap), seconds(open))));
         }
     }
 }

@@ -80,12 +80,13 @@ fn the_bbc_counts_words() {
 fn numbers_can_be_replaced() {
     let rules = CaptionRules { lines: Some(1), characters_per_line: Some(5), ..CaptionRules::of(Profile::Arte) };
     let file = CaptionFile::parse(cue("01,000", "03,000", "one two\nsix").as_bytes(), None);
-    let found: Vec<Rule> = check(&file, &rules.layout("de")).into_iter().map(|violation| violation.rule).collect();
-    assert_eq!(found, [Rule::CharactersPerLine, Rule::Lines, Rule::UnbalancedLines]);
+    let found: Vec<CaptionRule> =
+        check(&file, &rules.layout("de")).into_iter().map(|violation| violation.rule).collect();
+    assert_eq!(found, [CaptionRule::CharactersPerLine, CaptionRule::Lines, CaptionRule::UnbalancedLines]);
 }
 
 #[test]
 fn rule_names_are_distinct() {
-    let names: std::collections::BTreeSet<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
-    assert_eq!(names.len(), Rule::ALL.len());
+    let names: std::collections::BTreeSet<&str> = CaptionRule::ALL.iter().map(|rule| rule.name()).collect();
+    assert_eq!(names.len(), CaptionRule::ALL.len());
 }

@@ -11,7 +11,7 @@ use super::markup_spans::SpanCarrier;
 use super::parse::{CaptionFile, CaptionFormat, FileCue, shown};
 use super::phrases::ends_sentence;
 use super::piece::{Piece, row_text};
-use super::timing::{Span, Timed, separate, settle};
+use super::timing::{CueSpan, Timed, separate, settle};
 use super::{rows, segment};
 
 /// Returns the repaired file. Applied to its result it changes nothing more. Cues without text are left out, unless
@@ -72,7 +72,7 @@ fn clean(rows: &[String], format: CaptionFormat) -> Vec<String> {
 /// A cue that is being repaired.
 #[derive(Clone)]
 struct Draft {
-    span: Span,
+    span: CueSpan,
     cue: FileCue,
     shown: Vec<String>,
     pieces: Vec<Piece>,
@@ -80,7 +80,7 @@ struct Draft {
 }
 
 impl Timed for Draft {
-    fn span(&mut self) -> &mut Span {
+    fn span(&mut self) -> &mut CueSpan {
         &mut self.span
     }
 }
@@ -89,7 +89,7 @@ impl Draft {
     fn of(cue: FileCue, format: CaptionFormat, layout: &Layout) -> Self {
         let (start, end) = (cue.start, cue.end.max(cue.start));
         let shown: Vec<String> = cue.rows.iter().map(|row| shown(row, format)).collect();
-        let span = Span { start, end, units: units_of(&shown, layout), words: words_of(&shown) };
+        let span = CueSpan { start, end, units: units_of(&shown, layout), words: words_of(&shown) };
         let pieces = pieces(&cue.rows, start, end, format, layout);
         Self { span, cue, shown, pieces, format }
     }

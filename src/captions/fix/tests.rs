@@ -1,4 +1,4 @@
-use super::super::check::{Rule, check};
+use super::super::check::{CaptionRule, check};
 use super::*;
 use crate::captions::Profile;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn fixed(file: &str, profile: Profile) -> String {
 
 #[test]
 fn a_bad_file_is_repaired() {
-    let bad = "2\n00:00:05,000 --> 00:00:05,200\nA lone\n\n3\n00:00:05,250 --> 00:00:07,000\nphrase goes on here.\n\n\
+    let bad = "2\n00:00:05,000 --> 00:00:05,200\nA lone\n\n3\n00:00:05,250 --> 00:00:07,000\nphrase continues here.\n\n\
                1\n00:00:01,000 --> 00:00:05,600\n<i>This cue has far too much text for the two lines that are allowed, \
                so it is divided into two cues; both are in italics, and no word is lost on the way.</i>\n\n\
                4\n00:00:07,300 --> 00:00:08,000\nThere is only one word in the next\nline.\u{7}\n\n\
@@ -28,7 +28,7 @@ fn a_bad_file_is_repaired() {
 
     3
     00:00:05,429 --> 00:00:07,217
-    A lone phrase goes on here.
+    A lone phrase continues here.
 
     4
     00:00:07,300 --> 00:00:09,300
@@ -188,8 +188,8 @@ proptest! {
         for violation in check(&CaptionFile::parse(once.as_bytes(), Some(file.format)), &layout) {
             let never = matches!(
                 violation.rule,
-                Rule::Unreadable | Rule::Order | Rule::Overlap | Rule::Empty | Rule::ControlCharacters | Rule::MaximumDuration
-                    | Rule::Lines
+                CaptionRule::Unreadable | CaptionRule::Order | CaptionRule::Overlap | CaptionRule::Empty | CaptionRule::ControlCharacters | CaptionRule::MaximumDuration
+                    | CaptionRule::Lines
             );
             prop_assert!(!never, "{violation:?} in\n{once}");
         }

@@ -3,7 +3,7 @@
 use super::cue::Cue;
 use super::layout::Layout;
 use super::piece::{Piece, count_words, mark_boundaries, row_text, row_width};
-use super::timing::{Span, Timed, separate, settle};
+use super::timing::{CueSpan, Timed, separate, settle};
 use super::{rows, segment, timed_tokens};
 use crate::domain::transcript::{Transcript, Utterance};
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Run {
 
 /// A cue whose times are not final.
 struct Draft {
-    span: Span,
+    span: CueSpan,
     rows: Vec<String>,
     speaker: Option<u32>,
 }
@@ -86,7 +86,7 @@ impl Draft {
         let rows = rows.into_iter().map(|row| row_text(&pieces[row])).collect();
         let (start, end) = (pieces.first().map(|p| p.start), pieces.last().map(|p| p.end));
         let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
-        Self { span: Span { start, end, units, words: count_words(pieces) }, rows, speaker }
+        Self { span: CueSpan { start, end, units, words: count_words(pieces) }, rows, speaker }
     }
 
     fn into_cue(self) -> Cue {
@@ -96,7 +96,7 @@ impl Draft {
 }
 
 impl Timed for Draft {
-    fn span(&mut self) -> &mut Span {
+    fn span(&mut self) -> &mut CueSpan {
         &mut self.span
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-const BAD: &str = "2\n00:00:05,000 --> 00:00:05,200\nA lone\n\n3\n00:00:05,250 --> 00:00:07,000\nphrase goes on here.\n\n\
+const BAD: &str = "2\n00:00:05,000 --> 00:00:05,200\nA lone\n\n3\n00:00:05,250 --> 00:00:07,000\nphrase continues here.\n\n\
                    1\n00:00:01,000 --> 00:00:02,000\nThirty-one characters a second.\n";
 
 /// A folder without a configuration, with these caption files.
@@ -73,7 +73,7 @@ fn a_file_is_repaired_in_place_and_its_original_stays() {
 
     2
     00:00:05,000 --> 00:00:07,000
-    A lone phrase goes on here.
+    A lone phrase continues here.
     ");
     let mode = fs::metadata(bed.path("talk.en.srt")).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode, fs::read_to_string(bed.path("talk.en.srt.bak")).unwrap().as_str()), (0o640, BAD));
