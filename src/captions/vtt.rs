@@ -33,6 +33,6 @@ pub fn note_block(note: &str) -> String {
     block
 }
 
-fn escape_vtt(text: &str) -> String {
+pub(super) fn escape_vtt(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::captions::Profile;
 use crate::domain::format::Format;
 use crate::domain::names::Timestamp;
 use crate::manifests::format::cells;
@@ -122,6 +123,8 @@ pub enum Command {
     Man(ManArgs),
     /// Print a page of the documentation, or the list of its topics
     Manual(ManualArgs),
+    /// Compare caption files with published rules, and repair them
+    Captions(CaptionsArgs),
     /// Run the embedded transcription service for other machines
     Serve(ServeArgs),
     /// Convert request parameters and results of the interface's first version into the second
@@ -495,6 +498,63 @@ pub struct CostArgs {
     pub csv: bool,
 }
 
+/// `scribed captions`.
+#[derive(Debug, Args)]
+pub struct CaptionsArgs {
+    /// What to do with the files
+    #[command(subcommand)]
+    pub order: CaptionsCommand,
+}
+
+/// What is done with caption files. No queue and no service is used.
+#[derive(Debug, Subcommand)]
+pub enum CaptionsCommand {
+    /// Show what in caption files breaks the rules of a profile; exit code 1 if anything does
+    Check(CaptionsCheckArgs),
+    /// Repair caption files without changing a word: lines, durations, gaps, overlaps, order
+    Fix(CaptionsFixArgs),
+}
+
+/// Which rules count.
+#[derive(Debug, Args)]
+pub struct CaptionRuleArgs {
+    /// Published rules: default, netflix, bbc, vertical, amazon or arte. Otherwise [captions] of the configuration file
+    /// if there is one, else `default`
+    #[arg(long, value_name = "NAME", value_parser = caption_profile)]
+    pub profile: Option<Profile>,
+    /// Language of the captions, as `en`; otherwise that in a file's name, as in talk.en.srt
+    #[arg(long, value_name = "CODE")]
+    pub language: Option<String>,
+}
+
+/// `scribed captions check`.
+#[derive(Debug, Args)]
+pub struct CaptionsCheckArgs {
+    /// SubRip, WebVTT, ASS or TTML files
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Which rules count
+    #[command(flatten)]
+    pub rules: CaptionRuleArgs,
+}
+
+/// `scribed captions fix`.
+#[derive(Debug, Args)]
+pub struct CaptionsFixArgs {
+    /// SubRip or WebVTT files; ASS and TTML with --output FILE.srt or FILE.vtt
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Which rules count
+    #[command(flatten)]
+    pub rules: CaptionRuleArgs,
+    /// File for the result, which is replaced; without this and --in-place the result goes to stdout
+    #[arg(long, value_name = "FILE", conflicts_with = "in_place")]
+    pub output: Option<PathBuf>,
+    /// Replace each file that changes; the original stays as FILE.bak, unless that exists
+    #[arg(long)]
+    pub in_place: bool,
+}
+
 /// `scribed init`.
 #[derive(Debug, Args)]
 pub struct Init {
@@ -533,6 +593,11 @@ pub struct UpgradeArgs {
     /// JSON files, each with parameters or a result; without any, standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+}
+
+fn caption_profile(text: &str) -> Result<Profile, String> {
+    let names = Profile::NAMES.join(", ");
+    Profile::parse(text).ok_or_else(|| format!("no profile has this name; the profiles are {names}"))
 }
 
 fn fault_kind(text: &str) -> Result<String, String> {

@@ -9,6 +9,7 @@ use super::template::capture::Capture;
 use super::template::name_as::NameTemplate;
 use super::template::text::{Template, Templates};
 use crate::backpressure::poll_schedule::Poll;
+use crate::captions::CaptionRules;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, SourceName};
@@ -60,6 +61,8 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// The embedded transcription service, also for `scribed serve`.
     pub serve: ServeConfig,
+    /// How captions are laid out where no source says otherwise.
+    pub captions: CaptionRules,
     /// The sources; never empty, except for `scribed serve`.
     pub sources: Vec<Source>,
     /// Settings that are accepted, as by earlier releases, but have no useful effect.
@@ -317,6 +320,8 @@ pub struct Source {
     pub outputs: Vec<Format>,
     /// The names of the outputs.
     pub name_as: NameTemplate,
+    /// How captions are laid out that the service did not send.
+    pub captions: CaptionRules,
     /// The folder for outputs, absolute; below it they have the recordings' relative paths. `None`: beside the
     /// recordings.
     pub output_folder: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! The folder that records are gathered into, with a note for each record: what is there already is not fetched
 //! again, even after a process was killed in the middle.
 
-use crate::captions::Layout;
+use crate::captions::{CaptionRules, Layout};
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
@@ -11,11 +11,11 @@ use crate::output::formats::{Production, Provenance};
 use crate::output::group_fsync::Syncs;
 use crate::output::publish::{Destination, Names, OwnOutputs, PendingOutput, PlaceError, RESULT_KEPT, publish_outputs};
 use crate::output::render_result::{OutputKind, RenderedOutput, ResultToRender, render_result};
-use crate::output::requested_layout::requested_layout;
 use crate::output::time_offset::shift_to_recording;
 use crate::permission_errors::describe_error;
 use crate::rooted_path::RootedPath;
 use crate::wire::bounded_value::BoundedValue;
+use crate::wire::params::SubtitlesConfig;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,8 @@ pub struct HarvestFolder {
     pub outputs: Vec<Format>,
     /// The key of the metadata whose value names the outputs.
     pub name_by: Option<String>,
+    /// How captions are laid out that the service did not send.
+    pub captions: CaptionRules,
     pub syncs: Arc<Syncs>,
 }
 
@@ -146,7 +148,8 @@ impl HarvestFolder {
         let result = ResultToRender {
             raw: Cow::Borrowed(raw),
             made_by: self.provenance(whole, &record, &called),
-            layout: layout(&record),
+            captions: &self.captions,
+            requested: requested(&record),
             production: Production {
                 params: record.request_params.unwrap_or_default(),
                 completed: record.completed_at,
@@ -212,10 +215,8 @@ fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the subtitle layout that was requested, for subtitles that the service did not send.
-fn layout(record: &Record<Spoken, BoundedValue>) -> Layout {
-    let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+/// Returns the subtitle layout that was requested.
+fn requested(record: &Record<Spoken, BoundedValue>) -> Option<SubtitlesConfig> {
+    let config = record.request_params.as_ref()?.get("subtitles_config")?.clone();
+    serde_json::from_value(config).ok()
 }

@@ -1,14 +1,15 @@
 //! Renders a result in all formats that are configured, and in all languages that it has. The only place that decides
 //! which outputs a result gives.
 
-use crate::captions::Layout;
+use crate::captions::{CaptionRules, Layout};
 use crate::domain::format::{Content, Format};
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::Transcript;
 use crate::output::formats::{Finished, Production, Provenance, enrichments_of, render, render_json};
 use crate::output::naming::language;
+use crate::output::requested_layout::requested_over;
 use crate::wire::enrichment_reader::{ReadEnrichments, TranslatedSpeech};
-use crate::wire::params::Params;
+use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::transcript_reader::ReadTranscript;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,7 +21,10 @@ pub struct ResultToRender<'a> {
     /// The transcript in it; empty where the answer has none.
     pub speech: ReadTranscript,
     pub formats: &'a [Format],
-    pub layout: Layout,
+    /// How captions are laid out that the service did not send.
+    pub captions: &'a CaptionRules,
+    /// What the request asked of subtitles; it goes before `captions`.
+    pub requested: Option<SubtitlesConfig>,
     pub made_by: Provenance,
     pub production: Production,
 }
@@ -55,7 +59,11 @@ pub struct OutputKind {
 /// Renders a result. An output of which the result has nothing is left out; everything else is rendered, whatever else
 /// cannot be read. Does no I/O; the same input gives the same bytes.
 pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
-    let ResultToRender { raw, speech, formats, layout, made_by, production } = result;
+    let ResultToRender { raw, speech, formats, captions, requested, made_by, production } = result;
+    let layout_for = |language: &str| {
+        let rules = captions.layout(language);
+        requested.as_ref().map_or(rules, |requested| requested_over(requested, rules))
+    };
     let enrichments = read_enrichments(&raw, formats, &production);
     let language = language(speech.transcript()).map(str::to_owned);
     let unread = joined([speech.unreadable_fields().describe(), enrichments.describe_unread()]);
@@ -67,13 +75,14 @@ pub fn render_result(result: ResultToRender<'_>) -> RenderedResult {
             raw: &raw,
             made_by: &made_by,
             production: &production,
-            layout,
+            layout: layout_for(language.as_deref().unwrap_or_default()),
             language: language.as_deref(),
             is_translation: false,
         };
         let mut outputs = render_all(formats, &finished);
         for (n, translation) in enrichments.translations.iter().enumerate() {
-            outputs.extend(render_translation(formats, &finished, translation, n));
+            let layout = layout_for(translation.language.as_deref().unwrap_or_default());
+            outputs.extend(render_translation(formats, &Finished { layout, ..finished }, translation, n));
         }
         outputs
     };

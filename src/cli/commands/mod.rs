@@ -4,6 +4,7 @@ pub(crate) mod acknowledge;
 pub(crate) mod add;
 pub(crate) mod bump;
 pub(crate) mod cancel;
+pub(crate) mod captions;
 pub(crate) mod check;
 mod check_disk;
 mod check_manifests;

@@ -3,8 +3,8 @@
 use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
-    acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, once, pause, plan,
-    reconcile, reload, retry, run, schema, serve, show, status, status_check, upgrade, verify,
+    acknowledge, add, bump, cancel, captions, check, cost, drain, explain, forget, harvest, init, jobs, once, pause,
+    plan, reconcile, reload, retry, run, schema, serve, show, status, status_check, upgrade, verify,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
@@ -212,6 +212,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Completions(args) => schema::completions(args),
             Command::Man(args) => schema::man(args),
             Command::Manual(args) => manual::run(context, args),
+            Command::Captions(args) => captions::run(context, args),
             Command::Serve(args) => serve::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }

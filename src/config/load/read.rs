@@ -6,6 +6,7 @@ use super::quantities::quoted;
 use super::syntax;
 use super::toml_reader::{ProblemList, Section, ValueError, integer_from, refusal, size, text, wrong_type};
 use super::values::{check_order, or};
+use crate::captions::CaptionRules;
 use crate::config::model::{Config, ServeConfig, SourceDefaults, Warning};
 use crate::config::paths::checks;
 use crate::config::paths::folders;
@@ -14,6 +15,7 @@ use crate::config::secret::{Env, Secret};
 use crate::config::sections::bucket::force_streaming;
 use crate::config::sections::budget::{budget, zone};
 use crate::config::sections::callback::callback;
+use crate::config::sections::captions::caption_rules;
 use crate::config::sections::serve::warn_webhook_for_local_sources;
 use crate::config::sections::services::{drop_unwanted, prices};
 use crate::config::sections::sources::{SourceContext, set_configured_places};
@@ -57,6 +59,14 @@ pub fn load_to_serve(path: &Path) -> Result<ServeConfig, Problems> {
 /// All problems of the file.
 pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problems> {
     read(path, ReadOptions { env: None, files: false, sources: false }).map(|config| config.serve)
+}
+
+/// Reads `[captions]`, without secrets; the file need not have a source.
+///
+/// # Errors
+/// All problems of the file.
+pub fn load_captions(path: &Path) -> Result<CaptionRules, Problems> {
+    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.captions)
 }
 
 /// Whether a file can be read and has no source, so that no daemon uses it.
@@ -164,8 +174,15 @@ impl Reader<'_> {
         let callback = callback(self, &file.section("callback"));
         let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
         private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
-        let known =
-            SourceContext { shared: &shared, scope: &scope, services: &services, own_folders: &own, private: &private };
+        let captions = caption_rules(&file.section("captions"), CaptionRules::default());
+        let known = SourceContext {
+            shared: &shared,
+            scope: &scope,
+            services: &services,
+            captions,
+            own_folders: &own,
+            private: &private,
+        };
         let mut sources = self.sources(file, &known);
         set_configured_places(&mut sources, private, &services);
         warn_webhook_for_local_sources(file, &sources, &serve);
@@ -184,6 +201,7 @@ impl Reader<'_> {
             retry: retry(&file.section("retry")),
             state,
             serve,
+            captions,
             sources,
             warnings: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! The form of each value in `jobs.toml`, for editors. What exactly is allowed is decided when the value is read.
 
+use crate::captions::Profile;
 use crate::domain::format::Format;
 use serde_json::{Value, json};
 
@@ -88,6 +89,14 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.existing" => S::Choice(&["skip", "transcribe"]),
         "source.settle" | "source.hold" => S::Span,
         "source.outputs" => S::List(1, &S::Choice(&Format::NAMES)),
+        "captions.profile" | "source.captions.profile" => S::Choice(&Profile::NAMES),
+        "captions.characters_per_line" | "source.captions.characters_per_line" => S::Whole(1),
+        "captions.lines" | "source.captions.lines" => S::Whole(1),
+        "captions.minimum_duration" | "source.captions.minimum_duration" => S::Span,
+        "captions.maximum_duration" | "source.captions.maximum_duration" => S::Span,
+        "captions.minimum_gap" | "source.captions.minimum_gap" => S::Span,
+        "captions.open_gap" | "source.captions.open_gap" => S::Span,
+        "captions.reading_speed" | "source.captions.reading_speed" => S::Number,
         "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,
         _ => return None,
     })

@@ -3,6 +3,7 @@
 pub(crate) mod bucket;
 pub(crate) mod budget;
 pub(crate) mod callback;
+pub(crate) mod captions;
 mod certificates;
 pub(crate) mod manifests;
 pub(crate) mod patterns;

@@ -1,11 +1,13 @@
 //! Reads `[[source]]`.
 
 use super::budget::allowance;
+use super::captions::caption_rules;
 use super::manifests::{set_earlier_lists, share_manifests};
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::scheduling::scheduling_policy;
 use super::timing;
 use super::track_selection::{channels, track};
+use crate::captions::CaptionRules;
 use crate::config::load::diagnostics::{Problem, nearest};
 use crate::config::load::quantities::quoted;
 use crate::config::load::read::Reader;
@@ -36,6 +38,8 @@ pub(crate) struct SourceContext<'k> {
     pub(crate) shared: &'k Arc<SourceDefaults>,
     pub(crate) scope: &'k TemplateScope,
     pub(crate) services: &'k BTreeMap<ServiceName, ServiceConfig>,
+    /// `[captions]` of the file.
+    pub(crate) captions: CaptionRules,
     pub(crate) own_folders: &'k [&'k Path],
     /// All of scribed's own: these folders, the configuration and the key files.
     pub(crate) private: &'k [PathBuf],
@@ -169,6 +173,7 @@ impl Reader<'_> {
             channels,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
+            captions: caption_rules(&section.section("captions"), known.captions),
             name_as,
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),

@@ -1,5 +1,6 @@
 //! Files beside recordings: nobody's work is overwritten, what is missing is named and written again.
 
+mod captions;
 mod concurrent_saves;
 mod edited_outputs;
 mod formats;

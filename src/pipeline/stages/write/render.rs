@@ -14,7 +14,6 @@ use crate::output::formats::{Production, Provenance};
 use crate::output::naming::{candidates, distinct_name};
 use crate::output::publish::{Names, PendingOutput};
 use crate::output::render_result::{OutputKind, RenderedOutput, RenderedResult, ResultToRender, render_result};
-use crate::output::requested_layout::requested_layout;
 use crate::output::results::{RESULT_LIMIT, ResultError};
 use crate::output::time_offset::shift_to_recording;
 use crate::pipeline::request::template_vars;
@@ -97,7 +96,8 @@ fn render_outputs(
         raw,
         speech: spoken.transcription.unwrap_or_default(),
         formats: output_formats(source, job),
-        layout: layout(params, order),
+        captions: &source.captions,
+        requested: requested(params, order),
         made_by,
         production,
     });
@@ -137,12 +137,10 @@ fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("cannot read the kept result: {error}"), now)
 }
 
-/// Returns the layout that was requested, for subtitles that the service did not send.
-fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
-    let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
-    config
-        .and_then(|config| serde_json::from_value(config).ok())
-        .map_or_else(Layout::default, |config| requested_layout(&config))
+/// Returns what the request asked of subtitles; it goes before the source's caption rules.
+fn requested(params: &ParamFiles, order: &PurchaseKey) -> Option<SubtitlesConfig> {
+    let config = params.load(&order.params).ok()?.get("subtitles_config")?.clone();
+    serde_json::from_value(config).ok()
 }
 
 /// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
