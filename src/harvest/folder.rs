@@ -1,7 +1,7 @@
 //! The folder that records are gathered into, with a note for each record: what is there already is not fetched
 //! again, even after a process was killed in the middle.
 
-use crate::captions::{CaptionRules, Layout};
+use crate::captions::CaptionRules;
 use crate::client::contract::{FullListItem, ListKind};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};

@@ -1,7 +1,7 @@
 //! Renders a result in all formats that are configured, and in all languages that it has. The only place that decides
 //! which outputs a result gives.
 
-use crate::captions::{CaptionRules, Layout};
+use crate::captions::CaptionRules;
 use crate::domain::format::{Content, Format};
 use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::transcript::Transcript;

@@ -66,7 +66,7 @@ pub fn load_to_serve_without_secrets(path: &Path) -> Result<ServeConfig, Problem
 /// # Errors
 /// All problems of the file.
 pub fn load_captions(path: &Path) -> Result<CaptionRules, Problems> {
-    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.captions)
+    read(path, ReadOptions { env: None, files: false, sources: false }).map(|config| config.captions)
 }
 
 /// Whether a file can be read and has no source, so that no daemon uses it.

@@ -65,7 +65,8 @@ fn rendered_raw(raw: Vec<u8>, formats: &[Format]) -> RenderedResult {
         raw,
         speech: record.result.unwrap_or_default().transcription.unwrap_or_default(),
         formats,
-        layout: Layout::default(),
+        captions: &CaptionRules::default(),
+        requested: None,
         made_by: Provenance {
             program: "scribed 0.1.0".into(),
             service: "default".into(),

@@ -1,7 +1,6 @@
 //! Makes the outputs of a kept result, and says what the result lacks.
 
 use crate::blocking::blocking;
-use crate::captions::Layout;
 use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -21,7 +20,7 @@ use crate::pipeline::stages::write::WriteContext;
 use crate::source::recording_place::{Recording, outputs_beside, recording};
 use crate::store::params::ParamFiles;
 use crate::wire::bounded_value::BoundedValue;
-use crate::wire::params::Params;
+use crate::wire::params::{Params, SubtitlesConfig};
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
 use crate::wire::result_completeness::Delivered;
