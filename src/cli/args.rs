@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::domain::format::Format;
+use crate::domain::missing_enrichment::Enrichment;
 use crate::domain::names::Timestamp;
 use crate::manifests::format::cells;
 use crate::wire::record::Status;
@@ -401,11 +402,21 @@ fn channels(text: &str) -> Result<u64, String> {
 #[derive(Debug, Args)]
 pub struct RetryArgs {
     /// Job numbers, or paths of recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written"], conflicts_with_all = ["failed", "written"])]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written", "incomplete"], conflicts_with_all = ["failed", "written", "incomplete"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
+    /// All jobs that are incomplete and not acknowledged: buys their transcriptions again, as jobs.toml says now.
+    /// Shows the cost first, and asks
+    #[arg(long, conflicts_with_all = ["failed", "written", "pay_again"])]
+    pub incomplete: bool,
+    /// With --incomplete, only jobs that lack this enrichment, as diarization or translation; may be repeated
+    #[arg(long, value_name = "NAME", requires = "incomplete", value_parser = enrichment)]
+    pub enrichment: Vec<Enrichment>,
+    /// With --incomplete, do not ask
+    #[arg(short = 'y', long, requires = "incomplete")]
+    pub yes: bool,
     /// All jobs whose outputs are written; requires --fresh
     #[arg(long, requires = "fresh", conflicts_with = "failed")]
     pub written: bool,
@@ -539,6 +550,12 @@ fn fault_kind(text: &str) -> Result<String, String> {
     let names = crate::domain::fault::FaultKind::NAMES;
     let known = names.contains(&text).then(|| text.to_owned());
     known.ok_or_else(|| format!("no fault kind has this name; the kinds are {}", names.join(", ")))
+}
+
+fn enrichment(text: &str) -> Result<Enrichment, String> {
+    let names = || Enrichment::ALL.map(Enrichment::name).join(", ");
+    let named = Enrichment::ALL.into_iter().find(|one| one.name() == text);
+    named.ok_or_else(|| format!("no enrichment has this name; the enrichments are {}", names()))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

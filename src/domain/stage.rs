@@ -3,7 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::manifest_row::ManifestRow;
-use crate::domain::missing_enrichment::MissingPart;
+use crate::domain::missing_enrichment::{MissingPart, RequestedPart};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
 use crate::domain::request_record::RequestRecord;
 use crate::domain::sent_audio::SentAudio;
@@ -302,6 +302,8 @@ pub enum JobEvent {
         language: Option<String>,
         /// What was requested and is missing in the result.
         missing: Vec<MissingPart>,
+        /// What became of each requested part.
+        parts: Vec<RequestedPart>,
         /// What of the result could not be read, as text.
         unread: Option<String>,
     },

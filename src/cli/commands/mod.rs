@@ -21,6 +21,7 @@ pub(crate) mod plan;
 pub(crate) mod reconcile;
 pub(crate) mod reload;
 pub(crate) mod retry;
+mod retry_incomplete;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;

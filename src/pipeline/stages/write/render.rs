@@ -6,7 +6,7 @@ use crate::config::model::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing_enrichment::MissingPart;
+use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
@@ -41,8 +41,8 @@ pub struct Rendered<N> {
     pub wanted: Vec<PendingOutput<N>>,
     /// The language that was heard most.
     pub language: Option<String>,
-    /// What was requested and is missing from the result.
-    pub missing: Vec<MissingPart>,
+    /// What was requested, and what became of each part of it.
+    pub parts: Vec<RequestedPart>,
     /// Says what of the result could not be read.
     pub unread: Option<String>,
 }
@@ -79,7 +79,7 @@ fn render_outputs(
         .map_err(|error| Fault::new(FaultKind::Asks, not_renderable(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
+    let parts = requested_parts(&raw, params, order, record.request_params.as_ref(), spoken.has_recognition_metadata);
     let said = spoken.transcription.unwrap_or_default();
     let language = language(said.transcript()).map(str::to_owned);
     let unread = said.unreadable_fields().describe();
@@ -107,7 +107,7 @@ fn render_outputs(
         Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
     };
     let wanted = rendered.into_iter().map(pending_output).collect::<Result<_, Fault>>()?;
-    Ok(Rendered { wanted, language, missing, unread })
+    Ok(Rendered { wanted, language, parts, unread })
 }
 
 fn unreadable_result(error: &ResultError, now: Timestamp) -> Fault {
@@ -122,23 +122,23 @@ fn layout(params: &ParamFiles, order: &PurchaseKey) -> Layout {
         .map_or_else(Layout::default, |config| requested_layout(&config))
 }
 
-/// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
+/// Returns what was requested, and what became of each part of it. The request is known from the stored parameters; if
 /// they are lost, from the service's echo. The result is parsed for this only if something can be missing: an
 /// enrichment was requested, or the service `tells_of_recognition`.
-fn missing_parts(
+fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
     order: &PurchaseKey,
     echo: Option<&Value>,
     tells_of_recognition: bool,
-) -> Vec<MissingPart> {
+) -> Vec<RequestedPart> {
     let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
     let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
     let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
-    record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
+    record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
@@ -171,6 +171,10 @@ fn provenance(
 mod tests {
     use super::*;
     use crate::domain::missing_enrichment::join_names;
+
+    fn names(parts: &[RequestedPart]) -> String {
+        join_names(&parts.iter().filter_map(RequestedPart::as_missing).collect::<Vec<_>>())
+    }
     use crate::domain::names::{Hash, ServiceName};
 
     #[test]
@@ -179,8 +183,7 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing =
-            |params, echo: Option<&Value>| join_names(&missing_parts(raw, &files, &order(params), echo, false));
+        let missing = |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -205,7 +208,7 @@ mod tests {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, join_names(&missing_parts(&raw, &files, &order, None, tells)))
+            (tells, names(&requested_parts(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {
