@@ -278,6 +278,13 @@ pub struct OnceArgs {
     /// Process only the files of this plan (`scribed plan --save`), if they are unchanged; nothing else is bought
     #[arg(long, value_name = "FILE", conflicts_with = "rebuild")]
     pub plan: Option<PathBuf>,
+    /// Buy at most this many transcriptions in this pass; the other recordings wait for the next one
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<usize>,
+    /// Process only recordings whose paths, relative to their source's folder, match this pattern, as 2024/**/*.mp4;
+    /// may be repeated. Nothing is changed for the others
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
 }
 
 /// `scribed status`.
@@ -362,6 +369,9 @@ pub struct PlanArgs {
     /// Show the request for this file, and where each part of it comes from
     #[arg(long, value_name = "PATH")]
     pub explain: Option<PathBuf>,
+    /// Plan only recordings whose paths, relative to their source's folder, match this pattern; may be repeated
+    #[arg(long, value_name = "GLOB", conflicts_with = "explain")]
+    pub only: Vec<String>,
     /// List every file and what `once` would do with it
     #[arg(long)]
     pub list: bool,

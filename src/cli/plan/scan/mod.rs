@@ -17,6 +17,7 @@ use crate::control::plan::format::{PlanRow, PlanWriter};
 use crate::control::transport::protocol::MAX_LOOKUP_NAMES;
 use crate::domain::budget::Budget;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
@@ -25,6 +26,7 @@ use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::hours;
+use crate::pipeline::budget::pass_limits::PathSelection;
 use crate::pipeline::budget::plan_allowlist::RowMark;
 use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
 use crate::rooted_path::{LinkInPath, RootedPath};
@@ -54,6 +56,8 @@ pub struct Planner<'a> {
     context: &'a Context,
     list: bool,
     queue: &'a KnownFiles,
+    /// Which recordings are planned; `None` plans all.
+    pub only: Option<PathSelection>,
     sum: PlanReport,
     prices: &'a BTreeMap<ServiceName, f64>,
     budget: &'a Budget,
@@ -86,6 +90,7 @@ impl<'a> Planner<'a> {
             context,
             list,
             queue,
+            only: None,
             sum: PlanReport::default(),
             prices: &config.prices,
             budget: &config.budget,
@@ -127,7 +132,9 @@ impl<'a> Planner<'a> {
             let mut some = Vec::with_capacity(MAX_LOOKUP_NAMES);
             while sightings.recv_many(&mut some, MAX_LOOKUP_NAMES).await > 0 {
                 for sighting in some.drain(..) {
-                    if let Sighting::Taken(_, stamp) = sighting {
+                    if let Sighting::Taken(path, stamp) = sighting
+                        && self.has_path(&path)
+                    {
                         sizes.add(stamp.size);
                     }
                 }
@@ -169,6 +176,7 @@ impl<'a> Planner<'a> {
         let (mut taken, mut passed_over) = (Vec::new(), Vec::new());
         for sighting in some {
             match sighting {
+                Sighting::Taken(path, _) | Sighting::PassedOver(path, _) if !self.has_path(&path) => {}
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
                 Sighting::PassedOver(path, rule) => passed_over.push((path, rule)),
                 Sighting::Trouble(words) => self.sum.troubles.push(words),
@@ -177,6 +185,16 @@ impl<'a> Planner<'a> {
         self.passed_over(source, passed_over).await?;
         let candidates = self.candidates(mount, taken).await?;
         self.sent(mount, candidates, None).await.map(drop)
+    }
+
+    /// Whether `--only` selects a path below its source's folder.
+    fn has_path(&self, path: &RelPath) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has_path(path.as_bytes()))
+    }
+
+    /// Whether `--only` selects the recording of a row.
+    fn has_row(&self, key: &JobKey, row: &ManifestRow) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has(key, Some(row)))
     }
 
     /// Counts what the source does not take. What scribed itself has put there is nothing that anybody misses.

@@ -219,6 +219,9 @@ impl Planner<'_> {
             let allowed = item.denied.is_none();
             // Also where it has no job yet: it may have one a moment later.
             self.counted_rows.insert(key.tag().0);
+            if !self.has_row(&key, &row) {
+                continue;
+            }
             let forecast = forecast_row(known.job.as_ref(), &row, item.file_look.as_ref(), allowed);
             if let (Forecast::NotAllowed, Some(denied)) = (&forecast, &item.denied) {
                 self.not_allowed(mount.source(), &row, denied, listed)?;
@@ -272,7 +275,7 @@ impl Planner<'_> {
     }
 
     async fn left_one(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), CommandError> {
-        let Some(row) = job.row.clone() else { return Ok(()) };
+        let Some(row) = job.row.clone().filter(|row| self.has_row(&job.key, row)) else { return Ok(()) };
         let (theirs, of) = (Arc::clone(mount), row.clone());
         let looked = blocking(move || look_for_file(&theirs, &of)).await;
         let (allowed, looked) = (looked.is_ok(), looked.ok().flatten());
