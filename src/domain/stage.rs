@@ -167,6 +167,8 @@ pub enum Skip {
     NotAFile,
     /// The file has subtitles that scribed did not write (`existing`).
     Subtitled,
+    /// The file contains subtitles (`existing`).
+    SubtitledInside,
     /// The file is an output of scribed.
     OurOutput,
     /// The container lists no sound track. This is checked only if the track is to be extracted.
@@ -187,6 +189,11 @@ impl Skip {
         matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
+    /// Whether the file has subtitles, beside it or in it.
+    pub fn is_for_subtitles(self) -> bool {
+        matches!(self, Self::Subtitled | Self::SubtitledInside)
+    }
+
     pub fn describe(self) -> &'static str {
         match self {
             Self::Empty => "the file is empty (0 bytes)",
@@ -194,6 +201,10 @@ impl Skip {
             Self::NotAFile => "the path is not a regular file",
             Self::Subtitled => {
                 "subtitles that scribed did not write already exist; to transcribe anyway, set existing = \
+                 \"transcribe\" for the source"
+            }
+            Self::SubtitledInside => {
+                "the file contains subtitles, as a track of its own; to transcribe anyway, set existing = \
                  \"transcribe\" for the source"
             }
             Self::OurOutput => "the file is an output that scribed wrote",

@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 pub(crate) mod check;
 mod check_disk;
 mod check_manifests;
+mod check_output_files;
 pub(crate) mod cost;
 pub(crate) mod drain;
 pub(crate) mod explain;

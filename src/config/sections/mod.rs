@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod callback;
 mod certificates;
 pub(crate) mod manifests;
+pub(crate) mod output_files;
 pub(crate) mod patterns;
 pub(crate) mod schedule;
 pub(crate) mod scheduling;

@@ -2,6 +2,7 @@
 
 use super::budget::allowance;
 use super::manifests::{same_lists, set_earlier_lists};
+use super::output_files::output_files;
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::scheduling::scheduling_policy;
 use super::timing;
@@ -170,6 +171,7 @@ impl Reader<'_> {
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
+            output_files: output_files(section),
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
         };
@@ -276,8 +278,9 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
 
 fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate> {
     let user = user_of(section);
-    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, scope, &user));
-    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
+    let sdh = or(section.get("sdh", boolean), false);
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, sdh, scope, &user));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, sdh, scope, &user).ok())
 }
 
 /// Reads the code of a language that the service supports.

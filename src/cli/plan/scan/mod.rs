@@ -28,7 +28,9 @@ use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::hours;
 use crate::pipeline::budget::pass_limits::PathSelection;
 use crate::pipeline::budget::plan_allowlist::RowMark;
-use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
+use crate::pipeline::stages::foreign_subtitles::{
+    are_all_ours, contains_subtitles, list_subtitles, name_in_queue, named_after,
+};
 use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
@@ -325,10 +327,14 @@ impl<'a> Planner<'a> {
     ) -> Result<Candidate, CommandError> {
         let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
         if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
-            file.forecast = match self.is_subtitled(mount, &file).await? {
-                true => Forecast::Skipped(Skip::Subtitled.describe().to_owned()),
-                false if was_subtitled => Forecast::New,
-                false => file.forecast,
+            let skip = match self.is_subtitled(mount, &file).await? {
+                true => Some(Skip::Subtitled),
+                false => has_tracks(mount.source(), &file).await.then_some(Skip::SubtitledInside),
+            };
+            file.forecast = match skip {
+                Some(skip) => Forecast::Skipped(skip.describe().to_owned()),
+                None if was_subtitled => Forecast::New,
+                None => file.forecast,
             };
         }
         Ok(file)
@@ -496,7 +502,7 @@ fn is_a_receipt(path: &RelPath) -> bool {
 }
 
 fn is_skipped_for_subtitle(job: &Job) -> bool {
-    matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
+    matches!(job.stage, Stage::Skipped { why } if why.is_for_subtitles())
 }
 
 fn words(forecast: &Forecast) -> (&'static str, &str) {
@@ -512,4 +518,14 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }
+}
+
+/// Whether a recording on this machine contains subtitles that its source heeds.
+async fn has_tracks(source: &Arc<Source>, file: &Candidate) -> bool {
+    let (source, job) = (Arc::clone(source), file.job());
+    let look = move || match recording(&source, &job) {
+        Recording::File(path) => contains_subtitles(&path, &source, &job),
+        Recording::Object(_) | Recording::Remote(_) => false,
+    };
+    blocking(look).await
 }

@@ -100,13 +100,22 @@ fn render_outputs(
     let path = outputs_beside(source, job);
     let path = path.full();
     let vars = template_vars::of_outputs(source, job, &path);
-    let pending_output = |(format, bytes): (Format, Option<Vec<u8>>)| {
-        let name = source.name_as.render(&template_vars::of_output(&vars, language.as_deref(), format));
-        let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
-        Ok(PendingOutput { candidates: candidates(&path, &name), bytes })
+    let is_portable = source.output_files.portable_names;
+    let named = |language: Option<&str>, format: Format| {
+        let name = source.name_as.render(&template_vars::of_output(&vars, language, format));
+        name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))
     };
-    let wanted = rendered.into_iter().map(pending_output).collect::<Result<_, Fault>>()?;
+    let mut wanted = Vec::with_capacity(rendered.len());
+    for (format, bytes) in rendered {
+        let name = named(language.as_deref(), format)?;
+        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
+        let plain =
+            (source.output_files.also_plain && format == Format::Srt).then(|| named(None, format)).transpose()?;
+        let plain = plain.filter(|plain| *plain != name).map(|name| (name, bytes.clone()));
+        for (name, bytes) in [(name, bytes)].into_iter().chain(plain) {
+            wanted.push(PendingOutput { candidates: candidates(&path, &name, is_portable), bytes });
+        }
+    }
     Ok(Rendered { wanted, language, parts, unread })
 }
 
