@@ -3,5 +3,7 @@
 mod concurrent_saves;
 mod edited_outputs;
 mod incomplete_jobs;
+mod players;
+mod subtitles_inside;
 mod verify;
 mod writable_folders;
