@@ -125,6 +125,8 @@ pub enum Command {
     Manual(ManualArgs),
     /// Run the embedded transcription service for other machines
     Serve(ServeArgs),
+    /// Move the queue into another state directory: export it into a file, import it from there
+    State(StateArgs),
     /// Convert request parameters and results of the interface's first version into the second
     Upgrade(UpgradeArgs),
 }
@@ -546,6 +548,32 @@ pub struct ManArgs {
     /// Write one page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     pub to: Option<PathBuf>,
+}
+
+/// `scribed state`.
+#[derive(Debug, Args)]
+pub struct StateArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: StateCommand,
+}
+
+/// Commands about the whole queue.
+#[derive(Debug, Subcommand)]
+pub enum StateCommand {
+    /// Write jobs, purchases, costs and pauses into a new file, as JSON lines; a name that ends with .gz compresses it.
+    /// No daemon may run
+    Export(StateFileArgs),
+    /// Read such a file into an empty queue. Before anything is bought, the services' lists are read. No daemon may run
+    Import(StateFileArgs),
+}
+
+/// `scribed state export` and `scribed state import`.
+#[derive(Debug, Args)]
+pub struct StateFileArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 /// `scribed upgrade`.

@@ -626,7 +626,8 @@ mod tests {
         fs::write(folder.path().join("Talk.SRT"), b"somebody's").unwrap();
         let put_with = |ignores_case| {
             let to = Destination { folder: &RootedPath::new(folder.path(), ""), access: None, ignores_case };
-            let placed = publish_outputs(&to, &|| true, talk(b"x"), &OwnOutputs::default(), &Syncs::of(None)).unwrap();
+            let placed =
+                super::publish_outputs(&to, &|| true, talk(b"x"), &OwnOutputs::default(), &Syncs::default()).unwrap();
             placed[0].name.clone().into_string().unwrap()
         };
         assert_eq!(put_with(true), "talk.wav.srt");

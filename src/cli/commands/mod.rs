@@ -27,6 +27,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod status_check;
 pub(crate) mod upgrade;
