@@ -166,7 +166,7 @@ pub fn read(
     let invalid = |what: &str| StateFileError::Invalid { line: number, what: what.to_owned() };
     match end {
         _ if number == 1 => Err(invalid("the file is empty")),
-        None => Err(invalid("the file was cut off: its last record is missing")),
+        None => Err(invalid("the file is incomplete: its last record is missing")),
         Some(counts) if counts != checked.counts => Err(invalid("the file lacks records: its last line counts others")),
         Some(_) => Ok(checked),
     }
@@ -346,7 +346,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 2 + 1 + 1 + 1 + 1);
         for kept in 1..lines.len() {
-            assert!(error_of(&(lines[..kept].join("\n") + "\n")).contains("cut off"), "{kept}");
+            assert!(error_of(&(lines[..kept].join("\n") + "\n")).contains("incomplete"), "{kept}");
         }
         assert!(error_of("").contains("empty"));
         assert!(error_of("{}\n").contains("not a file of `scribed state export`"));

@@ -33,7 +33,7 @@ impl Rights {
 pub fn refused_ownership(source: &Source) -> Option<String> {
     let refused = Rights::of_this_process().refused(&source.output_files);
     let words = format!(
-        "{} may not give files {}: outputs are written all the same, and keep {}",
+        "{} may not give files {}: scribed writes outputs anyway, and they keep {}",
         this_user(),
         refused.join(" and "),
         "the owner or group that they have without the setting"

@@ -195,11 +195,11 @@ pub fn confirm(context: &Context, yes: bool) -> Result<bool, CommandError> {
         return Ok(true);
     }
     if !io::stdin().is_terminal() || context.common.json {
-        let words = "nothing was changed: `retry --incomplete` asks before it buys, and nobody can be asked here \
-                     (standard input is not a terminal, or --json is given). To go on without asking, add --yes";
+        let words = "nothing was changed: `retry --incomplete` asks before it buys, and cannot ask here: standard \
+                     input is not a terminal, or --json is given. To continue without a question, add --yes";
         return Err(CommandError::Usage(words.to_owned()));
     }
-    context.print_line("Continue these jobs? Type yes to go on:")?;
+    context.print_line("Continue these jobs? Type yes to continue:")?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     let answer = answer.trim().to_lowercase();
