@@ -109,9 +109,9 @@ fn render_outputs(
     for (format, bytes) in rendered {
         let name = named(language.as_deref(), format)?;
         let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
-        let plain =
-            (source.output_files.also_plain && format == Format::Srt).then(|| named(None, format)).transpose()?;
-        let plain = plain.filter(|plain| *plain != name).map(|name| (name, bytes.clone()));
+        let is_also_plain = source.output_files.also_plain && format == Format::Srt;
+        let plain = is_also_plain.then(|| format!("{}.{}", vars.stem, format.ext())).filter(|plain| *plain != name);
+        let plain = plain.map(|plain| (plain, bytes.clone()));
         for (name, bytes) in [(name, bytes)].into_iter().chain(plain) {
             wanted.push(PendingOutput { candidates: candidates(&path, &name, is_portable), bytes });
         }
