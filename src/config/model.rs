@@ -322,11 +322,28 @@ pub struct Source {
     pub name_as: NameTemplate,
     /// How captions are laid out that the service did not send.
     pub captions: CaptionRules,
+    /// Further names, owner, group and mode of the outputs.
+    pub output_files: OutputFiles,
     /// The folder for outputs, absolute; below it they have the recordings' relative paths. `None`: beside the
     /// recordings.
     pub output_folder: Option<PathBuf>,
     /// What all sources share.
     pub shared: Arc<SourceDefaults>,
+}
+
+/// Further names, owner, group and mode of a source's outputs. `None` means as the recording has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutputFiles {
+    /// Whether SubRip subtitles are also written without a language in their names.
+    pub also_plain: bool,
+    /// Whether names are valid on Windows, and differ by more than the case of letters.
+    pub portable_names: bool,
+    /// The number of a user.
+    pub owner: Option<u32>,
+    /// The number of a group.
+    pub group: Option<u32>,
+    /// Permissions; the owner may read and write, and nobody may execute.
+    pub mode: Option<u32>,
 }
 
 impl Source {

@@ -988,7 +988,7 @@ fn built(text: &str) -> Result<NameTemplate, super::load::toml_reader::ValueErro
     let user =
         TemplateUser { source: String::new(), template: None, groups: ["shelf".to_owned()].into(), has_rows: false };
     let scope = TemplateScope { users: vec![user], ..TemplateScope::default() };
-    NameTemplate::build(text, &scope, &scope.users[0])
+    NameTemplate::build(text, false, &scope, &scope.users[0])
 }
 
 #[test]

@@ -146,6 +146,11 @@ impl Format {
         names
     };
 
+    /// Whether a player shows it over the picture.
+    pub fn is_subtitles(self) -> bool {
+        matches!(self, Self::Srt | Self::Vtt | Self::Ttml | Self::Ass)
+    }
+
     /// What is written where nothing is configured.
     pub const DEFAULT: [Self; 4] = [Self::Txt, Self::Srt, Self::Vtt, Self::Json];
 

@@ -126,7 +126,7 @@ impl HarvestFolder {
         let (kinds, wanted): (Vec<OutputKind>, Vec<_>) =
             self.wanted((whole, &raw), record, &formats).into_iter().unzip();
         let folder = RootedPath::new(&self.to, "");
-        let to = Destination { folder: &folder, access: None };
+        let to = Destination { folder: &folder, access: None, ignores_case: false };
         let placed = publish_outputs(&to, &|| true, wanted, &OwnOutputs::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
@@ -203,7 +203,7 @@ impl HarvestFolder {
         let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
         let ours = OwnOutputs { published: old.into_iter().collect(), ..OwnOutputs::default() };
         let wanted = vec![PendingOutput { candidates: std::iter::once(name), bytes }];
-        let to = Destination { folder: &folder, access: None };
+        let to = Destination { folder: &folder, access: None, ignores_case: false };
         publish_outputs(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }

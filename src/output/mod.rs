@@ -4,6 +4,7 @@ mod exchange;
 pub(crate) mod formats;
 pub(crate) mod group_fsync;
 pub(crate) mod naming;
+mod portable_name;
 pub(crate) mod publish;
 pub(crate) mod relocated;
 pub(crate) mod render_result;

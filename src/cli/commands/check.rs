@@ -2,6 +2,7 @@
 
 use crate::cli::commands::check_disk::{free_space, own_folder, own_folders, writable};
 use crate::cli::commands::check_manifests;
+use crate::cli::commands::check_output_files::{OWNERSHIP_FIX, refused_ownership};
 use crate::cli::commands::check_outputs;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
@@ -91,6 +92,10 @@ pub async fn run(context: &Context) -> Result<u8, CommandError> {
     for mount in mounts_of(&config).values() {
         results.push(folder(mount).await);
         results.extend(missing_row_roots(mount.source()));
+        let refused = refused_ownership(mount.source()).filter(|_| mount.source().is_local());
+        results.extend(
+            refused.map(|words| self::warning(&format!("source {}", mount.source().name), words, OWNERSHIP_FIX)),
+        );
         let manifests = check_manifests::reports(mount).await;
         results.extend(
             manifests

@@ -40,6 +40,7 @@ pub const PAGES: &[Page] = &[
     page!("docs/how-to/manifests.md"),
     page!("docs/how-to/monitoring.md"),
     page!("docs/how-to/outputs.md"),
+    page!("docs/how-to/players.md"),
     page!("docs/how-to/serve-others.md"),
     page!("docs/how-to/several-installations.md"),
     page!("docs/how-to/systemd.md"),

@@ -4,7 +4,7 @@ use crate::cli::args::{Arguments, Color, Command, CommonArgs, LogFormat};
 use crate::cli::commands::manual;
 use crate::cli::commands::{
     acknowledge, add, bump, cancel, captions, check, cost, drain, explain, forget, harvest, init, jobs, once, pause,
-    plan, reconcile, reload, retry, run, schema, serve, show, status, status_check, upgrade, verify,
+    plan, reconcile, reload, retry, run, schema, serve, show, state, status, status_check, upgrade, verify,
 };
 use crate::cli::render::progress::ProgressDisplay;
 use crate::cli::render::terminal;
@@ -214,6 +214,7 @@ fn run_command(context: &Context, command: &Command) -> Result<u8, CommandError>
             Command::Manual(args) => manual::run(context, args),
             Command::Captions(args) => captions::run(context, args),
             Command::Serve(args) => serve::run(context, args).await,
+            Command::State(args) => state::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }
     });

@@ -55,6 +55,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.listen" | "serve.listen" => S::Address,
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
+        "source.sdh" | "source.also_plain" | "source.portable_names" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,
@@ -67,7 +68,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         "serve.shapes" => S::Choice(&["interface", "current"]),
         "source.manifest" => S::Text,
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
-        "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
+        "source.name_as" | "source.owner" | "source.group" | "source.mode" | "source.capture" | "source.language"
+        | "source.place" => S::Text,
         "source.track" => S::Track,
         "source.channels" => S::List(1, &S::Between(1, 64)),
         "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,

@@ -6,6 +6,7 @@ pub(crate) mod callback;
 pub(crate) mod captions;
 mod certificates;
 pub(crate) mod manifests;
+pub(crate) mod output_files;
 pub(crate) mod patterns;
 pub(crate) mod schedule;
 pub(crate) mod scheduling;

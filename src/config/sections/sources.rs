@@ -3,6 +3,7 @@
 use super::budget::allowance;
 use super::captions::caption_rules;
 use super::manifests::{set_earlier_lists, share_manifests};
+use super::output_files::output_files;
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::scheduling::scheduling_policy;
 use super::timing;
@@ -175,6 +176,7 @@ impl Reader<'_> {
             outputs,
             captions: caption_rules(&section.section("captions"), known.captions),
             name_as,
+            output_files: output_files(section),
             output_folder: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
         };
@@ -281,8 +283,9 @@ pub(crate) fn format(value: &DeValue<'_>) -> Result<Format, ValueError> {
 
 fn name_as(section: &Section<'_>, scope: &TemplateScope) -> Option<NameTemplate> {
     let user = user_of(section);
-    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, scope, &user));
-    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
+    let sdh = or(section.get("sdh", boolean), false);
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, sdh, scope, &user));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, sdh, scope, &user).ok())
 }
 
 /// Reads the code of a language that the service supports.

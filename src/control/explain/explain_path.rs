@@ -10,7 +10,7 @@ use crate::control::transport::handler::CommandHandler;
 use crate::control::transport::protocol::{CommandRefusal, Explained, PathRole};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::path::RelPath;
-use crate::domain::stage::{Skip, Stage};
+use crate::domain::stage::Stage;
 use crate::permission_errors::at;
 use crate::pipeline::media_file::MediaFile;
 use crate::source::filter::rules::{EntryKind, FilterResult, Rule, filter_path, filter_path_with_ignore_files};
@@ -176,7 +176,7 @@ async fn explain_row_job(
 /// for all other jobs: their stage says what happens next.
 fn next_scan_message(source: &Source, job: &Job) -> String {
     match job.stage {
-        Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
+        Stage::Skipped { why } if why.is_for_subtitles() && source.existing == Existing::Transcribe => {
             "the next scan continues it: its source now has `existing = \"transcribe\"`".to_owned()
         }
         _ => String::new(),

@@ -7,6 +7,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::StageKind;
+use crate::media::subtitle_tracks::subtitle_tracks;
 use crate::permission_errors::describe_error;
 use crate::pipeline::media_file::MediaFile;
 use crate::pipeline::stages::faults::store_fault;
@@ -104,6 +105,21 @@ impl FoundSubtitles {
             Self { folder, found }
         })
     }
+}
+
+/// Whether a recording contains subtitles as tracks of its own, in its language or in an unknown one, and its source
+/// heeds them. A file that cannot be read has none: what reads it next says why. Blocks.
+pub fn contains_subtitles(path: &RootedPath, source: &Source, job: &Job) -> bool {
+    if source.existing == Existing::Transcribe || !job.outputs.is_empty() {
+        return false;
+    }
+    let of_row = job.row.as_deref().and_then(|row| row.languages.first());
+    let language = of_row.or(source.language.as_ref());
+    let tracks = path.open().and_then(|file| {
+        let size = file.metadata()?.len();
+        subtitle_tracks(&file, size)
+    });
+    tracks.is_ok_and(|tracks| tracks.iter().any(|track| track.may_be_in(language.map(String::as_str))))
 }
 
 pub async fn exclude_ours(

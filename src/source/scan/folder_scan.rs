@@ -51,6 +51,8 @@ pub struct FolderScan<'a> {
     pub admitted: &'a (dyn Fn() + Sync),
     /// Called for each folder before it is read.
     pub on_folder: Option<OnFolder>,
+    /// Which paths are admitted; `None` admits all that the source takes.
+    pub only: Option<&'a (dyn Fn(&RelPath) -> bool + Sync)>,
 }
 
 impl FolderScan<'_> {
@@ -112,6 +114,9 @@ impl FolderScan<'_> {
             };
             let is_over = received.is_none();
             let mut batch = Batch::of(received.unwrap_or_default());
+            if let Some(only) = self.only {
+                batch.files.retain(|(path, _)| only(path));
+            }
             has_files |= !batch.files.is_empty();
             let count = batch.files.len();
             batch.files = self.store.new_or_changed(&self.mount.source().name, batch.files).await?;
@@ -263,7 +268,8 @@ mod tests {
         };
         // Another process each time: nothing is left of the first scan but what it has kept.
         let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
-        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
+        let scan =
+            FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None, only: None };
         assert!(!scan.scan_all().await.unwrap().is_folder_present);
         let before = store.counts().await.unwrap().total();
         assert!(before > 4_000 && before < 8_000, "{before}");
@@ -271,7 +277,8 @@ mod tests {
 
         fs::rename(&away, &share).unwrap();
         fs::write(share.join("10/late.wav"), "x").unwrap();
-        let scan = FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
+        let scan =
+            FolderScan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None, only: None };
         let scanned = scan.scan_all().await.unwrap();
         assert!(
             (scanned.is_folder_present, scanned.files, mount().bookmark(&clock).resume_after()) == (true, 8_001, None),

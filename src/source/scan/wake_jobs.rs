@@ -79,9 +79,11 @@ pub async fn readmit_without_subtitle(
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
         filter.after = Some(last.id);
-        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
+        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why } if why.is_for_subtitles());
         for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
-            if source.existing == Existing::Skip && has_subtitle(mount, job).await {
+            // A track inside the file is gone only when the file changes.
+            let is_inside = matches!(job.stage, Stage::Skipped { why: Skip::SubtitledInside });
+            if source.existing == Existing::Skip && (is_inside || has_subtitle(mount, job).await) {
                 continue;
             }
             // A stamp that differs makes the store treat the file as changed; it is checked again before anything else.

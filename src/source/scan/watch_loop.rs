@@ -409,7 +409,14 @@ impl WatchLoop<'_> {
             let over: crate::source::scan::traverse::OnFolder = Arc::new(move |folder| watch.add_folder(folder));
             over
         });
-        FolderScan { mount: &self.mount, store: self.store, clock: self.clock, admitted: self.admitted, on_folder }
+        FolderScan {
+            mount: &self.mount,
+            store: self.store,
+            clock: self.clock,
+            admitted: self.admitted,
+            on_folder,
+            only: None,
+        }
     }
 
     fn log_problems(&self, troubles: &[String]) {

@@ -5,5 +5,7 @@ mod concurrent_saves;
 mod edited_outputs;
 mod formats;
 mod incomplete_jobs;
+mod players;
+mod subtitles_inside;
 mod verify;
 mod writable_folders;

@@ -17,6 +17,7 @@ use crate::control::plan::format::{PlanRow, PlanWriter};
 use crate::control::transport::protocol::MAX_LOOKUP_NAMES;
 use crate::domain::budget::Budget;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::manifest_row::ManifestRow;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{AudioAmount, Skip, Stage, StageKind};
@@ -25,8 +26,11 @@ use crate::manifests::format::find::is_receipt;
 use crate::media::decode::{DecodeError, Media};
 use crate::media::length::cache::LengthCache;
 use crate::pipeline::budget::hours;
+use crate::pipeline::budget::pass_limits::PathSelection;
 use crate::pipeline::budget::plan_allowlist::RowMark;
-use crate::pipeline::stages::foreign_subtitles::{are_all_ours, list_subtitles, name_in_queue, named_after};
+use crate::pipeline::stages::foreign_subtitles::{
+    are_all_ours, contains_subtitles, list_subtitles, name_in_queue, named_after,
+};
 use crate::rooted_path::{LinkInPath, RootedPath};
 use crate::source::filter::rules::Rule;
 use crate::source::mount::source_mount::Mount;
@@ -57,6 +61,8 @@ pub struct Planner<'a> {
     context: &'a Context,
     list: bool,
     queue: &'a KnownFiles,
+    /// Which recordings are planned; `None` plans all.
+    pub only: Option<PathSelection>,
     report: PlanReport,
     prices: &'a BTreeMap<ServiceName, f64>,
     budget: &'a Budget,
@@ -91,6 +97,7 @@ impl<'a> Planner<'a> {
             context,
             list,
             queue,
+            only: None,
             report: PlanReport::default(),
             prices: &config.prices,
             budget: &config.budget,
@@ -133,7 +140,9 @@ impl<'a> Planner<'a> {
             let mut batch = Vec::with_capacity(MAX_LOOKUP_NAMES);
             while sightings.recv_many(&mut batch, MAX_LOOKUP_NAMES).await > 0 {
                 for sighting in batch.drain(..) {
-                    if let Sighting::Taken(_, stamp) = sighting {
+                    if let Sighting::Taken(path, stamp) = sighting
+                        && self.has_path(&path)
+                    {
                         sizes.add(stamp.size);
                     }
                 }
@@ -175,6 +184,7 @@ impl<'a> Planner<'a> {
         let (mut taken, mut passed_over) = (Vec::new(), Vec::new());
         for sighting in sightings {
             match sighting {
+                Sighting::Taken(path, _) | Sighting::PassedOver(path, _) if !self.has_path(&path) => {}
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
                 Sighting::PassedOver(path, rule) => passed_over.push((path, rule)),
                 Sighting::Trouble(words) => self.report.troubles.push(words),
@@ -183,6 +193,16 @@ impl<'a> Planner<'a> {
         self.count_passed_over(source, passed_over).await?;
         let candidates = self.find_candidates(mount, taken).await?;
         self.plan_sent(mount, candidates, None).await.map(drop)
+    }
+
+    /// Whether `--only` selects a path below its source's folder.
+    fn has_path(&self, path: &RelPath) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has_path(path.as_bytes()))
+    }
+
+    /// Whether `--only` selects the recording of a row.
+    fn has_row(&self, key: &JobKey, row: &ManifestRow) -> bool {
+        self.only.as_ref().is_none_or(|only| only.has(key, Some(row)))
     }
 
     /// Counts files that the source ignores. Scribed's own files are counted apart and not listed: nobody expects a job
@@ -320,10 +340,14 @@ impl<'a> Planner<'a> {
     ) -> Result<Candidate, CommandError> {
         let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
         if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
-            file.forecast = match self.is_subtitled(mount, &file).await? {
-                true => Forecast::Skipped(Skip::Subtitled.describe().to_owned()),
-                false if was_subtitled => Forecast::New,
-                false => file.forecast,
+            let skip = match self.is_subtitled(mount, &file).await? {
+                true => Some(Skip::Subtitled),
+                false => has_tracks(mount.source(), &file).await.then_some(Skip::SubtitledInside),
+            };
+            file.forecast = match skip {
+                Some(skip) => Forecast::Skipped(skip.describe().to_owned()),
+                None if was_subtitled => Forecast::New,
+                None => file.forecast,
             };
         }
         Ok(file)
@@ -495,7 +519,7 @@ fn is_a_receipt(path: &RelPath) -> bool {
 }
 
 fn is_skipped_for_subtitle(job: &Job) -> bool {
-    matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
+    matches!(job.stage, Stage::Skipped { why } if why.is_for_subtitles())
 }
 
 fn describe(forecast: &Forecast) -> (&'static str, &str) {
@@ -511,4 +535,14 @@ fn describe(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }
+}
+
+/// Whether a recording on this machine contains subtitles that its source heeds.
+async fn has_tracks(source: &Arc<Source>, file: &Candidate) -> bool {
+    let (source, job) = (Arc::clone(source), file.job());
+    let look = move || match recording(&source, &job) {
+        Recording::File(path) => contains_subtitles(&path, &source, &job),
+        Recording::Object(_) | Recording::Remote(_) => false,
+    };
+    blocking(look).await
 }

@@ -237,6 +237,9 @@ impl Planner<'_> {
             let allowed = item.denied.is_none();
             // Also if the row has no job yet: a daemon may create one before the remaining jobs are counted.
             self.counted_rows.insert(key.tag().0);
+            if !self.has_row(&key, &row) {
+                continue;
+            }
             let forecast = forecast_row(known.job.as_ref(), &row, item.file_look.as_ref(), allowed);
             if let (Forecast::NotAllowed, Some(denied)) = (&forecast, &item.denied) {
                 self.count_not_allowed(mount.source(), &row, denied, listed)?;
@@ -290,7 +293,7 @@ impl Planner<'_> {
     }
 
     async fn plan_remaining(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), CommandError> {
-        let Some(row) = job.row.clone() else { return Ok(()) };
+        let Some(row) = job.row.clone().filter(|row| self.has_row(&job.key, row)) else { return Ok(()) };
         let (shared_mount, owned_row) = (Arc::clone(mount), row.clone());
         let file_look = blocking(move || look_for_file(&shared_mount, &owned_row)).await;
         let (allowed, file_look) = (file_look.is_ok(), file_look.ok().flatten());

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::crash_points::{self, Point};
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
+use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Hash, TranscriptionId};
 use crate::domain::stage::{JobEvent, Skip};
 use crate::domain::token::PurchaseKey;
@@ -61,7 +62,7 @@ pub async fn run(
         return Ok(StageOutcome::Sleep { until: now.saturating_add(RECHECK_WAIT), reason: None });
     };
     let placed = own_outputs(context.store, mount, job, now).await?;
-    let Some(Rendered { wanted, language, missing, unread, .. }) =
+    let Some(Rendered { wanted, language, parts, unread, .. }) =
         render_kept_result(context, mount.source(), job, order, transcription, now).await?
     else {
         // The result can be read at the service once more.
@@ -85,7 +86,8 @@ pub async fn run(
     let of_others = names_of_others(context.store, mount.source(), job, &wanted).await.map_err(StageStop::Store)?;
     let ours = OwnOutputs { published: placed, pending: placing, relocation, of_others };
     let outputs = publish(context, mount, job, wanted, ours, guard).await?;
-    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, unread }))
+    let missing = parts.iter().filter_map(RequestedPart::as_missing).collect();
+    Ok(StageOutcome::Step(JobEvent::Written { outputs, language, missing, parts, unread }))
 }
 
 /// Publishes outputs beside the recording, or where they go instead. Returns them in the order of `wanted`.

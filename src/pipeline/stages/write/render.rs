@@ -2,10 +2,11 @@
 
 use crate::blocking::blocking;
 use crate::config::model::Source;
+use crate::config::template::variables::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
-use crate::domain::missing_enrichment::MissingPart;
+use crate::domain::missing_enrichment::RequestedPart;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent_audio::SentAudio;
 use crate::domain::token::PurchaseKey;
@@ -46,8 +47,8 @@ pub struct Rendered<N> {
     pub kinds: Vec<OutputKind>,
     /// The language that was heard most.
     pub language: Option<String>,
-    /// What was requested and is missing from the result.
-    pub missing: Vec<MissingPart>,
+    /// What was requested, and what became of each part of it.
+    pub parts: Vec<RequestedPart>,
     /// Says what of the result could not be read.
     pub unread: Option<String>,
 }
@@ -85,7 +86,7 @@ fn render_outputs(
     let made_by = provenance(&record, job, order, transcription);
     let (echo, completed) = (record.request_params, record.completed_at);
     let spoken = record.result.unwrap_or_default();
-    let missing = missing_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
+    let parts = requested_parts(&raw, params, order, echo.as_ref(), spoken.has_recognition_metadata);
     let sent = params.order(&order.params).map(|(sent, _)| Value::Object(sent)).ok();
     let path = outputs_beside(source, job);
     let path = path.full();
@@ -102,15 +103,25 @@ fn render_outputs(
     });
     let vars = template_vars::of_outputs(source, job, &path);
     let (mut wanted, mut kinds, mut taken) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let is_portable = source.output_files.portable_names;
     for RenderedOutput { kind, bytes } in outputs {
         let name = source.name_as.render(&template_vars::of_output(&vars, kind.language.as_deref(), kind.format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         let name = distinct_name(name, kind.language.as_deref(), &taken);
-        wanted.push(PendingOutput { candidates: candidates(&path, &name), bytes });
-        kinds.push(kind);
-        taken.insert(name);
+        let plain = plain_name(source, &vars, &kind).filter(|plain| *plain != name).map(|plain| (plain, bytes.clone()));
+        for (name, bytes) in [(name, bytes)].into_iter().chain(plain) {
+            wanted.push(PendingOutput { candidates: candidates(&path, &name, is_portable), bytes });
+            kinds.push(kind.clone());
+            taken.insert(name);
+        }
     }
-    Ok(Rendered { wanted, kinds, language, missing, unread })
+    Ok(Rendered { wanted, kinds, language, parts, unread })
+}
+
+/// Returns the second name of SubRip subtitles in the language of the recording, for players that load no other.
+fn plain_name(source: &Source, vars: &Vars, kind: &OutputKind) -> Option<String> {
+    let is_also_plain = source.output_files.also_plain && kind.format == Format::Srt && !kind.is_translation;
+    is_also_plain.then(|| format!("{}.{}", vars.stem, kind.format.ext()))
 }
 
 /// Returns the path of a job's recording as seen from the folder of its outputs: usually its
@@ -142,23 +153,23 @@ fn requested(params: &ParamFiles, order: &PurchaseKey) -> Option<SubtitlesConfig
     serde_json::from_value(config).ok()
 }
 
-/// Returns what was requested and is missing from the result. The request is known from the stored parameters; if
+/// Returns what was requested, and what became of each part of it. The request is known from the stored parameters; if
 /// they are lost, from the service's echo. The result is parsed for this only if something can be missing: an
 /// enrichment was requested, or the service `tells_of_recognition`.
-fn missing_parts(
+fn requested_parts(
     raw: &[u8],
     params: &ParamFiles,
     order: &PurchaseKey,
     echo: Option<&Value>,
     tells_of_recognition: bool,
-) -> Vec<MissingPart> {
+) -> Vec<RequestedPart> {
     let sent = params.order(&order.params).map(|(sent, _)| Params::parse_lenient(&Value::Object(sent)));
     let request = sent.unwrap_or_else(|_| echo.map(Params::parse_lenient).unwrap_or_default());
     if request.requested().next().is_none() && !tells_of_recognition {
         return Vec::new();
     }
     let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
-    record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
+    record.ok().and_then(|record| record.result).unwrap_or_default().parts(&request)
 }
 
 /// Says why outputs cannot be made. The result was paid for and stays kept, whatever is wrong with it.
@@ -191,6 +202,10 @@ fn provenance(
 mod tests {
     use super::*;
     use crate::domain::missing_enrichment::join_names;
+
+    fn names(parts: &[RequestedPart]) -> String {
+        join_names(&parts.iter().filter_map(RequestedPart::as_missing).collect::<Vec<_>>())
+    }
     use crate::domain::names::{Hash, ServiceName};
 
     #[test]
@@ -208,8 +223,7 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| PurchaseKey { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing =
-            |params, echo: Option<&Value>| join_names(&missing_parts(raw, &files, &order(params), echo, false));
+        let missing = |params, echo: Option<&Value>| names(&requested_parts(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -234,7 +248,7 @@ mod tests {
             let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
             let (raw, record) = shift_to_recording(Cow::Owned(raw.into_bytes()), None).unwrap();
             let tells = record.result.unwrap().has_recognition_metadata;
-            (tells, join_names(&missing_parts(&raw, &files, &order, None, tells)))
+            (tells, names(&requested_parts(&raw, &files, &order, None, tells)))
         };
         let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
         for key in ["recognition", "recogn\\u0069tion"] {
