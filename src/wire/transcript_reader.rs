@@ -150,7 +150,13 @@ impl<'de> Reads<'de> for Transcription {
                     parsed.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
                 }
                 // Translations of the public service have their words here.
-                Some("words") => words = map.next_value_seed(Lax(Words(&self.0)))?.unwrap_or_default(),
+                Some("words") => {
+                    let read = map.next_value_seed(Lax(Words(&self.0)))?;
+                    if read.is_none() {
+                        self.0.count_unread("words");
+                    }
+                    words = read.unwrap_or_default();
+                }
                 Some("subtitles") => {
                     let files = map.next_value_seed(Lax(SubtitlesList))?.unwrap_or_default();
                     parsed.subtitles = files.into_iter().filter_map(Subtitles::into_known).collect();

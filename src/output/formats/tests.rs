@@ -180,7 +180,7 @@ fn an_answer_with_fewer_words_than_text_as_vtt() {
 
     1
     00:00:00.000 --> 00:00:03.000
-    <v Speaker 1>Smoke from hundreds of wildfires.
+    <v Speaker 2>Smoke from hundreds of wildfires.
     ");
 }
 
