@@ -101,11 +101,11 @@ fn table(profile: Profile, transcripts: &[Transcript]) {
     let row = |name: &str, cell: &dyn Fn(&Counts) -> String| {
         println!("| {name} | {} |", ways.iter().map(cell).collect::<Vec<_>>().join(" | "));
     };
-    row("cues", &|counts| counts.cues.to_string());
+    row("cues", &|counts: &Counts| counts.cues.to_string());
     for rule in CaptionRule::ALL.into_iter().filter(|rule| ways.iter().any(|way| way.broken.contains_key(rule))) {
-        row(&rule.name().replace('_', " "), &|counts| counts.share(rule));
+        row(&rule.name().replace('_', " "), &|counts: &Counts| counts.share(rule));
     }
-    row("all rules", &|counts| percent(counts.good, counts.cues));
+    row("all rules", &|counts: &Counts| percent(counts.good, counts.cues));
     println!();
 }
 

@@ -6,6 +6,7 @@ use crate::cli::render::terminal;
 use crate::cli::runtime::entry::Context;
 use crate::cli::runtime::exit::{CommandError, UNFINISHED};
 use crate::config::load::read::load_captions;
+use crate::domain::count::count;
 use crate::durable_file::{Durability, StagedFile, folder_of};
 use crate::permission_errors::describe_error;
 use crate::wire::languages::LANGUAGES;
@@ -39,8 +40,8 @@ fn check_files(context: &Context, args: &CaptionsCheckArgs) -> Result<u8, Comman
         }
         has_violations |= violations.iter().any(|violation| !violation.rule.only_warns());
         if violations.is_empty() && !context.common.quiet {
-            let cues = file.captions.cues.len();
-            context.print_line(&format!("{}: {cues} cues, no violation ({})", file.name, rules.profile.name()))?;
+            let cues = count(file.captions.cues.len() as u64, "cue");
+            context.print_line(&format!("{}: {cues}, no violation ({})", file.name, rules.profile.name()))?;
         }
     }
     Ok(if has_violations { UNFINISHED } else { 0 })

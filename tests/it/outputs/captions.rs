@@ -19,7 +19,7 @@ fn bed(files: &[(&str, &str)]) -> Bed {
 }
 
 fn captions(bed: &Bed, arguments: &[&str]) -> Ran {
-    bed.run([&["captions"], arguments].concat())
+    bed.run([&["captions"][..], arguments].concat())
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn each_violation_is_named_with_its_cue_and_rule() {
     talk.en.srt: cue 1 at 00:00:05.000: 0.05 s to the next cue, at least 0.083 s (netflix, gap)
     talk.en.srt: cue 3 at 00:00:01.000: it begins 4.25 s before the previous cue (netflix, order)
     talk.en.srt: cue 3 at 00:00:01.000: 31.0 characters a second, at most 20 (netflix, reading speed)
-    good.en.srt: 1 cues, no violation (netflix)
+    good.en.srt: 1 cue, no violation (netflix)
     ");
     let objects = captions(&bed, &["check", "talk.en.srt", "--profile", "netflix", "--json"]).objects();
     let first = json!({
