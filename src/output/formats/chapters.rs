@@ -96,5 +96,9 @@ fn escape_ffmeta(text: &str) -> String {
         }
         escaped.push(c);
     }
+    // FFmpeg takes a line end after any backslash, even an escaped one, for a part of the value.
+    if escaped.ends_with('\\') {
+        escaped.push(' ');
+    }
     escaped
 }
