@@ -146,7 +146,7 @@ mod tests {
     fn made(format: Format, language: &str, name: &str) -> Option<(OutputKind, PendingOutput<impl Names + use<>>)> {
         let kind = OutputKind { format, language: Some(language.into()), is_translation: language != "en" };
         let bytes = format!("{} {language}", format.ext()).into_bytes();
-        Some((kind, PendingOutput { candidates: candidates(Path::new("/in/talk.wav"), name), bytes }))
+        Some((kind, PendingOutput { candidates: candidates(Path::new("/in/talk.wav"), name, false), bytes }))
     }
 
     fn assigned(names: &[&str]) -> Vec<String> {
