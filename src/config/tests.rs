@@ -625,7 +625,7 @@ fn a_bad_name() {
     3 | name_as = "{{ stem }}.srt"
       |           ^^^^^^^^^^^^^^^^
       |
-      = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
+      = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"; for media players write one of "plex", "jellyfin", "kodi"
 
     error: `source.name_as` uses `steem`, which does not exist
      --> jobs.toml:6:11

@@ -166,11 +166,46 @@ fn is_forced<R: ReadAt + ?Sized>(file: &R, media: Extent) -> io::Result<bool> {
     Ok(entry.is_some_and(|entry| entry[4..8] == *b"tx3g" && be32(&entry, 16) & ALL_FORCED != 0))
 }
 
-/// Returns the language in a media header: three letters of five bits each, from 0x60. Other numbers are old Macintosh
-/// codes, of which 0 is English and is also written by programs that know no language.
+/// The Macintosh language codes of QuickTime files (QuickTime File Format, "Language code values") for languages that
+/// services know. 0 is English there, and is also written by programs that know no language: it counts as unknown.
+const MACINTOSH_CODES: [(u32, &str); 28] = [
+    (1, "fra"),
+    (2, "deu"),
+    (3, "ita"),
+    (4, "nld"),
+    (5, "swe"),
+    (6, "spa"),
+    (7, "dan"),
+    (8, "por"),
+    (9, "nor"),
+    (10, "heb"),
+    (11, "jpn"),
+    (12, "ara"),
+    (13, "fin"),
+    (14, "ell"),
+    (15, "isl"),
+    (16, "mlt"),
+    (17, "tur"),
+    (18, "hrv"),
+    (19, "zho"),
+    (20, "urd"),
+    (21, "hin"),
+    (22, "tha"),
+    (23, "kor"),
+    (24, "lit"),
+    (25, "pol"),
+    (26, "hun"),
+    (32, "rus"),
+    (33, "zho"),
+];
+
+/// Returns the language in a media header: three letters of five bits each, from 0x60, or a Macintosh code.
 fn mp4_language<R: ReadAt + ?Sized>(file: &R, head: Extent) -> io::Result<String> {
     let Some(bytes) = read::<34, R>(file, head.start)? else { return Ok(String::new()) };
     let packed = be16(&bytes, if bytes[0] == 0 { 20 } else { 32 });
+    if let Some((_, code)) = MACINTOSH_CODES.iter().find(|(number, _)| *number == packed) {
+        return Ok((*code).to_owned());
+    }
     let letter = |shift: u32| char::from_u32((packed >> shift & 0x1F) + 0x60).unwrap_or(' ');
     let code: String = [10, 5, 0].map(letter).iter().collect();
     Ok(if code.bytes().all(|byte| byte.is_ascii_lowercase()) { code } else { String::new() })
@@ -190,12 +225,16 @@ mod tests {
         std::fs::write(&text, "1\n00:00:00,000 --> 00:00:00,900\nHello.\n").unwrap();
         let mut command = Command::new("ffmpeg");
         command.args(["-y", "-v", "error", "-f", "lavfi", "-i", "anullsrc=r=16000:cl=mono"]);
-        tracks.iter().for_each(|_| drop(command.arg("-i").arg(&text)));
+        for _ in tracks {
+            command.arg("-i").arg(&text);
+        }
         command.args(["-map", "0:a"]);
         for (number, (codec, language, more)) in tracks.iter().enumerate() {
             command.args(["-map", &format!("{}:s", number + 1), &format!("-c:s:{number}"), codec]);
             command.args([&format!("-metadata:s:s:{number}"), &format!("language={language}")]);
-            more.chunks(2).for_each(|pair| drop(command.args([&format!("{}:s:{number}", pair[0]), pair[1]])));
+            for pair in more.chunks(2) {
+                command.args([&format!("{}:s:{number}", pair[0]), pair[1]]);
+            }
         }
         let status = command.args(["-t", "1"]).arg(&to).status().expect("this test needs ffmpeg");
         assert!(status.success(), "{name}");

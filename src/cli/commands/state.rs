@@ -131,7 +131,7 @@ async fn write(config: Arc<Config>, file: PathBuf, checked: CheckedFile) -> Resu
             return Err(CommandError::Declined(words));
         }
         // Before the first row: an import that is broken off leaves a queue that buys nothing unseen.
-        store.distrust(&checked.services)?;
+        store.distrust_all(&checked.services)?;
         let params = ParamFiles::new(config.state.join("params"));
         let read = state_file::read(&mut *open(&file)?, &mut |record| state_file::import(&store, &params, &record));
         let broken = |error: StateFileError| {

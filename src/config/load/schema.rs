@@ -270,7 +270,7 @@ mod tests {
             "",
             "[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n",
             "[[source]]\nfolder = \"inbox\"\nsettle = 10\n",
-            "[[source]]\nfolder = \"inbox\"\noutputs = [\"docx\"]\n",
+            "[[source]]\nfolder = \"inbox\"\noutputs = [\"doc\"]\n",
             "[[source]]\nfolder = \"inbox\"\ninclude = []\n",
             "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\naudio_url = \"https://x.example/a\"\n",
             "[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\ndiarisation = true\n",

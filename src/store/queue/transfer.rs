@@ -75,7 +75,7 @@ impl QueueStore {
     ///
     /// # Errors
     /// Errors of the store.
-    pub fn distrust(&self, services: &BTreeSet<ServiceName>) -> Result<(), StoreError> {
+    pub fn distrust_all(&self, services: &BTreeSet<ServiceName>) -> Result<(), StoreError> {
         let mut queue = self.queue();
         services.iter().try_for_each(|service| queue.rows.set_trusted(service, false))
     }
