@@ -13,7 +13,7 @@ use scribed::domain::path::RelPath;
 use scribed::domain::stage::{AudioAmount, AudioAt, Intent, JobEvent, StageKind, UploadedAudio};
 use scribed::domain::token::{PurchaseKey, Token};
 use scribed::output::results::Results;
-use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Lease, Jobs, Lifecycle};
+use scribed::store::contract::{ALL, ClaimLimit, Claimed, Claims, Hold, Jobs, Lease, Lifecycle};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::fs::File;
