@@ -51,7 +51,7 @@ fn report_order(section: &Section<'_>, rules: &CaptionRules) {
 fn profile(value: &DeValue<'_>) -> Result<Profile, ValueError> {
     let name = text(value)?;
     Profile::parse(&name).ok_or_else(|| {
-        let near = nearest(&name, Profile::NAMES.into_iter());
+        let near = nearest(&name, Profile::NAMES);
         let fix = near.map_or("the default is \"default\"".to_owned(), |near| format!("did you mean \"{near}\"?"));
         refusal(format!("must be one of: {}, found {}", Profile::NAMES.join(", "), quoted(&name)), fix)
     })

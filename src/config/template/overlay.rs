@@ -74,7 +74,7 @@ fn note_lines(path: &str, value: &Value, line: usize, lines: &mut BTreeMap<Strin
     match value {
         Value::Object(map) => map.iter().for_each(|(key, inner)| note_value(key, inner)),
         Value::Array(list) => {
-            list.iter().enumerate().for_each(|(number, inner)| note_value(&number.to_string(), inner))
+            list.iter().enumerate().for_each(|(number, inner)| note_value(&number.to_string(), inner));
         }
         _ => {}
     }

@@ -169,7 +169,7 @@ fn check(input: &Input) {
                     .for_each(|line| drop(serde_json::from_str::<serde_json::Value>(line).unwrap()));
             }
             Format::WordsCsv | Format::UtterancesCsv | Format::Entities | Format::Sentiment => {
-                check_table(&input.text(format), b',')
+                check_table(&input.text(format), b',');
             }
             Format::WordsTsv | Format::UtterancesTsv => check_table(&input.text(format), b'\t'),
             Format::Srt | Format::Vtt | Format::ChaptersVtt => check_cues(&input.text(format)),

@@ -94,7 +94,7 @@ fn percent_encoded(path: &[u8]) -> String {
     for byte in path {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(char::from(*byte))
+                encoded.push(char::from(*byte));
             }
             byte => {
                 let _ = write!(encoded, "%{byte:02X}");

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn times_have_hours() {
-        assert_eq!((clock(3_599.9994).as_str(), clock(3_599.9996).as_str()), ("00:59:59", "01:00:00"));
+        assert_eq!((clock(3_599.999_4).as_str(), clock(3_599.999_6).as_str()), ("00:59:59", "01:00:00"));
         assert_eq!((clock(f64::NAN).as_str(), clock(400_000.0).as_str()), ("00:00:00", "111:06:40"));
         assert_eq!([f64::NAN, -1.0, f64::INFINITY, 1e300].map(seconds), [None; 4]);
     }
