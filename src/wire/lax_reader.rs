@@ -114,9 +114,9 @@ impl Reads<'_> for Count {
 }
 
 /// A list of texts; counts the elements that are none.
-pub(super) struct Texts<'c>(pub(super) &'c Cell<u64>);
+pub(super) struct LaxTexts<'c>(pub(super) &'c Cell<u64>);
 
-impl<'de> Reads<'de> for Texts<'_> {
+impl<'de> Reads<'de> for LaxTexts<'_> {
     type Value = Vec<String>;
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {

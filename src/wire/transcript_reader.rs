@@ -5,7 +5,7 @@
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::wire::lax_reader::{Count, Key, Lax, Number, Reads, Text, Texts, number, text};
+use crate::wire::lax_reader::{Count, Key, Lax, LaxTexts, Number, Reads, Text, number, text};
 use crate::wire::result::Subtitles;
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer};
@@ -143,7 +143,7 @@ impl<'de> Reads<'de> for Transcription {
                 Some("full_transcript") => full_text = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("languages") => {
                     let others = Cell::new(0);
-                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts(&others)))?);
+                    parsed.transcript.languages = fields.take(1, map.next_value_seed(Lax(LaxTexts(&others)))?);
                     (0..others.get()).for_each(|_| self.0.count_unread("languages"));
                 }
                 Some("utterances") => {

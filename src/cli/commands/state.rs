@@ -8,7 +8,7 @@ use crate::config::model::Config;
 use crate::control::state_file::{self, CheckedFile, RecordCounts, StateFileError};
 use crate::store::contract::{Lifecycle, StoreError};
 use crate::store::params::ParamFiles;
-use crate::store::sled;
+use crate::store::sled as store_file;
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -64,7 +64,7 @@ fn is_compressed(file: &Path) -> bool {
 /// Writes the file, readable by its owner only. A file that exists is not replaced, and no half of one stays.
 fn export(state: &Path, file: &Path) -> Result<RecordCounts, CommandError> {
     let nothing = || CommandError::Usage(format!("there is no queue in {}: nothing was exported", state.display()));
-    let (store, _folder) = sled::open_copy(state)?.ok_or_else(nothing)?;
+    let (store, _folder) = store_file::open_copy(state)?.ok_or_else(nothing)?;
     let params = ParamFiles::new(state.join("params"));
     let created = File::options().write(true).create_new(true).mode(0o600).open(file);
     let created = created.map_err(|error| unwritable(file, &error))?;
@@ -121,7 +121,7 @@ fn check(config: &Config, file: &Path) -> Result<CheckedFile, CommandError> {
 /// daemon works on it.
 async fn write(config: Arc<Config>, file: PathBuf, checked: CheckedFile) -> Result<CheckedFile, CommandError> {
     let store = blocking(move || -> Result<_, CommandError> {
-        let store = sled::open(&config.state)?;
+        let store = store_file::open(&config.state)?;
         let state = config.state.display();
         if !store.is_unused()? {
             let words = format!(
